@@ -1,0 +1,18 @@
+# build_info.hpp: what `solenoid info` says about the build. All but the commit is known when CMake configures;
+# the commit is asked for at every build, and the header is rewritten only if something changed.
+
+list(JOIN SOLENOID_CPU_TARGETS ", " cpu_targets)
+set(commit "@commit@")  # stays a placeholder in the first pass
+configure_file(${CMAKE_CURRENT_LIST_DIR}/build_info.hpp.in ${PROJECT_BINARY_DIR}/build_info.hpp.in @ONLY)
+
+set(build_info_header ${PROJECT_BINARY_DIR}/generated/build_info.hpp)
+add_custom_target(solenoid_commit
+  COMMAND ${CMAKE_COMMAND} -D source=${PROJECT_SOURCE_DIR} -D template=${PROJECT_BINARY_DIR}/build_info.hpp.in
+          -D header=${build_info_header} -P ${CMAKE_CURRENT_LIST_DIR}/commit.cmake
+  BYPRODUCTS ${build_info_header}
+  COMMENT "Looking up the commit"
+  VERBATIM)
+
+add_library(solenoid_build_info INTERFACE)
+target_include_directories(solenoid_build_info INTERFACE ${PROJECT_BINARY_DIR}/generated)
+add_dependencies(solenoid_build_info solenoid_commit)

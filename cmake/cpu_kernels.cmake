@@ -1,0 +1,57 @@
+# The kernels of the cpu engine, instantiated once per (target, dimension, order, precision).
+
+set(SOLENOID_ORDERS_2D "0;1;2;3;4;5;6;7;8" CACHE STRING "Orders k of RT_k x Q_k in 2D")
+set(SOLENOID_ORDERS_3D "0;1;2;3;4;5" CACHE STRING "Orders k of RT_k x Q_k in 3D")
+if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|amd64|AMD64)$")
+  set(default_targets "v3;v4")
+else()
+  set(default_targets "baseline")
+endif()
+set(SOLENOID_CPU_TARGETS ${default_targets} CACHE STRING
+  "Instruction sets of the cpu kernels, chosen from at run time: baseline, v3 (AVX2), v4 (AVX-512), native")
+
+set(cpu_target_flags_baseline "")
+set(cpu_target_flags_v3 -march=x86-64-v3 -mtune=generic)
+set(cpu_target_flags_v4 -march=x86-64-v4 -mprefer-vector-width=512)
+set(cpu_target_flags_native -march=native)
+
+# Fused where that keeps the meaning of the formulas; sums stay in the order they are written. Sanitizers (Debug too)
+# take minutes per kernel at -O3.
+set(cpu_kernel_flags $<IF:$<CONFIG:Debug>,-Og,-O3>
+  -fno-math-errno -fno-trapping-math -ffp-contract=fast -fno-signed-zeros -fno-associative-math)
+
+foreach(target IN LISTS SOLENOID_CPU_TARGETS)
+  if(NOT DEFINED cpu_target_flags_${target})
+    message(FATAL_ERROR "SOLENOID_CPU_TARGETS: unknown target '${target}', expected baseline, v3, v4 or native")
+  endif()
+endforeach()
+foreach(orders SOLENOID_ORDERS_2D SOLENOID_ORDERS_3D)
+  foreach(order IN LISTS ${orders})
+    if(NOT order MATCHES "^[0-9]+$")
+      message(FATAL_ERROR "${orders}: '${order}' is not an order, expected numbers such as \"1;2;3\"")
+    endif()
+  endforeach()
+endforeach()
+
+function(solenoid_add_cpu_kernels library)
+  set(templates ${PROJECT_SOURCE_DIR}/src/engine/cpu/kernels)
+  set(generated ${PROJECT_BINARY_DIR}/src/engine/cpu/kernels)
+  set(declarations "")
+  foreach(target IN LISTS SOLENOID_CPU_TARGETS)
+    foreach(dim 2 3)
+      foreach(order IN LISTS SOLENOID_ORDERS_${dim}D)
+        foreach(real float double)
+          set(source ${generated}/${target}_${dim}d_k${order}_${real}.cpp)
+          configure_file(${templates}/instance.cpp.in ${source} @ONLY)
+          set_source_files_properties(${source} PROPERTIES
+            COMPILE_OPTIONS "${cpu_kernel_flags};${cpu_target_flags_${target}}")
+          target_sources(${library} PRIVATE ${source})
+          string(APPEND declarations "SOLENOID_CPU_INSTANCE(${target}, ${dim}, ${order}, ${real})\n")
+        endforeach()
+      endforeach()
+    endforeach()
+  endforeach()
+  list(JOIN SOLENOID_CPU_TARGETS ", " SOLENOID_CPU_TARGET_LIST)
+  configure_file(${templates}/dispatch.cpp.in ${generated}/dispatch.cpp @ONLY)
+  target_sources(${library} PRIVATE ${generated}/dispatch.cpp)
+endfunction()

@@ -1,0 +1,24 @@
+# Sourced by ./quickstart and ./test: makes sure that the Debian packages of the build are there.
+
+solenoid_packages=(g++ cmake ninja-build libeigen3-dev libcli11-dev libtomlplusplus-dev nlohmann-json3-dev libfmt-dev
+  libmuparser-dev libpng-dev zlib1g-dev libgtest-dev)
+
+install_dependencies() {
+  if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
+    echo "Not a Debian system, so nothing is installed. Needed are the equivalents of: ${solenoid_packages[*]}" >&2
+    return 0
+  fi
+  local package missing=()
+  for package in "${solenoid_packages[@]}"; do
+    dpkg-query --show --showformat='${db:Status-Abbrev}' "$package" 2>/dev/null | grep -q '^.i' || missing+=("$package")
+  done
+  [ ${#missing[@]} -eq 0 ] && return 0
+  if [ "$(id -u)" -ne 0 ]; then
+    echo "Packages are missing. Install them, then run this again:" >&2
+    echo "  sudo apt-get install --no-install-recommends ${missing[*]}" >&2
+    exit 2
+  fi
+  echo "Installing ${missing[*]}"
+  apt-get -qq update
+  DEBIAN_FRONTEND=noninteractive apt-get -qq install --yes --no-install-recommends "${missing[@]}"
+}

@@ -1,0 +1,51 @@
+#pragma once
+/// \file
+/// Scalar and vector fields given by users: constants, callables or expressions.
+
+#include <array>
+#include <functional>
+#include <span>
+#include <string>
+
+#include "solenoid/mesh.hpp"
+
+namespace solenoid {
+
+/// A real function of space, evaluated at many points in one call. Evaluation is safe from several threads at a time.
+class ScalarField {
+ public:
+  /// values[i] = f(points[i]); must be callable from several threads at a time.
+  using Bulk = std::function<void(std::span<const Point> points, std::span<double> values)>;
+
+  /// The constant `value`.
+  ScalarField(double value = 0.0);  // NOLINT(google-explicit-constructor): a number is a field
+  /// A callable double(const Point&).
+  ScalarField(std::function<double(const Point&)> f);  // NOLINT(google-explicit-constructor)
+  /// A bulk callable; `label` names it in error messages.
+  ScalarField(Bulk f, std::string label);
+  /// An expression in x, y, z (muParser syntax; `pi` and `e` are known), for example "sin(pi*x)*y".
+  /// `label` names it in error messages, for example "[physics] force[0]".
+  /// \throws InputError with the position of a syntax error.
+  static ScalarField expression(const std::string& text, int dim, std::string label = "");
+
+  /// Evaluates at all points. \throws InputError that names the field and the point where a value is not finite.
+  void evaluate(std::span<const Point> points, std::span<double> values) const;
+  double operator()(const Point& point) const;
+
+  /// True for the constant zero: lets callers skip work.
+  [[nodiscard]] bool is_zero() const { return !bulk_ && constant_ == 0.0; }
+  [[nodiscard]] const std::string& label() const { return label_; }
+  void set_label(std::string label) { label_ = std::move(label); }
+
+ private:
+  double constant_ = 0.0;
+  Bulk bulk_;
+  std::string label_;
+};
+
+/// Components in x, y, z; in 2D the last one is unused.
+using VectorField = std::array<ScalarField, 3>;
+
+[[nodiscard]] inline bool is_zero(const VectorField& f) { return f[0].is_zero() && f[1].is_zero() && f[2].is_zero(); }
+
+}  // namespace solenoid

@@ -1,0 +1,33 @@
+#pragma once
+/// \file
+/// The domain: a union of equal coarse boxes, refined uniformly.
+
+#include <array>
+#include <vector>
+
+namespace solenoid {
+
+/// A point in space; in 2D the last coordinate is 0.
+using Point = std::array<double, 3>;
+
+/// A box of coarse cells: lower inclusive, upper exclusive, in coarse-box indices.
+struct IndexBox {
+  std::array<int, 3> lower{0, 0, 0};
+  std::array<int, 3> upper{1, 1, 1};
+};
+
+/// [lower, upper] cut into `cells` equal coarse boxes per direction, those in `holes` removed,
+/// every remaining box refined `refine` times into 2^dim children. In 2D the third entries are 0, 1 and 1.
+struct Mesh {
+  int dim = 3;
+  Point lower{0, 0, 0};
+  Point upper{1, 1, 1};
+  std::array<int, 3> cells{1, 1, 1};
+  int refine = 0;
+  std::vector<IndexBox> holes;
+
+  /// The unit square or cube as one coarse box.
+  static Mesh unit(int dim, int refine);
+};
+
+}  // namespace solenoid

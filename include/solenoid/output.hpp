@@ -1,0 +1,24 @@
+#pragma once
+/// \file
+/// Files for people: results, VTU, pictures. Every file is written under a temporary name and renamed.
+
+#include <filesystem>
+#include <string>
+
+#include "solenoid/case.hpp"
+#include "solenoid/solution.hpp"
+#include "solenoid/solver.hpp"
+
+namespace solenoid {
+
+/// VTK unstructured grid, appended zlib-compressed binary. `subdivide` = 0: one Lagrange cell of degree k + 1 per cell,
+/// which holds u_h and p_h exactly; otherwise subdivide^dim linear cells each.
+void write_vtu(const Solution& solution, const std::filesystem::path& file, int subdivide = 0);
+
+/// PNG of the speed on the domain (2D) or its middle slice z = const (3D) with streamlines and a labelled colour bar.
+void write_picture(const Solution& solution, const std::filesystem::path& file);
+
+/// The result file (JSON) of a finished solve of `what`.
+void write_result(const Case& what, const Result& result, const std::filesystem::path& file);
+
+}  // namespace solenoid

@@ -1,0 +1,55 @@
+#pragma once
+/// \file
+/// The continuous problem and its element:
+///
+///     alpha u - nu Laplace u + grad p = f,   div u = 0   in the domain,
+///
+/// with velocity, slip, outflow or periodic sides, discretised by RT_k x Q_k.
+
+#include <array>
+#include <optional>
+
+#include "solenoid/field.hpp"
+#include "solenoid/mesh.hpp"
+
+namespace solenoid {
+
+enum class SideKind {
+  velocity,  ///< u = g (no-slip where g = 0)
+  slip,      ///< u.n = 0, no shear stress
+  outflow,   ///< nu du/dn - p n = traction
+  periodic,  ///< wraps to the opposite side
+};
+
+/// Boundary condition on one side of the bounding box or on all holes.
+struct Side {
+  SideKind kind = SideKind::velocity;
+  VectorField data{};  ///< g for `velocity`, the traction for `outflow`
+};
+
+/// Sides in the order xmin, xmax, ymin, ymax, zmin, zmax; side 2a + 1 is the upper side of direction a.
+struct Boundary {
+  std::array<Side, 6> sides{};
+  Side holes{};
+};
+
+/// A known solution, to measure errors against.
+struct Exact {
+  std::optional<VectorField> velocity;
+  std::optional<ScalarField> pressure;
+};
+
+struct Problem {
+  Mesh mesh;
+  int order = 2;           ///< k of RT_k x Q_k
+  double viscosity = 1.0;  ///< nu > 0
+  double mass = 0.0;       ///< alpha >= 0
+  VectorField force{};
+  Boundary boundary{};
+};
+
+/// \throws InputError if mesh, order, coefficients or boundary kinds are not valid together
+/// (empty domain, disconnected domain, one periodic side alone, order outside this build, ...).
+void validate(const Problem& problem);
+
+}  // namespace solenoid

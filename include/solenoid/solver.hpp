@@ -1,0 +1,101 @@
+#pragma once
+/// \file
+/// Solving: options in, solution and report out.
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "solenoid/problem.hpp"
+#include "solenoid/solution.hpp"
+
+namespace solenoid {
+
+enum class Method { gmres, fmg, vcycle };
+enum class Preset { standard, paper };
+enum class Precision { mixed, full_double };
+enum class DeviceChoice { automatic, cpu, cuda };
+enum class PreconditionerSide { right, left };
+enum class SmootherKind { multiplicative, additive };
+enum class ColourOrder { diagonal, lexicographic };
+enum class PatchProblem { symmetric, galerkin };
+enum class LocalSolverKind { direct, chebyshev, cg, dense };
+
+/// What the multigrid cycle is made of (paper, Section 3).
+struct MultigridOptions {
+  SmootherKind smoother = SmootherKind::multiplicative;
+  ColourOrder colour_order = ColourOrder::diagonal;
+  PatchProblem patch = PatchProblem::symmetric;
+  LocalSolverKind local_solver = LocalSolverKind::direct;
+  double damping = 0.0;  ///< of the additive smoother; 0 chooses 0.9 / 2^dim
+};
+
+/// A message while work goes on: the stage ("set-up", "solve", ...), what is done of it (0 to 1) and a line of text.
+struct Progress {
+  std::string stage;
+  double fraction = 0.0;
+  std::string text;
+};
+
+struct SolverOptions {
+  Method method = Method::gmres;
+  double rtol =
+      1e-8;  ///< on the true residual (right) or the preconditioned one (left), relative to the right-hand side
+  int max_iterations = 50;
+  int restart = 0;  ///< GMRES restart length; 0: none
+  PreconditionerSide side = PreconditionerSide::right;
+  Precision precision = Precision::mixed;
+  DeviceChoice device = DeviceChoice::automatic;
+  int threads = 0;  ///< 0: all cores
+  MultigridOptions multigrid{};
+  std::function<void(const Progress&)> progress;   ///< called between stages and iterations, from the calling thread
+  const std::atomic<bool>* interrupted = nullptr;  ///< the solve stops cleanly once this is true
+  /// Replaces the load by a random vector (a test of the solver, not of the discretisation) if not 0.
+  std::uint64_t random_load = 0;
+
+  /// Sets what `preset` stands for: `paper` is lexicographic colours, exact diagonal blocks, left preconditioning.
+  void apply(Preset preset);
+};
+
+/// What happened: every field of the result file that is not about the solution itself.
+struct Report {
+  bool converged = false;
+  std::string reason;
+  int iterations = 0;
+  double fractional_iterations = 0.0;    ///< iterations to exactly rtol, by the mean reduction (paper, Section 3.3)
+  std::vector<double> residual_history;  ///< relative norms, the initial one first
+  std::int64_t dofs = 0;
+  std::int64_t cells = 0;
+  int levels = 0;
+  std::string device;
+  std::string precision;
+  int threads = 0;
+  double time_setup = 0.0;        ///< seconds
+  double time_solve = 0.0;        ///< seconds
+  std::int64_t memory_bytes = 0;  ///< what the solve allocated at its peak
+};
+
+struct Result {
+  Solution solution;
+  Report report;
+};
+
+/// Solves the problem. A solve that does not converge is a result with report.converged == false, not an exception.
+/// \throws InputError for wrong input, ResourceError if device or memory do not suffice.
+Result solve(const Problem& problem, const SolverOptions& options = {});
+
+/// The orders k that this build has in 2D or 3D, ascending.
+std::vector<int> available_orders(int dim);
+
+/// What a solve would need, without doing it.
+struct Estimate {
+  std::int64_t dofs = 0;
+  std::int64_t bytes_needed = 0;
+  std::int64_t bytes_available = 0;
+  int largest_refine = 0;  ///< the largest mesh.refine whose need fits, -1 if none
+};
+Estimate estimate(const Problem& problem, const SolverOptions& options = {});
+
+}  // namespace solenoid

@@ -1,0 +1,58 @@
+#include "solenoid/case.hpp"
+
+#include <fstream>
+#include <sstream>
+
+#include "case/keys.hpp"
+
+namespace solenoid {
+namespace {
+
+/// ", line 12" of the value at `path`, or of the nearest table or list around it that the file gives.
+std::string line_of(const toml::table& document, std::string path) {
+  while (!path.empty()) {
+    if (const auto view = toml::at_path(document, path))
+      return fmt::format(", line {}", view.node()->source().begin.line);
+    const auto end = path.find_last_of(".[");
+    path.resize(end == std::string::npos ? 0 : end);
+  }
+  return "";
+}
+
+}  // namespace
+
+Case parse_case(std::string_view text, const std::string& name) {
+  toml::table document;
+  try {
+    document = toml::parse(text, name);
+  } catch (const toml::parse_error& error) {
+    const auto& position = error.source().begin;
+    throw InputError(
+        fmt::format("{}: not TOML, line {}, column {}: {}", name, position.line, position.column, error.description()));
+  }
+  Case result;
+  result.name = std::filesystem::path(name).stem().string();
+  Document shared{name};
+  Value(document, "", "a table", shared).table<Case>(case_keys(), result);
+  try {
+    validate(result.problem);
+  } catch (const KeyError& error) {
+    throw InputError(
+        fmt::format("{}: {}{}: {}", name, key_label(error.path), line_of(document, error.path), error.problem));
+  }
+  return result;
+}
+
+Case read_case(const std::filesystem::path& file) {
+  std::ifstream stream(file, std::ios::binary);
+  std::ostringstream text;
+  if (std::filesystem::is_directory(file) || !stream || !(text << stream.rdbuf())) {
+    const char* reason = !std::filesystem::exists(file)        ? "there is no such file"
+                         : std::filesystem::is_directory(file) ? "it is a folder"
+                                                               : "is it readable and not empty?";
+    throw InputError(fmt::format("cannot read the case file '{}': {}", file.string(), reason));
+  }
+  return parse_case(text.str(), file.string());
+}
+
+}  // namespace solenoid

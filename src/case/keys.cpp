@@ -1,0 +1,297 @@
+#include "case/keys.hpp"
+
+#include <algorithm>
+#include <filesystem>
+
+namespace solenoid {
+namespace {
+
+constexpr std::string_view expressions = "a list of {dim} expressions or numbers";
+
+std::array<int, 3> integers(const Value& value, std::array<int, 3> result) {
+  const auto entries = value.components();
+  for (std::size_t a = 0; a < entries.size(); ++a) result[a] = entries[a].integer();
+  return result;
+}
+
+Point point(const Value& value, Point result) {
+  const auto entries = value.components();
+  for (std::size_t a = 0; a < entries.size(); ++a) result[a] = entries[a].number();
+  return result;
+}
+
+// ---- [mesh]
+
+constexpr Key<IndexBox> hole_keys[] = {
+    {{"lower", "a list of {dim} integers", "required", "first coarse box of the hole in each direction, from 0"},
+     [](const Value& v, IndexBox& hole) { hole.lower = integers(v, hole.lower); }},
+    {{"upper", "a list of {dim} integers", "required", "first coarse box after the hole in each direction"},
+     [](const Value& v, IndexBox& hole) { hole.upper = integers(v, hole.upper); }},
+};
+
+constexpr Key<Mesh> mesh_keys[] = {
+    {{"cells", "a list of 2 or 3 integers", "required", "coarse boxes per direction; its length is the dimension"},
+     [](const Value& v, Mesh& mesh) {
+       const auto count = v.list().size();
+       v.require(count == 2 || count == 3);
+       v.document().dim = mesh.dim = static_cast<int>(count);
+       mesh.cells = integers(v, mesh.cells);
+     }},
+    {{"lower", "a list of {dim} numbers", "[0, 0, 0]", "lower corner of the bounding box"},
+     [](const Value& v, Mesh& mesh) { mesh.lower = point(v, mesh.lower); }},
+    {{"upper", "a list of {dim} numbers", "[1, 1, 1]", "upper corner of the bounding box"},
+     [](const Value& v, Mesh& mesh) { mesh.upper = point(v, mesh.upper); }},
+    {{"refine", "an integer", "0", "uniform refinements: each cuts every cell into 2^dim"},
+     [](const Value& v, Mesh& mesh) { mesh.refine = v.integer(); }},
+    {{"holes", "a list of tables {lower = [...], upper = [...]}", "[]",
+      "boxes removed from the domain, in coarse boxes"},
+     [](const Value& v, Mesh& mesh) {
+       for (const Value& entry : v.list()) entry.table<IndexBox>(hole_keys, mesh.holes.emplace_back());
+     }},
+};
+
+// ---- [element], [physics]
+
+constexpr Key<Problem> element_keys[] = {
+    {{"order", "an integer", "2", "k of the element RT_k x Q_k"},
+     [](const Value& v, Problem& problem) { problem.order = v.integer(); }},
+};
+
+constexpr Key<Problem> physics_keys[] = {
+    {{"viscosity", "a number > 0", "1.0", "nu"},
+     [](const Value& v, Problem& problem) { problem.viscosity = v.number(); }},
+    {{"mass", "a number >= 0", "0.0", "alpha of the mass term: alpha u - nu Laplace u + grad p = f"},
+     [](const Value& v, Problem& problem) { problem.mass = v.number(); }},
+    {{"force", expressions, "[0, 0, 0]", "f"},
+     [](const Value& v, Problem& problem) { problem.force = v.vector_field(); }},
+};
+
+// ---- [boundary]
+
+/// A side while its keys are read: which conditions they name.
+struct SideDraft {
+  Side side;
+  std::vector<std::string_view> conditions;
+
+  void add(SideKind kind) {
+    side.kind = kind;
+    if (std::find(conditions.begin(), conditions.end(), name_of(kind)) == conditions.end()) {
+      conditions.push_back(name_of(kind));
+    }
+  }
+};
+
+constexpr Key<SideDraft> side_keys[] = {
+    {{"velocity", expressions, "", "u on the side; zero is no-slip"},
+     [](const Value& v, SideDraft& draft) {
+       draft.add(SideKind::velocity);
+       draft.side.data = v.vector_field();
+     }},
+    {{"slip", "true or false", "false", "no flow through, no shear stress"},
+     [](const Value& v, SideDraft& draft) {
+       if (v.boolean()) draft.add(SideKind::slip);
+     }},
+    {{"outflow", "true or false", "false", "nu du/dn - p n = traction"},
+     [](const Value& v, SideDraft& draft) {
+       if (v.boolean()) draft.add(SideKind::outflow);
+     }},
+    {{"traction", expressions, "[0, 0, 0]", "nu du/dn - p n on an outflow side; makes the side one"},
+     [](const Value& v, SideDraft& draft) {
+       draft.add(SideKind::outflow);
+       draft.side.data = v.vector_field();
+     }},
+    {{"periodic", "true or false", "false", "wraps to the opposite side, which need not be given too"},
+     [](const Value& v, SideDraft& draft) {
+       if (v.boolean()) draft.add(SideKind::periodic);
+     }},
+};
+
+void read_side(const Value& value, Side& side) {
+  SideDraft draft;
+  value.table<SideDraft>(side_keys, draft);
+  if (draft.conditions.empty()) value.fail("expected one of `velocity`, `slip`, `outflow`, `traction` and `periodic`");
+  if (draft.conditions.size() > 1) {
+    value.fail(fmt::format("the conditions {} contradict each other: keep one", fmt::join(draft.conditions, " and ")));
+  }
+  side = std::move(draft.side);
+}
+
+template <int side>
+void read_box_side(const Value& value, Boundary& boundary) {
+  if (side / 2 >= value.dim())
+    value.fail(fmt::format("the mesh has {} dimensions, so there is no such side", value.dim()));
+  read_side(value, boundary.sides[side]);
+}
+
+constexpr std::string_view side_type = "a table such as {velocity = [...]} or {slip = true}";
+
+constexpr Key<Boundary> boundary_keys[] = {
+    {{side_names[0], side_type, "{velocity = [0, 0, 0]}", "lower side in x"}, read_box_side<0>},
+    {{side_names[1], side_type, "{velocity = [0, 0, 0]}", "upper side in x"}, read_box_side<1>},
+    {{side_names[2], side_type, "{velocity = [0, 0, 0]}", "lower side in y"}, read_box_side<2>},
+    {{side_names[3], side_type, "{velocity = [0, 0, 0]}", "upper side in y"}, read_box_side<3>},
+    {{side_names[4], side_type, "{velocity = [0, 0, 0]}", "lower side in z"}, read_box_side<4>},
+    {{side_names[5], side_type, "{velocity = [0, 0, 0]}", "upper side in z"}, read_box_side<5>},
+    {{"holes", side_type, "{velocity = [0, 0, 0]}", "the sides of all holes"},
+     [](const Value& v, Boundary& boundary) { read_side(v, boundary.holes); }},
+};
+
+void read_boundary(const Value& value, Boundary& boundary) {
+  value.table<Boundary>(boundary_keys, boundary);
+  for (int side = 0; side < 2 * value.dim(); ++side) {
+    Side& opposite = boundary.sides[side ^ 1];
+    if (boundary.sides[side].kind == SideKind::periodic && !value.has(side_names[side ^ 1])) {
+      opposite.kind = SideKind::periodic;
+    }
+  }
+}
+
+// ---- [solver]
+
+constexpr Key<SolverOptions> solver_keys[] = {
+    // The preset comes first: single settings override it.
+    {{"preset", "\"default\" or \"paper\"", "\"default\"",
+      "side, colour_order and patch together; `paper`: left, lexicographic, galerkin"},
+     [](const Value& v, SolverOptions& options) { options.apply(v.choice<Preset>()); }},
+    {{"method", "\"gmres\", \"fmg\" or \"vcycle\"", "\"gmres\"",
+      "GMRES preconditioned by a V-cycle, full multigrid, or V-cycles alone"},
+     [](const Value& v, SolverOptions& options) { options.method = v.choice<Method>(); }},
+    {{"rtol", "a number > 0 and < 1", "1e-8", "stop at this residual, relative to the right-hand side"},
+     [](const Value& v, SolverOptions& options) {
+       options.rtol = v.number();
+       v.require(options.rtol > 0.0 && options.rtol < 1.0);
+     }},
+    {{"max_iterations", "an integer >= 1", "50", "give up after so many iterations"},
+     [](const Value& v, SolverOptions& options) {
+       options.max_iterations = v.integer();
+       v.require(options.max_iterations >= 1);
+     }},
+    {{"restart", "an integer >= 0", "0", "restart length of GMRES; 0: no restarts"},
+     [](const Value& v, SolverOptions& options) {
+       options.restart = v.integer();
+       v.require(options.restart >= 0);
+     }},
+    {{"side", "\"right\" or \"left\"", "\"right\"", "of the preconditioner; `right` measures the true residual"},
+     [](const Value& v, SolverOptions& options) { options.side = v.choice<PreconditionerSide>(); }},
+    {{"smoother", "\"multiplicative\" or \"additive\"", "\"multiplicative\"", "how vertex patches are combined"},
+     [](const Value& v, SolverOptions& options) { options.multigrid.smoother = v.choice<SmootherKind>(); }},
+    {{"damping", "a number from 0 to 1", "0", "of the additive smoother; 0 chooses 0.9 / 2^dim"},
+     [](const Value& v, SolverOptions& options) {
+       options.multigrid.damping = v.number();
+       v.require(options.multigrid.damping >= 0.0 && options.multigrid.damping <= 1.0);
+     }},
+    {{"colour_order", "\"diagonal\" or \"lexicographic\"", "\"diagonal\"", "order of the colours in a smoothing step"},
+     [](const Value& v, SolverOptions& options) { options.multigrid.colour_order = v.choice<ColourOrder>(); }},
+    {{"patch", "\"symmetric\" or \"galerkin\"", "\"symmetric\"",
+      "local problem: no-slip on both ends where a patch touches a wall, or the exact diagonal block"},
+     [](const Value& v, SolverOptions& options) { options.multigrid.patch = v.choice<PatchProblem>(); }},
+    {{"local_solver", "\"direct\", \"chebyshev\", \"cg\" or \"dense\"", "\"direct\"", "how local problems are solved"},
+     [](const Value& v, SolverOptions& options) { options.multigrid.local_solver = v.choice<LocalSolverKind>(); }},
+};
+
+// ---- [exact], [[probe]], [output]
+
+constexpr Key<Exact> exact_keys[] = {
+    {{"velocity", expressions, "", "exact velocity: its error is reported"},
+     [](const Value& v, Exact& exact) { exact.velocity = v.vector_field(); }},
+    {{"pressure", "an expression or a number", "", "exact pressure: its error is reported"},
+     [](const Value& v, Exact& exact) { exact.pressure = v.field(); }},
+};
+
+/// A probe and the box that it must lie in.
+struct ProbeDraft {
+  const Mesh& mesh;
+  Point position{};
+};
+
+constexpr Key<ProbeDraft> probe_keys[] = {
+    {{"point", "a list of {dim} numbers", "required", "where velocity and pressure are reported"},
+     [](const Value& v, ProbeDraft& draft) {
+       draft.position = point(v, draft.position);
+       for (int a = 0; a < v.dim(); ++a) {
+         if (draft.position[a] >= draft.mesh.lower[a] && draft.position[a] <= draft.mesh.upper[a]) continue;
+         v.fail(fmt::format("{} = {} lies outside the mesh, which goes from {} to {}", "xyz"[a], draft.position[a],
+                            draft.mesh.lower[a], draft.mesh.upper[a]));
+       }
+     }},
+};
+
+constexpr Key<OutputOptions> output_keys[] = {
+    {{"vtu", "true or false", "false", "a VTU file for ParaView: one Lagrange cell of degree k + 1 per cell, exact"},
+     [](const Value& v, OutputOptions& output) { output.vtu = v.boolean(); }},
+    {{"subdivide", "an integer from 0 to 32", "0",
+      "> 0: that many linear cells per cell and direction in the VTU file"},
+     [](const Value& v, OutputOptions& output) {
+       output.subdivide = v.integer();
+       v.require(output.subdivide >= 0 && output.subdivide <= 32);
+     }},
+    {{"picture", "a file name that ends in .png, without folders", "\"\"", "a picture of the speed"},
+     [](const Value& v, OutputOptions& output) {
+       output.picture = v.text();
+       const std::filesystem::path file(output.picture);
+       v.require(output.picture.empty() || (file.filename() == file && file.extension() == ".png"));
+     }},
+};
+
+constexpr Key<Case> top_keys[] = {
+    {{"mesh", "a table", "required", "the domain: a box of equal coarse boxes, some removed, all refined"},
+     [](const Value& v, Case& c) { v.table<Mesh>(mesh_keys, c.problem.mesh); }},
+    {{"element", "a table", "", "the discretisation"},
+     [](const Value& v, Case& c) { v.table<Problem>(element_keys, c.problem); }},
+    {{"physics", "a table", "", "the equation: alpha u - nu Laplace u + grad p = f, div u = 0"},
+     [](const Value& v, Case& c) { v.table<Problem>(physics_keys, c.problem); }},
+    {{"boundary", "a table", "", "conditions on the sides of the bounding box and on holes; default: no-slip"},
+     [](const Value& v, Case& c) { read_boundary(v, c.problem.boundary); }},
+    {{"solver", "a table", "", "how the discrete system is solved"},
+     [](const Value& v, Case& c) { v.table<SolverOptions>(solver_keys, c.solver); }},
+    {{"exact", "a table", "", "a known solution, to measure errors against"},
+     [](const Value& v, Case& c) { v.table<Exact>(exact_keys, c.exact); }},
+    {{"probe", "tables [[probe]]", "", "points at which the solution is reported"},
+     [](const Value& v, Case& c) {
+       for (const Value& entry : v.list()) {
+         ProbeDraft draft{c.problem.mesh};
+         entry.table<ProbeDraft>(probe_keys, draft);
+         c.probes.push_back(draft.position);
+       }
+     }},
+    {{"output", "a table", "", "files for people, written to the folder given by --output"},
+     [](const Value& v, Case& c) { v.table<OutputOptions>(output_keys, c.output); }},
+};
+
+template <class Target, std::size_t size>
+std::vector<KeyInfo> infos(const Key<Target> (&keys)[size]) {
+  std::vector<KeyInfo> result;
+  for (const auto& key : keys) result.push_back(key.info);
+  return result;
+}
+
+std::vector<Section> make_sections() {
+  std::vector<Section> sections;
+  const auto add = [&](std::string_view name, std::vector<KeyInfo> keys) {
+    const auto* top = std::find_if(std::begin(top_keys), std::end(top_keys),
+                                   [&](const Key<Case>& key) { return key.info.name == name; });
+    sections.push_back({name, top->info.meaning, std::move(keys)});
+  };
+  add("mesh", infos(mesh_keys));
+  sections.push_back({"mesh.holes", "an entry of the list `holes`", infos(hole_keys)});
+  add("element", infos(element_keys));
+  add("physics", infos(physics_keys));
+  add("boundary", infos(boundary_keys));
+  sections.push_back({"boundary.SIDE", "one side", infos(side_keys)});
+  add("solver", infos(solver_keys));
+  add("exact", infos(exact_keys));
+  add("probe", infos(probe_keys));
+  add("output", infos(output_keys));
+  return sections;
+}
+
+}  // namespace
+
+std::span<const Key<Case>> case_keys() { return top_keys; }
+
+const std::vector<Section>& case_sections() {
+  static const std::vector<Section> sections = make_sections();
+  return sections;
+}
+
+}  // namespace solenoid

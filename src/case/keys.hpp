@@ -1,0 +1,27 @@
+#pragma once
+/// \file
+/// All keys of the case file: one table from which the reader, its suggestions and the reference are made.
+
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "case/value.hpp"
+#include "solenoid/case.hpp"
+
+namespace solenoid {
+
+/// The top level of a case file.
+std::span<const Key<Case>> case_keys();
+
+/// A table of the case file, for people.
+struct Section {
+  std::string_view name;  ///< "mesh"; "mesh.holes" for the tables that are entries of a list
+  std::string_view meaning;
+  std::vector<KeyInfo> keys;
+};
+
+/// Every table and key, in the order in which a reference lists them.
+const std::vector<Section>& case_sections();
+
+}  // namespace solenoid

@@ -1,0 +1,83 @@
+#pragma once
+/// \file
+/// The names of choices, in case files, on the command line and in results.
+
+#include <array>
+#include <string_view>
+#include <utility>
+
+#include "solenoid/solver.hpp"
+
+namespace solenoid {
+
+template <class Choice>
+struct Names;
+
+template <>
+struct Names<Method> {
+  static constexpr std::array<std::pair<std::string_view, Method>, 3> all{
+      {{"gmres", Method::gmres}, {"fmg", Method::fmg}, {"vcycle", Method::vcycle}}};
+};
+template <>
+struct Names<Preset> {
+  static constexpr std::array<std::pair<std::string_view, Preset>, 2> all{
+      {{"default", Preset::standard}, {"paper", Preset::paper}}};
+};
+template <>
+struct Names<Precision> {
+  static constexpr std::array<std::pair<std::string_view, Precision>, 2> all{
+      {{"mixed", Precision::mixed}, {"double", Precision::full_double}}};
+};
+template <>
+struct Names<DeviceChoice> {
+  static constexpr std::array<std::pair<std::string_view, DeviceChoice>, 3> all{
+      {{"auto", DeviceChoice::automatic}, {"cpu", DeviceChoice::cpu}, {"cuda", DeviceChoice::cuda}}};
+};
+template <>
+struct Names<PreconditionerSide> {
+  static constexpr std::array<std::pair<std::string_view, PreconditionerSide>, 2> all{
+      {{"right", PreconditionerSide::right}, {"left", PreconditionerSide::left}}};
+};
+template <>
+struct Names<SmootherKind> {
+  static constexpr std::array<std::pair<std::string_view, SmootherKind>, 2> all{
+      {{"multiplicative", SmootherKind::multiplicative}, {"additive", SmootherKind::additive}}};
+};
+template <>
+struct Names<ColourOrder> {
+  static constexpr std::array<std::pair<std::string_view, ColourOrder>, 2> all{
+      {{"diagonal", ColourOrder::diagonal}, {"lexicographic", ColourOrder::lexicographic}}};
+};
+template <>
+struct Names<PatchProblem> {
+  static constexpr std::array<std::pair<std::string_view, PatchProblem>, 2> all{
+      {{"symmetric", PatchProblem::symmetric}, {"galerkin", PatchProblem::galerkin}}};
+};
+template <>
+struct Names<LocalSolverKind> {
+  static constexpr std::array<std::pair<std::string_view, LocalSolverKind>, 4> all{
+      {{"direct", LocalSolverKind::direct},
+       {"chebyshev", LocalSolverKind::chebyshev},
+       {"cg", LocalSolverKind::cg},
+       {"dense", LocalSolverKind::dense}}};
+};
+template <>
+struct Names<SideKind> {
+  static constexpr std::array<std::pair<std::string_view, SideKind>, 4> all{{{"velocity", SideKind::velocity},
+                                                                             {"slip", SideKind::slip},
+                                                                             {"outflow", SideKind::outflow},
+                                                                             {"periodic", SideKind::periodic}}};
+};
+
+template <class Choice>
+constexpr std::string_view name_of(Choice choice) {
+  for (const auto& [name, value] : Names<Choice>::all) {
+    if (value == choice) return name;
+  }
+  return {};
+}
+
+/// Sides of the bounding box in the order of Boundary::sides.
+inline constexpr std::array<std::string_view, 6> side_names{"xmin", "xmax", "ymin", "ymax", "zmin", "zmax"};
+
+}  // namespace solenoid

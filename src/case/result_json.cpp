@@ -1,0 +1,130 @@
+#include "case/result_json.hpp"
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "case/names.hpp"
+#include "output/new_file.hpp"
+
+namespace solenoid {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+/// JSON has no NaN and no infinity: what is not a number is null.
+Json finite(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
+Json finite(const std::optional<double>& value) { return value ? finite(*value) : Json(nullptr); }
+
+template <class Entries>
+Json list(const Entries& entries, std::size_t count) {
+  Json result = Json::array();
+  for (std::size_t i = 0; i < count; ++i) result.push_back(finite(entries[i]));
+  return result;
+}
+
+Json integer_list(const std::array<int, 3>& entries, int dim) {
+  return std::vector<int>(entries.begin(), entries.begin() + dim);
+}
+
+Json holes(const Mesh& mesh) {
+  Json result = Json::array();
+  for (const IndexBox& hole : mesh.holes) {
+    result.push_back({{"lower", integer_list(hole.lower, mesh.dim)}, {"upper", integer_list(hole.upper, mesh.dim)}});
+  }
+  return result;
+}
+
+/// Side kinds by name, as in the case file.
+Json boundary(const Problem& problem) {
+  Json result = Json::object();
+  for (int side = 0; side < 2 * problem.mesh.dim; ++side) {
+    result[std::string(side_names[side])] = name_of(problem.boundary.sides[side].kind);
+  }
+  if (!problem.mesh.holes.empty()) result["holes"] = name_of(problem.boundary.holes.kind);
+  return result;
+}
+
+Json settings(const Case& what, const Report& report) {
+  const Problem& problem = what.problem;
+  const Mesh& mesh = problem.mesh;
+  const SolverOptions& options = what.solver;
+  const MultigridOptions& multigrid = options.multigrid;
+  Json result;
+  result["case"] = what.name;
+  result["mesh"] = {{"lower", list(mesh.lower, mesh.dim)},
+                    {"upper", list(mesh.upper, mesh.dim)},
+                    {"cells", integer_list(mesh.cells, mesh.dim)},
+                    {"refine", mesh.refine},
+                    {"holes", holes(mesh)}};
+  result["element"] = {{"order", problem.order}};
+  result["physics"] = {{"viscosity", problem.viscosity}, {"mass", problem.mass}};
+  result["boundary"] = boundary(problem);
+  result["solver"] = {{"method", name_of(options.method)},
+                      {"rtol", options.rtol},
+                      {"max_iterations", options.max_iterations},
+                      {"restart", options.restart},
+                      {"side", name_of(options.side)},
+                      {"smoother", name_of(multigrid.smoother)},
+                      {"damping", multigrid.damping},
+                      {"colour_order", name_of(multigrid.colour_order)},
+                      {"patch", name_of(multigrid.patch)},
+                      {"local_solver", name_of(multigrid.local_solver)},
+                      {"random_load", options.random_load}};
+  result["device"] = name_of(options.device);
+  result["precision"] = name_of(options.precision);
+  result["threads"] = report.threads;
+  return result;
+}
+
+Json probes(const Case& what, const Measures& measures) {
+  const auto dim = static_cast<std::size_t>(what.problem.mesh.dim);
+  Json result = Json::array();
+  for (std::size_t i = 0; i < what.probes.size(); ++i) {
+    result.push_back({{"point", list(what.probes[i], dim)},
+                      {"velocity", list(measures.probe_velocity[i], dim)},
+                      {"pressure", finite(measures.probe_pressure[i])}});
+  }
+  return result;
+}
+
+}  // namespace
+
+Measures measure(const Case& what, const Solution& solution) {
+  Measures measures;
+  if (what.exact.velocity) measures.velocity_error = solution.velocity_error(*what.exact.velocity);
+  if (what.exact.pressure) measures.pressure_error = solution.pressure_error(*what.exact.pressure);
+  measures.divergence_max = solution.divergence_max();
+  measures.probe_velocity = solution.velocity(what.probes);
+  measures.probe_pressure = solution.pressure(what.probes);
+  return measures;
+}
+
+void write_result(const Case& what, const Report& report, const Measures& measures, const std::filesystem::path& file) {
+  Json json;
+  json["converged"] = report.converged;
+  json["reason"] = report.reason;
+  json["iterations"] = report.iterations;
+  json["fractional_iterations"] = finite(report.fractional_iterations);
+  json["residual_history"] = list(report.residual_history, report.residual_history.size());
+  json["dofs"] = report.dofs;
+  json["cells"] = report.cells;
+  json["levels"] = report.levels;
+  json["device"] = report.device;
+  json["precision"] = report.precision;
+  json["error"] = {{"velocity_l2", finite(measures.velocity_error)}, {"pressure_l2", finite(measures.pressure_error)}};
+  json["divergence_max"] = finite(measures.divergence_max);
+  json["probes"] = probes(what, measures);
+  json["time"] = {{"setup", finite(report.time_setup)}, {"solve", finite(report.time_solve)}};
+  json["memory_bytes"] = report.memory_bytes;
+  json["settings"] = settings(what, report);
+
+  NewFile target(file);
+  target.stream() << json.dump(2, ' ', false, Json::error_handler_t::replace) << '\n';
+  target.commit();
+}
+
+void write_result(const Case& what, const Result& result, const std::filesystem::path& file) {
+  write_result(what, result.report, measure(what, result.solution), file);
+}
+
+}  // namespace solenoid

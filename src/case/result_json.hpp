@@ -1,0 +1,26 @@
+#pragma once
+/// \file
+/// What is measured on a solution for the result file and the table that the program prints.
+
+#include <filesystem>
+#include <optional>
+#include <vector>
+
+#include "solenoid/output.hpp"
+
+namespace solenoid {
+
+struct Measures {
+  std::optional<double> velocity_error;  ///< L2, if the case has an exact velocity
+  std::optional<double> pressure_error;  ///< L2, if the case has an exact pressure
+  double divergence_max = 0.0;
+  std::vector<Point> probe_velocity;  ///< NaN outside the domain
+  std::vector<double> probe_pressure;
+};
+
+Measures measure(const Case& what, const Solution& solution);
+
+/// write_result() with measures at hand.
+void write_result(const Case& what, const Report& report, const Measures& measures, const std::filesystem::path& file);
+
+}  // namespace solenoid

@@ -1,0 +1,202 @@
+#include "case/validate.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <vector>
+
+#include "case/names.hpp"
+#include "solenoid/problem.hpp"
+#include "solenoid/solver.hpp"
+
+namespace solenoid {
+namespace {
+
+// What lattice coordinates (int) and sizes in bytes (64 bits) can hold, far beyond any memory.
+constexpr int largest_refine = 20;
+constexpr std::int64_t largest_extent = std::int64_t{1} << 30;
+constexpr std::int64_t most_coarse_boxes = std::int64_t{1} << 26;
+constexpr std::int64_t most_cells = std::int64_t{1} << 40;
+
+std::string braces(const std::array<int, 3>& values, int dim) {
+  return fmt::format("[{}]", fmt::join(values.begin(), values.begin() + dim, ", "));
+}
+
+void validate_box(const Mesh& mesh) {
+  if (mesh.dim != 2 && mesh.dim != 3) {
+    throw KeyError("mesh.cells", fmt::format("the dimension must be 2 or 3, got {}", mesh.dim));
+  }
+  if (mesh.refine < 0 || mesh.refine > largest_refine) {
+    throw KeyError("mesh.refine", fmt::format("must be from 0 to {}, got {}", largest_refine, mesh.refine));
+  }
+  std::int64_t boxes = 1;
+  for (int a = 0; a < mesh.dim; ++a) {
+    if (mesh.cells[a] < 1) {
+      throw KeyError("mesh.cells", fmt::format("every entry must be at least 1, got {}", braces(mesh.cells, mesh.dim)));
+    }
+    if (std::int64_t{mesh.cells[a]} << mesh.refine > largest_extent) {
+      throw KeyError("mesh.refine", fmt::format("{} coarse boxes refined {} times exceed {} cells in one direction",
+                                                mesh.cells[a], mesh.refine, largest_extent));
+    }
+    boxes *= mesh.cells[a];
+    if (boxes > most_coarse_boxes) {
+      throw KeyError("mesh.cells",
+                     fmt::format("at most {} coarse boxes are possible, got {}: use fewer and a larger refine",
+                                 most_coarse_boxes, braces(mesh.cells, mesh.dim)));
+    }
+    if (boxes > most_cells >> (mesh.dim * mesh.refine)) {
+      throw KeyError("mesh.refine",
+                     fmt::format("{} coarse boxes refined {} times exceed {} cells", boxes, mesh.refine, most_cells));
+    }
+    if (!std::isfinite(mesh.lower[a])) throw KeyError("mesh.lower", "must be finite");
+    if (!std::isfinite(mesh.upper[a])) throw KeyError("mesh.upper", "must be finite");
+    const double length = mesh.upper[a] - mesh.lower[a];
+    if (!(length > 0.0) || !std::isfinite(length)) {
+      throw KeyError("mesh.upper", fmt::format("must be larger than `lower` in every direction, got {} to {} in {}",
+                                               mesh.lower[a], mesh.upper[a], "xyz"[a]));
+    }
+  }
+}
+
+/// The coarse boxes as a lattice, x fastest, on which connected parts are counted.
+class CoarseLattice {
+ public:
+  explicit CoarseLattice(const Problem& problem) {
+    const Mesh& mesh = problem.mesh;
+    for (int a = 0; a < mesh.dim; ++a) {
+      extent_[a] = mesh.cells[a];
+      periodic_[a] = problem.boundary.sides[2 * a].kind == SideKind::periodic;
+    }
+    active_.assign(static_cast<std::size_t>(extent_[0]) * extent_[1] * extent_[2], 1);
+    for (IndexBox hole : mesh.holes) {
+      if (mesh.dim == 2) hole.lower[2] = 0, hole.upper[2] = 1;
+      for (int z = hole.lower[2]; z < hole.upper[2]; ++z) {
+        for (int y = hole.lower[1]; y < hole.upper[1]; ++y) {
+          const auto row = active_.begin() + index({0, y, z});
+          std::fill(row + hole.lower[0], row + hole.upper[0], 0);
+        }
+      }
+    }
+  }
+
+  [[nodiscard]] std::int64_t count() const { return std::count(active_.begin(), active_.end(), 1); }
+
+  /// A box of each part that is connected through faces.
+  [[nodiscard]] std::vector<std::array<int, 3>> parts() const {
+    std::vector<std::array<int, 3>> first_boxes;
+    auto unvisited = active_;
+    std::vector<std::int64_t> front;
+    for (auto next = unvisited.begin(); (next = std::find(next, unvisited.end(), 1)) != unvisited.end();) {
+      front.push_back(next - unvisited.begin());
+      first_boxes.push_back(position(front.back()));
+      *next = 0;
+      while (!front.empty()) {
+        const auto here = position(front.back());
+        front.pop_back();
+        for (int side = 0; side < 6; ++side) {
+          auto other = here;
+          const int a = side / 2;
+          other[a] += side % 2 == 0 ? -1 : 1;
+          if (periodic_[a]) other[a] = (other[a] + extent_[a]) % extent_[a];
+          if (other[a] < 0 || other[a] >= extent_[a] || unvisited[index(other)] == 0) continue;
+          unvisited[index(other)] = 0;
+          front.push_back(index(other));
+        }
+      }
+    }
+    return first_boxes;
+  }
+
+ private:
+  [[nodiscard]] std::int64_t index(const std::array<int, 3>& p) const {
+    return p[0] + extent_[0] * (p[1] + std::int64_t{extent_[1]} * p[2]);
+  }
+  [[nodiscard]] std::array<int, 3> position(std::int64_t i) const {
+    const std::int64_t row = i / extent_[0];
+    return {static_cast<int>(i % extent_[0]), static_cast<int>(row % extent_[1]), static_cast<int>(row / extent_[1])};
+  }
+
+  std::array<int, 3> extent_{1, 1, 1};
+  std::array<bool, 3> periodic_{};
+  std::vector<std::uint8_t> active_;
+};
+
+void validate_holes(const Problem& problem) {
+  const Mesh& mesh = problem.mesh;
+  for (std::size_t i = 0; i < mesh.holes.size(); ++i) {
+    const auto& [lower, upper] = mesh.holes[i];
+    const auto path = fmt::format("mesh.holes[{}]", i);
+    for (int a = 0; a < mesh.dim; ++a) {
+      if (lower[a] >= upper[a]) {
+        throw KeyError(path,
+                       fmt::format("is empty in {}: `upper` is exclusive and must be larger than `lower`, got {} to {}",
+                                   "xyz"[a], braces(lower, mesh.dim), braces(upper, mesh.dim)));
+      }
+      if (lower[a] < 0 || upper[a] > mesh.cells[a]) {
+        throw KeyError(path,
+                       fmt::format("{} to {} reaches outside the mesh of {} coarse boxes", braces(lower, mesh.dim),
+                                   braces(upper, mesh.dim), braces(mesh.cells, mesh.dim)));
+      }
+    }
+  }
+  if (mesh.holes.empty()) return;
+  const CoarseLattice lattice(problem);
+  if (lattice.count() == 0) throw KeyError("mesh.holes", "the holes leave nothing of the domain");
+  const auto parts = lattice.parts();
+  if (parts.size() > 1) {
+    throw KeyError("mesh.holes",
+                   fmt::format("the holes cut the domain into {} parts that share no face, coarse boxes {} and {} for "
+                               "example: solve each part on its own",
+                               parts.size(), braces(parts[0], mesh.dim), braces(parts[1], mesh.dim)));
+  }
+}
+
+void validate_boundary(const Problem& problem) {
+  const auto& sides = problem.boundary.sides;
+  for (int a = 0; a < problem.mesh.dim; ++a) {
+    const bool lower = sides[2 * a].kind == SideKind::periodic;
+    if (lower == (sides[2 * a + 1].kind == SideKind::periodic)) continue;
+    const int periodic = lower ? 2 * a : 2 * a + 1;
+    const int other = lower ? 2 * a + 1 : 2 * a;
+    throw KeyError(fmt::format("boundary.{}", side_names[other]),
+                   fmt::format("is a {} side, but {} is periodic: both sides of a direction must be periodic, or none",
+                               name_of(sides[other].kind), side_names[periodic]));
+  }
+  if (problem.boundary.holes.kind == SideKind::periodic) throw KeyError("boundary.holes", "holes cannot be periodic");
+}
+
+}  // namespace
+
+KeyError::KeyError(std::string key_path, std::string what_is_wrong)
+    : InputError(key_label(key_path) + ": " + what_is_wrong),
+      path(std::move(key_path)),
+      problem(std::move(what_is_wrong)) {}
+
+std::string key_label(const std::string& path) {
+  const auto dot = path.find('.');
+  if (dot == std::string::npos) return fmt::format("[{}]", path);
+  return fmt::format("[{}] {}", path.substr(0, dot), path.substr(dot + 1));
+}
+
+void validate(const Problem& problem) {
+  validate_box(problem.mesh);
+  const int dim = problem.mesh.dim;
+  const auto orders = available_orders(dim);
+  if (std::find(orders.begin(), orders.end(), problem.order) == orders.end()) {
+    throw KeyError("element.order",
+                   fmt::format("order {} in {}D is not part of this build; it has {}", problem.order, dim,
+                               orders.empty() ? "none" : fmt::format("{}", fmt::join(orders, ", "))));
+  }
+  if (!(problem.viscosity > 0.0) || !std::isfinite(problem.viscosity)) {
+    throw KeyError("physics.viscosity", fmt::format("must be positive and finite, got {}", problem.viscosity));
+  }
+  if (!(problem.mass >= 0.0) || !std::isfinite(problem.mass)) {
+    throw KeyError("physics.mass", fmt::format("must be zero or positive, and finite, got {}", problem.mass));
+  }
+  validate_boundary(problem);
+  validate_holes(problem);
+}
+
+}  // namespace solenoid

@@ -1,0 +1,120 @@
+#pragma once
+/// \file
+/// Reading a TOML document by tables of keys, with errors that name file, key, line and what was expected.
+
+#include <fmt/format.h>
+
+#include <toml++/toml.h>
+#include <concepts>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "case/names.hpp"
+#include "case/nearest.hpp"
+#include "case/validate.hpp"
+#include "solenoid/field.hpp"
+
+namespace solenoid {
+
+/// What people need to know about a key. "{dim}" in `type` stands for the number of dimensions.
+struct KeyInfo {
+  std::string_view name;
+  std::string_view type;
+  std::string_view fallback;  ///< default in TOML, "required" or "" for none
+  std::string_view meaning;
+};
+
+class Value;
+
+/// A key and how it is read. Keys are read in the order of their table, not of the file.
+template <class Target>
+struct Key {
+  KeyInfo info;
+  void (*read)(const Value& value, Target& target);
+};
+
+/// What all values of a file share.
+struct Document {
+  std::string name;  ///< of the file
+  int dim = 0;       ///< known once `cells` has been read
+};
+
+/// A value of the document and the key it belongs to.
+class Value {
+ public:
+  Value(const toml::node& node, std::string path, std::string_view type, Document& document)
+      : node_(&node), path_(std::move(path)), type_(type), document_(&document) {}
+
+  [[nodiscard]] Document& document() const { return *document_; }
+  [[nodiscard]] int dim() const { return document_->dim; }
+
+  [[nodiscard]] double number() const;
+  [[nodiscard]] int integer() const;
+  [[nodiscard]] bool boolean() const;
+  [[nodiscard]] std::string text() const;
+  /// The entries of a list; each has the type of the list in its messages.
+  [[nodiscard]] std::vector<Value> list() const;
+  /// The entries of a list of one entry per direction.
+  [[nodiscard]] std::vector<Value> components() const;
+  /// An expression or a number.
+  [[nodiscard]] ScalarField field() const;
+  [[nodiscard]] VectorField vector_field() const;
+  template <class Choice>
+  [[nodiscard]] Choice choice() const;
+  /// Reads a table by its keys. \throws InputError for unknown and missing ones.
+  template <class Target>
+  void table(std::type_identity_t<std::span<const Key<Target>>> keys, Target& target) const;
+  /// Whether the value is a table with this key.
+  [[nodiscard]] bool has(std::string_view name) const;
+
+  /// \throws InputError "expected (the type), got (the value)" unless the condition holds.
+  void require(bool condition) const;
+  [[noreturn]] void fail(const std::string& problem) const;
+
+ private:
+  [[noreturn]] void fail_type(const std::string& hint = "") const;
+  [[noreturn]] void fail_unknown(const toml::key& key, const std::vector<std::string_view>& valid) const;
+  [[noreturn]] void fail_missing(const KeyInfo& info) const;
+  [[nodiscard]] std::string expanded(std::string_view type) const;
+  [[nodiscard]] Value member(const toml::node& node, const KeyInfo& info) const;
+  [[nodiscard]] std::string where() const;
+
+  const toml::node* node_;
+  std::string path_;
+  std::string_view type_;
+  Document* document_;
+};
+
+template <class Choice>
+Choice Value::choice() const {
+  const auto word = node_->value<std::string>();
+  if (!node_->is_string() || !word) fail_type();
+  std::vector<std::string_view> valid;
+  for (const auto& [name, value] : Names<Choice>::all) {
+    if (name == *word) return value;
+    valid.push_back(name);
+  }
+  fail_type(suggestion(*word, valid));
+}
+
+template <class Target>
+void Value::table(std::type_identity_t<std::span<const Key<Target>>> keys, Target& target) const {
+  const toml::table* table = node_->as_table();
+  if (table == nullptr) fail_type();
+  std::vector<std::string_view> valid;
+  for (const auto& key : keys) valid.push_back(key.info.name);
+  for (const auto& [key, node] : *table) {
+    if (std::find(valid.begin(), valid.end(), key.str()) == valid.end()) fail_unknown(key, valid);
+  }
+  for (const auto& [info, read] : keys) {
+    if (const toml::node* node = table->get(info.name)) {
+      read(member(*node, info), target);
+    } else if (info.fallback == "required") {
+      fail_missing(info);
+    }
+  }
+}
+
+}  // namespace solenoid

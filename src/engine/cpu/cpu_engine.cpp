@@ -1,0 +1,603 @@
+/// \file
+/// The cpu engine: SIMD kernels (kernels/) over ranges of cells and patches, one range per thread.
+
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <map>
+#include <new>
+
+#include "engine/cpu/kernels/table.hpp"
+#include "engine/cpu/team.hpp"
+#include "engine/engine.hpp"
+#include "level/patch_solver.hpp"
+#include "solenoid/error.hpp"
+#include "univariate/matrices.hpp"
+
+namespace solenoid {
+namespace {
+
+using cpu::Team;
+using Record = Grid::Record;
+
+/// PatchSolver's matrices in precision T, laid out as the kernels want them.
+template <class T>
+class PatchTables {
+ public:
+  PatchTables(const Level& level, const PatchKind& kind, const PatchSolver& solver) {
+    const int dim = level.equation.dim;
+    const int n = level.equation.n();
+    general_ = !solver.parity();
+    data_ = {};
+    for (int a = 0; a < dim; ++a) {
+      const PatchDirection& d = solver.direction(a);
+      const int np = d.last - d.first + 1;
+      data_.first[a] = d.first;
+      data_.last[a] = d.last;
+      for (int end = 0; end < 2; ++end) {
+        data_.weight[a][end] = kind[a].weight[end];
+        data_.face[a][end] = kind[a].face[end];
+        data_.hat[a][end] = kind[a].hat[end];
+      }
+      if (general_) {
+        data_.eigen_o[a] = keep(d.eigen_o);
+        data_.eigen_p[a] = keep(d.eigen_p);
+        data_.divergence[a] = keep(d.divergence);
+      } else {
+        data_.eigen_o[a] = keep(d.eigen_o.block(0, 0, n, n), d.eigen_o.block(0, n, n, n));
+        data_.eigen_p[a] = keep(d.eigen_p.block(0, 0, n, n), d.eigen_p.block(0, n, n - 1, n - 1));
+        data_.divergence[a] = keep(d.divergence.block(n, 0, n, n), d.divergence.block(0, n, n, np - n));
+      }
+      data_.inverse_lambda[a] = keep(solver.inverse_lambda(a));
+    }
+    for (const SchurBlock& block : solver.blocks()) {
+      starts_.push_back({block.start[0], block.start[1], block.start[2]});
+      lengths_.push_back({block.length[0], block.length[1], block.length[2]});
+      inverses_.push_back(keep(block.inverse));
+    }
+    data_.block_count = static_cast<int>(starts_.size());
+    if (solver.constant().size() > 0) data_.constant = keep(Matrix(solver.constant()));
+    for (int i = 0; i < 2; ++i) data_.schur_bounds[i] = static_cast<T>(solver.schur_bounds()[i]);
+    if (solver.dense().size() > 0) data_.dense = keep(solver.dense());
+    data_.dense_size = solver.dense().rows();
+  }
+
+  [[nodiscard]] const cpu::PatchData<T>* data() {
+    data_.block_start = reinterpret_cast<const int(*)[3]>(starts_.data());
+    data_.block_length = reinterpret_cast<const int(*)[3]>(lengths_.data());
+    data_.block_inverse = inverses_.data();
+    return &data_;
+  }
+  [[nodiscard]] bool general() const { return general_; }
+
+ private:
+  const T* keep(const Matrix& a, const Matrix& b = Matrix()) {
+    std::vector<T> values;
+    for (const Matrix* m : {&a, &b}) {
+      for (long i = 0; i < m->rows(); ++i) {
+        for (long j = 0; j < m->cols(); ++j) values.push_back(static_cast<T>((*m)(i, j)));
+      }
+    }
+    storage_.push_back(std::move(values));
+    return storage_.back().data();
+  }
+  const T* keep(const std::vector<double>& a) {
+    storage_.emplace_back(a.begin(), a.end());
+    return storage_.back().data();
+  }
+
+  bool general_ = false;
+  cpu::PatchData<T> data_;
+  std::vector<std::vector<T>> storage_;
+  std::vector<std::array<int, 3>> starts_;
+  std::vector<std::array<int, 3>> lengths_;
+  std::vector<const T*> inverses_;
+};
+
+template <class T>
+cpu::CellData<T> make_cell_data(const Level& level) {
+  const Equation& equation = level.equation;
+  const CellMatrices matrices(equation.order);
+  const int n = equation.n();
+  cpu::CellData<T> data{};
+  for (int i = 0; i <= n; ++i) {
+    for (int j = 0; j <= n; ++j) {
+      data.mass[i][j] = static_cast<T>(matrices.mass(i, j));
+      for (int child = 0; child < 2; ++child) data.embed_p[child][i][j] = static_cast<T>(matrices.embed_p[child](i, j));
+    }
+  }
+  for (int i = 0; i < n; ++i) {
+    data.value[i] = static_cast<T>(matrices.value[i]);
+    data.slope[i] = static_cast<T>(matrices.slope[i]);
+    for (int j = 0; j < n; ++j) {
+      data.volume[i][j] = static_cast<T>(matrices.volume(i, j));
+      for (int child = 0; child < 2; ++child) data.embed_o[child][i][j] = static_cast<T>(matrices.embed_o[child](i, j));
+    }
+  }
+  data.penalty = static_cast<T>(matrices.penalty);
+  for (int a = 0; a < equation.dim; ++a) data.inverse_h[a] = static_cast<T>(1.0 / level.grid.size()[a]);
+  data.viscosity = static_cast<T>(equation.viscosity);
+  data.alpha = static_cast<T>(equation.mass);
+  return data;
+}
+
+cpu::CellTopology topology_of(const Grid& grid) {
+  return {reinterpret_cast<const Record(*)[6]>(&grid.neighbours(0)),
+          reinterpret_cast<const Face(*)[6]>(grid.faces().data()), grid.cells(), grid.records()};
+}
+
+/// The fine cells inside each coarse cell; entries of directions that are not coarsened stay unused.
+std::vector<Record> children_of(const Level& fine, const Level& coarse) {
+  const int dim = fine.equation.dim;
+  const int corners = 1 << dim;
+  std::vector<Record> children(static_cast<std::size_t>(coarse.grid.cells()) * corners, fine.grid.null());
+  for (Record cell = 0; cell < coarse.grid.cells(); ++cell) {
+    for (int bits = 0; bits < corners; ++bits) {
+      std::array<int, 3> position = coarse.grid.position(cell);
+      bool exists = true;
+      for (int a = 0; a < dim; ++a) {
+        const int bit = bits >> a & 1;
+        if (fine.coarsened[a]) {
+          position[a] = 2 * position[a] + bit;
+        } else if (bit == 1) {
+          exists = false;
+        }
+      }
+      if (exists) children[static_cast<std::size_t>(cell) * corners + bits] = fine.grid.at(position);
+    }
+  }
+  return children;
+}
+
+template <class T>
+class CpuKernels final : public Kernels<T> {
+ public:
+  CpuKernels(Team& team, const Level& level, LocalSolverKind local)
+      : team_(team),
+        level_(level),
+        table_(cpu::kernel_table<T>(level.equation.dim, level.equation.order)),
+        local_(static_cast<cpu::Local>(local)),
+        cell_(make_cell_data<T>(level)),
+        topology_(topology_of(level.grid)) {
+    for (const PatchKind& kind : level.patches.kinds) {
+      const PatchSolver solver(level.equation, level.grid.size(), kind, local);
+      patches_.push_back(std::make_unique<PatchTables<T>>(level, kind, solver));
+    }
+    make_carry_lists();
+    workspace_.resize(team.size());
+    for (auto& memory : workspace_) {
+      memory.reset(static_cast<std::byte*>(std::aligned_alloc(4096, (table_.workspace_bytes + 4095) / 4096 * 4096)));
+      if (memory == nullptr) throw std::bad_alloc();
+    }
+  }
+
+  [[nodiscard]] const Level& level() const override { return level_; }
+
+  void apply(const T* x, T* y) override { apply_or_residual(nullptr, x, y); }
+  void residual(const T* b, const T* x, T* r) override { apply_or_residual(b, x, r); }
+
+  void smooth(int colour, const T* b, const T* x, T* y) override {
+    const auto& uncovered = level_.patches.uncovered[colour];
+    const std::int64_t record = level_.equation.record();
+    smooth_patches(colour, b, x, y, false, T(1), [&](int t) {
+      const auto range = team_.range(static_cast<std::int64_t>(uncovered.size()), t);
+      for (auto i = range.begin; i < range.end; ++i) {
+        T* to = y + uncovered[i] * record;
+        if (x == nullptr) {
+          std::memset(to, 0, record * sizeof(T));
+        } else {
+          std::memcpy(to, x + uncovered[i] * record, record * sizeof(T));
+        }
+      }
+    });
+  }
+
+  void smooth_add(int colour, const T* b, const T* x, T* y, T damping) override {
+    smooth_patches(colour, b, x, y, true, damping, [](int) {});
+  }
+
+  void restrict_to(const Level& coarse, const T* fine_vector, T* coarse_vector) override {
+    transfer(coarse, fine_vector, coarse_vector, table_.restrict_to);
+    for_hat_only(coarse, [&](std::int64_t coarse_index) { coarse_vector[coarse_index] = T(0); });
+    const auto gather = [&](std::int64_t coarse_index, std::int64_t fine_index, T weight) {
+      coarse_vector[coarse_index] += weight * fine_vector[fine_index];
+    };
+    couple_hat_only(coarse, FineHat::same_face, gather);
+    couple_hat_only(coarse, FineHat::middle, gather);
+  }
+
+  void prolong_add(const Level& coarse, const T* coarse_vector, T* fine_vector) override {
+    transfer(coarse, coarse_vector, fine_vector, table_.prolong_add);
+    // The kernel has seen to the middle hats already.
+    couple_hat_only(coarse, FineHat::same_face, [&](std::int64_t coarse_index, std::int64_t fine_index, T weight) {
+      fine_vector[fine_index] += weight * coarse_vector[coarse_index];
+    });
+  }
+
+  void zero(T* x) override {
+    for_range([=](auto range) { std::memset(x + range.begin, 0, (range.end - range.begin) * sizeof(T)); });
+  }
+  void copy(const T* x, T* y) override {
+    for_range(
+        [=](auto range) { std::memcpy(y + range.begin, x + range.begin, (range.end - range.begin) * sizeof(T)); });
+  }
+  void scale(T a, T* x) override {
+    for_range([=](auto range) {
+      for (auto i = range.begin; i < range.end; ++i) x[i] *= a;
+    });
+  }
+  void axpy(T a, const T* x, T* y) override {
+    for_range([=](auto range) {
+      for (auto i = range.begin; i < range.end; ++i) y[i] += a * x[i];
+    });
+  }
+  double dot(const T* x, const T* y) override {
+    double result = 0.0;
+    const T* const v[] = {x};
+    dots(1, v, y, &result);
+    return result;
+  }
+
+  void dots(int count, const T* const* v, const T* w, double* result) override {
+    // Blocks keep w in the first-level cache for all v; several partial sums keep the order of additions fixed and
+    // fast.
+    constexpr std::int64_t block = 2048;
+    constexpr int partial = 16;
+    std::vector<double> sums(static_cast<std::size_t>(team_.size()) * count, 0.0);
+    team_.run([&](int t) {
+      const auto range = team_.range(level_.size(), t, grain);
+      std::vector<double> mine(count, 0.0);
+      for (auto begin = range.begin; begin < range.end; begin += block) {
+        const auto end = std::min(begin + block, range.end);
+        for (int i = 0; i < count; ++i) {
+          double sum[partial] = {};
+          auto j = begin;
+          for (; j + partial <= end; j += partial) {
+            for (int l = 0; l < partial; ++l)
+              sum[l] += static_cast<double>(v[i][j + l]) * static_cast<double>(w[j + l]);
+          }
+          for (; j < end; ++j) sum[0] += static_cast<double>(v[i][j]) * static_cast<double>(w[j]);
+          for (int l = 0; l < partial; ++l) mine[i] += sum[l];
+        }
+      }
+      std::copy(mine.begin(), mine.end(), sums.begin() + static_cast<std::ptrdiff_t>(t) * count);
+    });
+    for (int i = 0; i < count; ++i) {
+      result[i] = 0.0;
+      for (int t = 0; t < team_.size(); ++t) result[i] += sums[static_cast<std::size_t>(t) * count + i];
+    }
+  }
+
+  void axpys(int count, const double* a, const T* const* v, T* w) override {
+    constexpr std::int64_t block = 2048;
+    for_range([=](auto range) {
+      for (auto begin = range.begin; begin < range.end; begin += block) {
+        const auto end = std::min(begin + block, range.end);
+        for (int i = 0; i < count; ++i) {
+          const T factor = static_cast<T>(a[i]);
+          for (auto j = begin; j < end; ++j) w[j] += factor * v[i][j];
+        }
+      }
+    });
+  }
+
+  void project(T* x) override {
+    const int record = level_.equation.record();
+    const int block = power(level_.equation.n(), level_.equation.dim);
+    if (level_.constants.pressure) remove_mean(x, level_.equation.dim * block, record, level_.grid.cells());
+    for (int c = 0; c < level_.equation.dim; ++c) {
+      if (level_.constants.velocity[c]) remove_velocity_mean(x, c, c * block, record);
+    }
+  }
+
+  void dense(std::int64_t count, const std::int64_t* index, const T* matrix, const T* b, T* x) override {
+    zero(x);
+    team_.run([&](int t) {
+      const auto range = team_.range(count, t);
+      for (auto i = range.begin; i < range.end; ++i) {
+        constexpr int partial = 16;
+        T sum[partial] = {};
+        const T* row = matrix + i * count;
+        std::int64_t j = 0;
+        for (; j + partial <= count; j += partial) {
+          for (int l = 0; l < partial; ++l) sum[l] += row[j + l] * b[index[j + l]];
+        }
+        for (; j < count; ++j) sum[0] += row[j] * b[index[j]];
+        T total = T(0);
+        for (int l = 0; l < partial; ++l) total += sum[l];
+        x[index[i]] = total;
+      }
+    });
+  }
+
+  void from_double(const double* x, T* y) override { convert(x, y); }
+  void from_float(const float* x, T* y) override { convert(x, y); }
+  void axpy_float(T a, const float* x, T* y) override {
+    for_range([=](auto range) {
+      for (auto i = range.begin; i < range.end; ++i) y[i] += a * static_cast<T>(x[i]);
+    });
+  }
+
+ private:
+  static constexpr std::int64_t grain = 512;
+
+  template <class F>
+  void for_range(F&& f) {
+    team_.run([&](int t) { f(team_.range(level_.size(), t, grain)); });
+  }
+
+  template <class S>
+  void convert(const S* x, T* y) {
+    for_range([=](auto range) {
+      for (auto i = range.begin; i < range.end; ++i) y[i] = static_cast<T>(x[i]);
+    });
+  }
+
+  [[nodiscard]] Team::Range cell_range(int t) const { return team_.range(level_.grid.cells(), t, table_.batch); }
+
+  void make_carry_lists() {
+    const Grid& grid = level_.grid;
+    carry_.resize(team_.size());
+    for (int t = 0; t < team_.size(); ++t) {
+      const auto range = cell_range(t);
+      for (auto cell = static_cast<Record>(range.begin); cell < range.end; ++cell) {
+        for (int c = 0; c < level_.equation.dim; ++c) {
+          const Record below = grid.neighbour(cell, 2 * c);
+          if (below < grid.cells() && (below < range.begin || below >= cell)) carry_[t][c].push_back(below);
+        }
+      }
+    }
+  }
+
+  void apply_or_residual(const T* b, const T* x, T* y) {
+    team_.run([&](int t) {
+      const auto range = cell_range(t);
+      cpu::ApplyArguments<T> arguments{&cell_,
+                                       topology_,
+                                       static_cast<Record>(range.begin),
+                                       static_cast<Record>(range.end),
+                                       {carry_[t][0].data(), carry_[t][1].data(), carry_[t][2].data()},
+                                       {},
+                                       x,
+                                       b,
+                                       y};
+      for (int c = 0; c < 3; ++c) arguments.carry_count[c] = static_cast<std::int64_t>(carry_[t][c].size());
+      table_.apply(arguments);
+    });
+    clear_null(y);
+  }
+
+  /// Every kernel that writes whole vectors leaves the null record zero, whatever the memory held.
+  void clear_null(T* y) {
+    const std::int64_t record = level_.equation.record();
+    std::memset(y + level_.grid.null() * record, 0, record * sizeof(T));
+  }
+
+  template <class F>
+  void smooth_patches(int colour, const T* b, const T* x, T* y, bool add, T damping, F&& also) {
+    team_.run([&](int t) {
+      for (const PatchRun& run : level_.patches.colours[colour]) {
+        const auto range = team_.range(run.end - run.begin, t, table_.batch);
+        if (range.begin == range.end) continue;
+        auto& tables = *patches_[run.kind];
+        const cpu::SmoothArguments<T> arguments{&cell_,
+                                                tables.data(),
+                                                topology_,
+                                                level_.patches.lower_cell.data(),
+                                                run.begin + range.begin,
+                                                run.begin + range.end,
+                                                local_,
+                                                b,
+                                                x,
+                                                y,
+                                                add,
+                                                damping,
+                                                workspace_[t].get()};
+        (tables.general() ? table_.smooth_general : table_.smooth_parity)(arguments);
+      }
+      also(t);
+    });
+    if (!add) clear_null(y);
+  }
+
+  const std::vector<Record>& children(const Level& coarse) {
+    if (children_.empty()) children_ = children_of(level_, coarse);
+    return children_;
+  }
+
+  template <class F>
+  void transfer(const Level& coarse, const T* from, T* to, F kernel) {
+    const Record* children_data = children(coarse).data();
+    team_.run([&](int t) {
+      const auto range = team_.range(coarse.grid.cells(), t, table_.batch);
+      const cpu::TransferArguments<T> arguments{&cell_,
+                                                topology_of(coarse.grid),
+                                                children_data,
+                                                {level_.coarsened[0], level_.coarsened[1], level_.coarsened[2]},
+                                                static_cast<Record>(range.begin),
+                                                static_cast<Record>(range.end),
+                                                from,
+                                                to};
+      kernel(arguments);
+    });
+  }
+
+  /// visit(index) for every hat of the coarse hat-only records.
+  template <class F>
+  void for_hat_only(const Level& coarse, F&& visit) {
+    const int block = power(level_.equation.n(), level_.equation.dim);
+    const int columns = power(level_.equation.n(), level_.equation.dim - 1);
+    for (Record hat = coarse.grid.cells(); hat < coarse.grid.records(); ++hat) {
+      const std::int64_t first =
+          static_cast<std::int64_t>(hat) * level_.equation.record() + coarse.grid.hat_direction(hat) * block;
+      for (int i = 0; i < columns; ++i) visit(first + i);
+    }
+  }
+
+  /// The fine hats that a coarse hat on an upper outflow face is made of: those on the same face, and those in the
+  /// middle of the coarse cell.
+  enum class FineHat { same_face, middle };
+
+  /// couple(coarse index, fine index, weight) for the hats of coarse hat-only records.
+  template <class F>
+  void couple_hat_only(const Level& coarse, FineHat which, F&& couple) {
+    const Equation& equation = level_.equation;
+    const int dim = equation.dim;
+    const int n = equation.n();
+    const int record = equation.record();
+    const int block = power(n, dim);
+    const int columns = power(n, dim - 1);
+    for (Record hat = coarse.grid.cells(); hat < coarse.grid.records(); ++hat) {
+      const int c = coarse.grid.hat_direction(hat);
+      const bool refined = level_.coarsened[c];
+      if (!refined && which == FineHat::middle) continue;
+      const int row = which == FineHat::same_face ? n : 0;  // of the upper child
+      const T own = refined ? cell_.embed_p[1][row][n] : T(1);
+      const Record cell = coarse.grid.neighbour(hat, 2 * c);
+      for (int bits = 0; bits < 1 << dim; ++bits) {
+        if (((bits >> c & 1) != 0) != refined) continue;
+        const Record child = children(coarse)[(static_cast<std::size_t>(cell) << dim) + bits];
+        if (child == level_.grid.null()) continue;
+        const Record fine = which == FineHat::same_face ? level_.grid.neighbour(child, 2 * c + 1) : child;
+        const auto embed = [&](int direction, int fine_mode, int coarse_mode) -> T {
+          if (!level_.coarsened[direction]) return fine_mode == coarse_mode ? T(1) : T(0);
+          return cell_.embed_o[bits >> direction & 1][fine_mode][coarse_mode];
+        };
+        for (int j = 0; j < columns; ++j) {
+          for (int i = 0; i < columns; ++i) {
+            const T tangential =
+                embed((c + 1) % dim, i % n, j % n) * (dim == 3 ? embed((c + 2) % dim, i / n, j / n) : T(1));
+            couple(static_cast<std::int64_t>(hat) * record + c * block + j,
+                   static_cast<std::int64_t>(fine) * record + c * block + i, own * tangential);
+          }
+        }
+      }
+    }
+  }
+
+  /// x[offset + i stride] -= mean over i < count.
+  void remove_mean(T* x, std::int64_t offset, std::int64_t stride, std::int64_t count) {
+    std::vector<double> sums(team_.size(), 0.0);
+    team_.run([&](int t) {
+      const auto range = team_.range(count, t);
+      double sum = 0.0;
+      for (auto i = range.begin; i < range.end; ++i) sum += static_cast<double>(x[offset + i * stride]);
+      sums[t] = sum;
+    });
+    double mean = 0.0;
+    for (const double sum : sums) mean += sum;
+    mean /= static_cast<double>(count);
+    team_.run([&](int t) {
+      const auto range = team_.range(count, t);
+      for (auto i = range.begin; i < range.end; ++i) x[offset + i * stride] -= static_cast<T>(mean);
+    });
+  }
+
+  /// A constant velocity has equal hats (those of hat-only records too), tangential modes 0.
+  void remove_velocity_mean(T* x, int c, std::int64_t offset, std::int64_t record) {
+    const Grid& grid = level_.grid;
+    const auto carries_hat = [&](Record r) { return r < grid.cells() || grid.hat_direction(r) == c; };
+    double sum = 0.0;
+    std::int64_t count = 0;
+    for (Record r = 0; r < grid.records(); ++r) {
+      if (!carries_hat(r)) continue;
+      sum += static_cast<double>(x[offset + r * record]);
+      ++count;
+    }
+    for (Record r = 0; r < grid.records(); ++r) {
+      if (carries_hat(r)) x[offset + r * record] -= static_cast<T>(sum / static_cast<double>(count));
+    }
+  }
+
+  struct Free {
+    void operator()(std::byte* p) const { std::free(p); }
+  };
+
+  Team& team_;
+  const Level& level_;
+  const cpu::KernelTable<T>& table_;
+  cpu::Local local_;
+  cpu::CellData<T> cell_;
+  cpu::CellTopology topology_;
+  std::vector<std::unique_ptr<PatchTables<T>>> patches_;
+  std::vector<std::array<std::vector<Record>, 3>> carry_;
+  std::vector<Record> children_;
+  std::vector<std::unique_ptr<std::byte, Free>> workspace_;
+};
+
+/// Bytes that the system says can still be allocated.
+std::int64_t available_memory() {
+  std::ifstream info("/proc/meminfo");
+  for (std::string key; info >> key;) {
+    std::int64_t kilobytes = 0;
+    if (key == "MemAvailable:" && info >> kilobytes) return kilobytes * 1024;
+  }
+  return static_cast<std::int64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE);
+}
+
+class CpuEngine final : public Engine {
+ public:
+  explicit CpuEngine(int threads) : team_(threads) {}
+
+  [[nodiscard]] std::string description() const override {
+    const std::string_view set = cpu::instruction_set();
+    const std::string_view name = set == "v4" ? "AVX-512" : set == "v3" ? "AVX2" : "baseline SIMD";
+    return fmt::format("cpu, {} thread{}, {}", team_.size(), team_.size() == 1 ? "" : "s", name);
+  }
+  [[nodiscard]] int threads() const override { return team_.size(); }
+
+  std::unique_ptr<Kernels<float>> kernels_float(const Level& level, LocalSolverKind local) override {
+    return std::make_unique<CpuKernels<float>>(team_, level, local);
+  }
+  std::unique_ptr<Kernels<double>> kernels_double(const Level& level, LocalSolverKind local) override {
+    return std::make_unique<CpuKernels<double>>(team_, level, local);
+  }
+
+  void* allocate(std::size_t bytes) override {
+    // Huge pages: records of neighbouring rows lie far apart, and 4 KiB pages would miss the address cache.
+    constexpr std::size_t huge = std::size_t{1} << 21;
+    const std::size_t alignment = bytes >= huge ? huge : 64;
+    void* memory = std::aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
+    if (memory == nullptr) {
+      throw ResourceError(fmt::format("out of memory: {:.2f} GB asked for, {:.2f} GB in use by this solve",
+                                      bytes * 1e-9, static_cast<double>(bytes_in_use_) * 1e-9));
+    }
+    if (bytes >= huge) madvise(memory, bytes, MADV_HUGEPAGE);
+    team_.run([&](int t) {  // pages land near the thread that first touches them
+      const auto range = team_.range(static_cast<std::int64_t>(bytes), t, 4096);
+      std::memset(static_cast<std::byte*>(memory) + range.begin, 0, range.end - range.begin);
+    });
+    bytes_in_use_ += static_cast<std::int64_t>(bytes);
+    bytes_peak_ = std::max(bytes_peak_, bytes_in_use_);
+    return memory;
+  }
+  void release(void* memory, std::size_t bytes) noexcept override {
+    std::free(memory);
+    bytes_in_use_ -= static_cast<std::int64_t>(bytes);
+  }
+  void upload(const void* host, void* device, std::size_t bytes) override { std::memcpy(device, host, bytes); }
+  void download(const void* device, void* host, std::size_t bytes) override { std::memcpy(host, device, bytes); }
+  void synchronise() override {}
+  [[nodiscard]] std::int64_t bytes_in_use() const override { return bytes_in_use_; }
+  [[nodiscard]] std::int64_t bytes_peak() const override { return bytes_peak_; }
+  [[nodiscard]] std::int64_t bytes_available() const override { return available_memory(); }
+
+ private:
+  Team team_;
+  std::int64_t bytes_in_use_ = 0;
+  std::int64_t bytes_peak_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<Engine> make_cpu_engine(int threads) {
+  if (threads <= 0) threads = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+  return std::make_unique<CpuEngine>(threads);
+}
+
+}  // namespace solenoid

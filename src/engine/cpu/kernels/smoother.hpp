@@ -1,0 +1,623 @@
+#pragma once
+/// \file
+/// The vertex-patch smoother, patch by patch. Lanes are patches of one colour and kind.
+///
+/// Arrays of a patch, N = 2n: velocity component c as [e][i_b][i_a] with the 2n + 1 functions e of P slowest (end hat,
+/// bubbles, middle hat, bubbles, end hat; only first..last are unknowns), a = c + 1, b = c + 2 (mod dim), i = n (upper
+/// cell) + mode; pressure as [i_z][i_y][i_x]. In the eigenbasis the same with eigenfunctions for functions,
+/// e counted from 0.
+
+#include "engine/cpu/kernels/operator.hpp"
+
+namespace solenoid::cpu::SOLENOID_SIMD_NAMESPACE {
+
+/// Univariate transforms of the N modes or np functions of one direction, in place on lines of a patch array.
+/// parity: eigenvectors are even (first) or odd, and only the rows of the lower cell are given; the sums and
+/// differences of the two cells cost n instead of 2n multiplications per value.
+template <class T, int order, bool parity>
+struct LineTransform {
+  static constexpr int n = order + 1;
+  static constexpr int modes = 2 * n;
+  using V = Simd<T>;
+
+  /// S_O^T
+  [[gnu::always_inline]] static void forward_o(const T* s, V* x, int stride) {
+    if constexpr (parity) {
+      V even[n];
+      V odd[n];
+#pragma GCC unroll 16
+      for (int j = 0; j < n; ++j) {
+        const V lower = x[j * stride];
+        const V upper = T(odd_sign(j)) * x[(n + j) * stride];
+        even[j] = lower + upper;
+        odd[j] = lower - upper;
+      }
+      multiply_transposed<n, n>(s, even, x, stride);
+      multiply_transposed<n, n>(s + n * n, odd, x + n * stride, stride);
+    } else {
+      V in[modes];
+      for (int j = 0; j < modes; ++j) in[j] = x[j * stride];
+      multiply_transposed<modes, modes>(s, in, x, stride);
+    }
+  }
+
+  /// S_O
+  [[gnu::always_inline]] static void backward_o(const T* s, V* x, int stride) {
+    if constexpr (parity) {
+      V even[n];
+      V odd[n];
+      multiply<n, n>(s, x, stride, even);
+      multiply<n, n>(s + n * n, x + n * stride, stride, odd);
+#pragma GCC unroll 16
+      for (int j = 0; j < n; ++j) {
+        x[j * stride] = even[j] + odd[j];
+        x[(n + j) * stride] = T(odd_sign(j)) * (even[j] - odd[j]);
+      }
+    } else {
+      V out[modes];
+      multiply<modes, modes>(s, x, stride, out);
+      for (int j = 0; j < modes; ++j) x[j * stride] = out[j];
+    }
+  }
+
+  /// S_P^T on np functions, from a line to an array of np values.
+  [[gnu::always_inline]] static void forward_p(const T* s, int np, const V* x, int stride, V* out) {
+    if constexpr (parity) {
+      V even[n];
+      V odd[n];
+#pragma GCC unroll 16
+      for (int j = 0; j < order; ++j) {
+        const V lower = x[j * stride];
+        const V upper = T(odd_sign(j)) * x[(n + j) * stride];
+        even[j] = lower + upper;
+        odd[j] = lower - upper;
+      }
+      even[order] = x[order * stride];
+      multiply_transposed<n, n>(s, even, out, 1);
+      multiply_transposed<order, order>(s + n * n, odd, out + n, 1);
+    } else {
+      for (int i = 0; i < np; ++i) {
+        V sum{};
+        for (int j = 0; j < np; ++j) sum += s[j * np + i] * x[j * stride];
+        out[i] = sum;
+      }
+    }
+  }
+
+  /// S_P, from an array of np values to a line.
+  [[gnu::always_inline]] static void backward_p(const T* s, int np, const V* in, V* x, int stride) {
+    if constexpr (parity) {
+      V even[n];
+      V odd[n];
+      multiply<n, n>(s, in, 1, even);
+      multiply<order, order>(s + n * n, in + n, 1, odd);
+#pragma GCC unroll 16
+      for (int j = 0; j < order; ++j) {
+        x[j * stride] = even[j] + odd[j];
+        x[(n + j) * stride] = T(odd_sign(j)) * (even[j] - odd[j]);
+      }
+      x[order * stride] = even[order];
+    } else {
+      for (int j = 0; j < np; ++j) {
+        V sum{};
+        for (int i = 0; i < np; ++i) sum += s[j * np + i] * in[i];
+        x[j * stride] = sum;
+      }
+    }
+  }
+
+  /// y += sign C u: from np values of P to a line of N of O.
+  template <int sign>
+  [[gnu::always_inline]] static void add_divergence(const T* d, int np, const V* u, V* y, int stride) {
+    const auto add = [](V& to, V sum) {
+      if constexpr (sign > 0) {
+        to += sum;
+      } else {
+        to -= sum;
+      }
+    };
+    if constexpr (parity) {
+#pragma GCC unroll 16
+      for (int i = 0; i < n; ++i) {
+        V odd{};
+        V even{};
+#pragma GCC unroll 16
+        for (int j = 0; j < n; ++j) odd += d[i * n + j] * u[j];
+#pragma GCC unroll 16
+        for (int j = 0; j < order; ++j) even += d[n * n + i * order + j] * u[n + j];
+        add(y[i * stride], even);
+        add(y[(n + i) * stride], odd);
+      }
+    } else {
+      for (int i = 0; i < modes; ++i) {
+        V sum{};
+        for (int j = 0; j < np; ++j) sum += d[i * np + j] * u[j];
+        add(y[i * stride], sum);
+      }
+    }
+  }
+
+  /// out = C^T p: from a line of N of O to np values of P.
+  [[gnu::always_inline]] static void gradient(const T* d, int np, const V* p, int stride, V* out) {
+    if constexpr (parity) {
+#pragma GCC unroll 16
+      for (int j = 0; j < n; ++j) {
+        V sum{};
+#pragma GCC unroll 16
+        for (int i = 0; i < n; ++i) sum += d[i * n + j] * p[(n + i) * stride];
+        out[j] = sum;
+      }
+#pragma GCC unroll 16
+      for (int j = 0; j < order; ++j) {
+        V sum{};
+#pragma GCC unroll 16
+        for (int i = 0; i < n; ++i) sum += d[n * n + i * order + j] * p[i * stride];
+        out[n + j] = sum;
+      }
+    } else {
+      for (int j = 0; j < np; ++j) {
+        V sum{};
+        for (int i = 0; i < modes; ++i) sum += d[i * np + j] * p[i * stride];
+        out[j] = sum;
+      }
+    }
+  }
+
+ private:
+  /// y[i stride] = sum_j s[j][i] x[j]
+  template <int rows, int cols>
+  [[gnu::always_inline]] static void multiply_transposed(const T* s, const V* x, V* y, int stride) {
+#pragma GCC unroll 16
+    for (int i = 0; i < cols; ++i) {
+      V sum{};
+#pragma GCC unroll 16
+      for (int j = 0; j < rows; ++j) sum += s[j * cols + i] * x[j];
+      y[i * stride] = sum;
+    }
+  }
+  /// y[j] = sum_i s[j][i] x[i stride]
+  template <int rows, int cols>
+  [[gnu::always_inline]] static void multiply(const T* s, const V* x, int stride, V* y) {
+#pragma GCC unroll 16
+    for (int j = 0; j < rows; ++j) {
+      V sum{};
+#pragma GCC unroll 16
+      for (int i = 0; i < cols; ++i) sum += s[j * cols + i] * x[i * stride];
+      y[j] = sum;
+    }
+  }
+};
+
+template <class T, int dim, int order>
+struct PatchArrays {
+  static constexpr int n = order + 1;
+  static constexpr int modes = 2 * n;
+  static constexpr int columns = power(modes, dim - 1);
+  static constexpr int pressures = power(modes, dim);
+  using V = Simd<T>;
+
+  V velocity[dim][(modes + 1) * columns];  ///< residual, then correction
+  V pressure[pressures];                   ///< residual, then correction
+  V schur[4][pressures];                   ///< right-hand side and work space of the Schur complement solvers
+};
+
+template <class T, int dim, int order, bool parity>
+struct PatchSmoother {
+  static constexpr int n = order + 1;
+  static constexpr int modes = 2 * n;
+  static constexpr int columns = power(modes, dim - 1);
+  static constexpr int pressures = power(modes, dim);
+  static constexpr int corners = 1 << dim;
+  static constexpr int cell_columns = power(n, dim - 1);
+  static constexpr int block = power(n, dim);
+  static constexpr int record = record_size(dim, order);
+  using V = Simd<T>;
+  using Line = LineTransform<T, order, parity>;
+  using Arrays = PatchArrays<T, dim, order>;
+
+  static constexpr int a_of(int c) { return (c + 1) % dim; }
+  static constexpr int b_of(int c) { return (c + 2) % dim; }
+  static constexpr int pressure_stride_of(int a) { return power(modes, a); }
+
+  /// Position in a patch array of value i (record order) of component c of the cell `bits`.
+  static constexpr int velocity_position(int c, int bits, int i) {
+    const int ia = i % n;
+    const int ib = i / n % (dim == 3 ? n : 1);
+    const int ic = i / cell_columns;
+    const int column = ia + n * (bits >> a_of(c) & 1) + (dim == 3 ? modes * (ib + n * (bits >> b_of(c) & 1)) : 0);
+    return (ic + n * (bits >> c & 1)) * columns + column;
+  }
+  static constexpr int pressure_position(int bits, int i) {
+    int position = 0;
+    for (int a = 0; a < dim; ++a) {
+      position += (i % n + n * (bits >> a & 1)) * pressure_stride_of(a);
+      i /= n;
+    }
+    return position;
+  }
+
+  struct Batch {
+    std::int32_t cells[corners][lanes<T>];
+    int active;
+  };
+
+  static Batch make_batch(const SmoothArguments<T>& arguments, std::int64_t first) {
+    Batch batch;
+    batch.active = static_cast<int>(std::min<std::int64_t>(lanes<T>, arguments.end - first));
+    for (int l = 0; l < lanes<T>; ++l) {
+      const std::int32_t lower = arguments.lower[first + (l < batch.active ? l : 0)];
+      for (int bits = 0; bits < corners; ++bits) {
+        std::int32_t cell = lower;
+        for (int a = 0; a < dim; ++a) {
+          if ((bits >> a & 1) != 0) cell = arguments.topology.neighbour[cell][2 * a + 1];
+        }
+        batch.cells[bits][l] = cell;
+      }
+    }
+    return batch;
+  }
+
+  static Lanes<T> at(const std::int32_t* cells) {
+    Lanes<T> lanes_at;
+    for (int l = 0; l < lanes<T>; ++l) lanes_at.offset[l] = static_cast<std::int64_t>(cells[l]) * record;
+    return lanes_at;
+  }
+  static Lanes<T> above(const SmoothArguments<T>& arguments, const std::int32_t* cells, int direction) {
+    Lanes<T> lanes_at;
+    for (int l = 0; l < lanes<T>; ++l) {
+      lanes_at.offset[l] =
+          static_cast<std::int64_t>(arguments.topology.neighbour[cells[l]][2 * direction + 1]) * record;
+    }
+    return lanes_at;
+  }
+
+  // --- residual ------------------------------------------------------------------------------------------------------
+
+  /// The patch rows of b - A x.
+  static void residual(const SmoothArguments<T>& arguments, const Batch& batch, Arrays& work) {
+    gather(arguments, batch, work);
+    if (arguments.x == nullptr) return;
+    for (int bits = 0; bits < corners; ++bits) {
+      V p[block];
+      V q[block];
+      load_records<block>(arguments.x, at(batch.cells[bits]), dim * block, p);
+      for (int i = 0; i < block; ++i) q[i] = V{};
+      subtract_element<0>(arguments, batch, bits, p, q, work);
+      subtract_element<1>(arguments, batch, bits, p, q, work);
+      if constexpr (dim == 3) subtract_element<2>(arguments, batch, bits, p, q, work);
+      for (int i = 0; i < block; ++i) work.pressure[pressure_position(bits, i)] += q[i];
+    }
+  }
+
+  template <int c>
+  static void subtract_element(const SmoothArguments<T>& arguments, const Batch& batch, int bits, const V* p, V* q,
+                               Arrays& work) {
+    V y[block + cell_columns];
+    ComponentOperator<T, dim, order, c>::run(*arguments.cell, arguments.topology, batch.cells[bits], arguments.x, p, y,
+                                             q);
+    for (int i = 0; i < block + cell_columns; ++i) work.velocity[c][velocity_position(c, bits, i)] -= y[i];
+  }
+
+  /// b on the patch; the rows of end hats that are no unknowns are never used.
+  static void gather(const SmoothArguments<T>& arguments, const Batch& batch, Arrays& work) {
+    for (int bits = 0; bits < corners; ++bits) {
+      V values[record];
+      load_records<record>(arguments.b, at(batch.cells[bits]), 0, values);
+      for (int c = 0; c < dim; ++c) {
+        for (int i = 0; i < block; ++i) work.velocity[c][velocity_position(c, bits, i)] = values[c * block + i];
+        if ((bits >> c & 1) != 0) {
+          V hats[cell_columns]{};
+          if (arguments.patch->hat[c][1]) {
+            load_records<cell_columns>(arguments.b, above(arguments, batch.cells[bits], c), c * block, hats);
+          }
+          for (int i = 0; i < cell_columns; ++i) {
+            work.velocity[c][velocity_position(c, bits, block + i)] = hats[i];
+          }
+        }
+      }
+      for (int i = 0; i < block; ++i) work.pressure[pressure_position(bits, i)] = values[dim * block + i];
+    }
+  }
+
+  // --- local solve ---------------------------------------------------------------------------------------------------
+
+  /// residual -> correction
+  static void solve(const SmoothArguments<T>& arguments, Arrays& work) {
+    const PatchData<T>& patch = *arguments.patch;
+    if (arguments.local == Local::dense) return solve_dense(patch, work);
+    V* rhs = work.schur[0];
+    for (int i = 0; i < pressures; ++i) rhs[i] = V{};
+    forward_velocity<0>(patch, work);
+    forward_velocity<1>(patch, work);
+    if constexpr (dim == 3) forward_velocity<2>(patch, work);
+    for_lines<0>([&](int start) { Line::forward_o(patch.eigen_o[0], work.pressure + start, pressure_stride_of(0)); });
+    for_lines<1>([&](int start) { Line::forward_o(patch.eigen_o[1], work.pressure + start, pressure_stride_of(1)); });
+    if constexpr (dim == 3) {
+      for_lines<2>([&](int start) { Line::forward_o(patch.eigen_o[2], work.pressure + start, pressure_stride_of(2)); });
+    }
+    // S p = -(g + B A^-1 f)
+    for (int i = 0; i < pressures; ++i) rhs[i] -= work.pressure[i];
+    switch (arguments.local) {
+      case Local::chebyshev: schur_chebyshev(patch, work); break;
+      case Local::cg: schur_cg(patch, work); break;
+      default: schur_direct(patch, work); break;
+    }
+    backward_velocity<0>(patch, work);
+    backward_velocity<1>(patch, work);
+    if constexpr (dim == 3) backward_velocity<2>(patch, work);
+    for_lines<0>([&](int start) { Line::backward_o(patch.eigen_o[0], work.pressure + start, pressure_stride_of(0)); });
+    for_lines<1>([&](int start) { Line::backward_o(patch.eigen_o[1], work.pressure + start, pressure_stride_of(1)); });
+    if constexpr (dim == 3) {
+      for_lines<2>(
+          [&](int start) { Line::backward_o(patch.eigen_o[2], work.pressure + start, pressure_stride_of(2)); });
+    }
+  }
+
+  /// All lines of the pressure array in direction a.
+  template <int a, class F>
+  [[gnu::always_inline]] static void for_lines(F&& line) {
+    constexpr int stride = power(modes, a);
+    for (int i = 0; i < columns; ++i) line(i / stride * stride * modes + i % stride);
+  }
+
+  static int functions(const PatchData<T>& patch, int c) {
+    return parity ? modes - 1 : patch.last[c] - patch.first[c] + 1;
+  }
+  /// Start in the pressure array of the line along c that belongs to a column of component c.
+  template <int c>
+  static constexpr int pressure_line(int column) {
+    return column % modes * pressure_stride_of(a_of(c)) + (dim == 3 ? column / modes * pressure_stride_of(b_of(c)) : 0);
+  }
+
+  /// f <- A^-1 f in the eigenbasis (e from 0), rhs -= C f.
+  template <int c>
+  static void forward_velocity(const PatchData<T>& patch, Arrays& work) {
+    const int np = functions(patch, c);
+    const int first = parity ? 1 : patch.first[c];
+    V* f = work.velocity[c];
+    for (int e = first; e < first + np; ++e) {
+      V* plane = f + e * columns;
+      for (int i = 0; i < columns / modes; ++i) Line::forward_o(patch.eigen_o[a_of(c)], plane + i * modes, 1);
+      if constexpr (dim == 3) {
+        for (int i = 0; i < modes; ++i) Line::forward_o(patch.eigen_o[b_of(c)], plane + i, modes);
+      }
+    }
+    const T* inverse_lambda = patch.inverse_lambda[c];
+    for (int column = 0; column < columns; ++column) {
+      V u[modes + 1];
+      Line::forward_p(patch.eigen_p[c], np, f + first * columns + column, columns, u);
+#pragma GCC unroll 20
+      for (int e = 0; e < np; ++e) {
+        u[e] *= inverse_lambda[e * columns + column];
+        f[e * columns + column] = u[e];
+      }
+      Line::template add_divergence<-1>(patch.divergence[c], np, u, work.schur[0] + pressure_line<c>(column),
+                                        pressure_stride_of(c));
+    }
+  }
+
+  /// u = f + A^-1 C^T p, back to cell coordinates (functions first..last).
+  template <int c>
+  static void backward_velocity(const PatchData<T>& patch, Arrays& work) {
+    const int np = functions(patch, c);
+    const int first = parity ? 1 : patch.first[c];
+    V* f = work.velocity[c];
+    const T* inverse_lambda = patch.inverse_lambda[c];
+    for (int column = 0; column < columns; ++column) {
+      V u[modes + 1];
+      Line::gradient(patch.divergence[c], np, work.pressure + pressure_line<c>(column), pressure_stride_of(c), u);
+#pragma GCC unroll 20
+      for (int e = 0; e < np; ++e) u[e] = f[e * columns + column] + inverse_lambda[e * columns + column] * u[e];
+      Line::backward_p(patch.eigen_p[c], np, u, f + first * columns + column, columns);
+    }
+    for (int e = first; e < first + np; ++e) {
+      V* plane = f + e * columns;
+      if constexpr (dim == 3) {
+        for (int i = 0; i < modes; ++i) Line::backward_o(patch.eigen_o[b_of(c)], plane + i, modes);
+      }
+      for (int i = 0; i < columns / modes; ++i) Line::backward_o(patch.eigen_o[a_of(c)], plane + i * modes, 1);
+    }
+  }
+
+  // --- Schur complement solvers: work.schur[0] -> work.pressure
+  // ----------------------------------------------------------
+
+  static void schur_direct(const PatchData<T>& patch, Arrays& work) {
+    V* in = work.schur[1];
+    V* out = work.schur[2];
+    for (int k = 0; k < patch.block_count; ++k) {
+      const int* start = patch.block_start[k];
+      const int lx = parity ? n : patch.block_length[k][0];
+      const int ly = parity ? n : patch.block_length[k][1];
+      const int lz = dim == 3 ? (parity ? n : patch.block_length[k][2]) : 1;
+      const auto for_block = [&](auto&& visit) {
+        int i = 0;
+        for (int z = 0; z < lz; ++z) {
+          for (int y = 0; y < ly; ++y) {
+            for (int x = 0; x < lx; ++x) visit(i++, start[0] + x + modes * (start[1] + y + modes * (start[2] + z)));
+          }
+        }
+      };
+      for_block([&](int i, int position) { in[i] = work.schur[0][position]; });
+      multiply_block(lx * ly * lz, patch.block_inverse[k], in, out);
+      for_block([&](int i, int position) { work.pressure[position] = out[i]; });
+    }
+  }
+
+  /// out = M in, M symmetric of `size`; several rows at a time share each load of `in`.
+  static void multiply_block(int size, const T* m, const V* in, V* out) {
+    constexpr int rows = 9;
+    int i = 0;
+    for (; i + rows <= size; i += rows) multiply_rows<rows>(size, m + i, in, out + i);
+    for (; i < size; ++i) multiply_rows<1>(size, m + i, in, out + i);
+  }
+  template <int rows>
+  [[gnu::always_inline]] static void multiply_rows(int size, const T* m, const V* in, V* out) {
+    V sum[rows]{};
+    for (int j = 0; j < size; ++j) {
+      const V x = in[j];
+#pragma GCC unroll 16
+      for (int r = 0; r < rows; ++r) sum[r] += m[j * size + r] * x;
+    }
+#pragma GCC unroll 16
+    for (int r = 0; r < rows; ++r) out[r] = sum[r];
+  }
+
+  /// out = S v
+  static void schur_apply(const PatchData<T>& patch, const V* v, V* out) {
+    for (int i = 0; i < pressures; ++i) out[i] = V{};
+    schur_add<0>(patch, v, out);
+    schur_add<1>(patch, v, out);
+    if constexpr (dim == 3) schur_add<2>(patch, v, out);
+  }
+  template <int c>
+  static void schur_add(const PatchData<T>& patch, const V* v, V* out) {
+    const int np = functions(patch, c);
+    for (int column = 0; column < columns; ++column) {
+      V u[modes + 1];
+      Line::gradient(patch.divergence[c], np, v + pressure_line<c>(column), pressure_stride_of(c), u);
+#pragma GCC unroll 20
+      for (int e = 0; e < np; ++e) u[e] *= patch.inverse_lambda[c][e * columns + column];
+      Line::template add_divergence<1>(patch.divergence[c], np, u, out + pressure_line<c>(column),
+                                       pressure_stride_of(c));
+    }
+  }
+
+  static V dot(const V* x, const V* y) {
+    V sum{};
+    for (int i = 0; i < pressures; ++i) sum += x[i] * y[i];
+    return sum;
+  }
+  static void remove_constant(const PatchData<T>& patch, V* x) {
+    if (patch.constant == nullptr) return;
+    V sum{};
+    for (int i = 0; i < pressures; ++i) sum += patch.constant[i] * x[i];
+    for (int i = 0; i < pressures; ++i) x[i] -= patch.constant[i] * sum;
+  }
+
+  /// Chebyshev iteration of fixed degree on the known spectrum of S: linear, no inner products.
+  static void schur_chebyshev(const PatchData<T>& patch, Arrays& work) {
+    constexpr int degree = 8;
+    V* r = work.schur[0];
+    V* d = work.schur[1];
+    V* s = work.schur[2];
+    V* x = work.pressure;
+    remove_constant(patch, r);
+    const T middle = T(0.5) * (patch.schur_bounds[1] + patch.schur_bounds[0]);
+    const T half = T(0.5) * (patch.schur_bounds[1] - patch.schur_bounds[0]);
+    const T sigma = middle / half;
+    T rho = T(1) / sigma;
+    for (int i = 0; i < pressures; ++i) {
+      d[i] = r[i] / middle;
+      x[i] = d[i];
+    }
+    for (int step = 1; step < degree; ++step) {
+      schur_apply(patch, d, s);
+      const T next = T(1) / (T(2) * sigma - rho);
+      const T keep = next * rho;
+      const T gain = T(2) * next / half;
+      for (int i = 0; i < pressures; ++i) {
+        r[i] -= s[i];
+        d[i] = keep * d[i] + gain * r[i];
+        x[i] += d[i];
+      }
+      rho = next;
+    }
+  }
+
+  /// Conjugate gradients, every lane its own; a lane whose residual is negligible stands still.
+  static void schur_cg(const PatchData<T>& patch, Arrays& work) {
+    constexpr int most = 30;
+    constexpr T tolerance = sizeof(T) == 4 ? T(1e-5) : T(1e-9);
+    V* r = work.schur[0];
+    V* d = work.schur[1];
+    V* s = work.schur[2];
+    V* x = work.pressure;
+    remove_constant(patch, r);
+    for (int i = 0; i < pressures; ++i) {
+      d[i] = r[i];
+      x[i] = V{};
+    }
+    V rr = dot(r, r);
+    const V enough = tolerance * tolerance * rr;
+    for (int step = 0; step < most; ++step) {
+      const auto working = rr > enough;
+      bool any = false;
+      for (int l = 0; l < lanes<T>; ++l) any = any || working[l] != 0;
+      if (!any) break;
+      schur_apply(patch, d, s);
+      const V ds = dot(d, s);
+      const V alpha = working ? rr / ds : V{};
+      for (int i = 0; i < pressures; ++i) {
+        x[i] += alpha * d[i];
+        r[i] -= alpha * s[i];
+      }
+      const V next = dot(r, r);
+      const V beta = working ? next / rr : V{};
+      for (int i = 0; i < pressures; ++i) d[i] = r[i] + beta * d[i];
+      rr = working ? next : rr;
+    }
+  }
+
+  /// The whole patch matrix inverted (the paper's "direct solver").
+  static void solve_dense(const PatchData<T>& patch, Arrays& work) {
+    constexpr int most = dim * (modes + 1) * columns + pressures;
+    V in[most];
+    V out[most];
+    const auto for_unknowns = [&](auto&& visit) {
+      int i = 0;
+      for (int c = 0; c < dim; ++c) {
+        for (int e = patch.first[c]; e <= patch.last[c]; ++e) {
+          for (int column = 0; column < columns; ++column) visit(i++, work.velocity[c][e * columns + column]);
+        }
+      }
+      for (int k = 0; k < pressures; ++k) visit(i++, work.pressure[k]);
+    };
+    for_unknowns([&](int i, V& value) { in[i] = value; });
+    multiply_block(static_cast<int>(patch.dense_size), patch.dense, in, out);
+    for_unknowns([&](int i, V& value) { value = out[i]; });
+  }
+
+  // --- writing -------------------------------------------------------------------------------------------------------
+
+  /// y = x + correction on all records of the patch, or y += damping * correction.
+  static void write(const SmoothArguments<T>& arguments, const Batch& batch, const Arrays& work) {
+    const T* base = arguments.add ? arguments.y : arguments.x;
+    const T factor = arguments.add ? arguments.damping : T(1);
+    const PatchData<T>& patch = *arguments.patch;
+    for (int bits = 0; bits < corners; ++bits) {
+      const Lanes<T> lanes_at = at(batch.cells[bits]);
+      V values[record]{};
+      if (base != nullptr) load_records<record>(base, lanes_at, 0, values);
+      for (int c = 0; c < dim; ++c) {
+        const bool lower_hat = (bits >> c & 1) != 0 || patch.hat[c][0];
+        for (int i = lower_hat ? 0 : cell_columns; i < block; ++i) {
+          values[c * block + i] += factor * work.velocity[c][velocity_position(c, bits, i)];
+        }
+        if ((bits >> c & 1) != 0 && patch.hat[c][1]) {
+          const Lanes<T> hats_at = above(arguments, batch.cells[bits], c);
+          V hats[cell_columns]{};
+          if (base != nullptr) load_records<cell_columns>(base, hats_at, c * block, hats);
+          for (int i = 0; i < cell_columns; ++i) {
+            hats[i] += factor * work.velocity[c][velocity_position(c, bits, block + i)];
+          }
+          store_records<cell_columns>(arguments.y, hats_at, c * block, hats, batch.active);
+        }
+      }
+      for (int i = 0; i < block; ++i) values[dim * block + i] += factor * work.pressure[pressure_position(bits, i)];
+      store_records<record>(arguments.y, lanes_at, 0, values, batch.active);
+    }
+  }
+
+  static void smooth(const SmoothArguments<T>& arguments) {
+    Arrays& work = *static_cast<Arrays*>(arguments.workspace);
+    for (std::int64_t first = arguments.begin; first < arguments.end; first += lanes<T>) {
+      const Batch batch = make_batch(arguments, first);
+      residual(arguments, batch, work);
+      solve(arguments, work);
+      write(arguments, batch, work);
+    }
+  }
+};
+
+}  // namespace solenoid::cpu::SOLENOID_SIMD_NAMESPACE

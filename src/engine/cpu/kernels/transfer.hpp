@@ -1,0 +1,185 @@
+#pragma once
+/// \file
+/// Embedding of the coarse space into the fine one, and its transpose. Lanes are coarse cells.
+///
+/// Tangential directions and pressure: a coarse mode is a combination of the modes of each child. Own direction: the
+/// fine hat on the middle face is the coarse function there, half of either coarse hat plus the bubbles. In directions
+/// that are not coarsened a cell is its own child.
+
+#include "engine/cpu/kernels/simd.hpp"
+#include "engine/cpu/kernels/table.hpp"
+#include "mesh/record.hpp"
+
+namespace solenoid::cpu::SOLENOID_SIMD_NAMESPACE {
+
+template <class T, int dim, int order>
+struct Transfer {
+  static constexpr int n = order + 1;
+  static constexpr int block = power(n, dim);
+  static constexpr int columns = power(n, dim - 1);
+  static constexpr int record = record_size(dim, order);
+  static constexpr int corners = 1 << dim;
+  using V = Simd<T>;
+
+  static Lanes<T> at(const std::int32_t* cells) {
+    Lanes<T> lanes_at;
+    for (int l = 0; l < lanes<T>; ++l) lanes_at.offset[l] = static_cast<std::int64_t>(cells[l]) * record;
+    return lanes_at;
+  }
+
+  static bool exists(const TransferArguments<T>& arguments, int bits) {
+    for (int a = 0; a < dim; ++a) {
+      if ((bits >> a & 1) != 0 && !arguments.refined[a]) return false;
+    }
+    return true;
+  }
+
+  /// Lines of length n with the given stride in an array of `values` values: y = E x (or E^T x).
+  template <bool transposed>
+  [[gnu::always_inline]] static void tangential(const T (*embed)[max_n], const V* x, V* y, int values, int stride) {
+    for (int line = 0; line < values / n; ++line) {
+      const int start = line / stride * stride * n + line % stride;
+      for (int i = 0; i < n; ++i) {
+        V sum{};
+        for (int j = 0; j < n; ++j) sum += (transposed ? embed[j][i] : embed[i][j]) * x[start + j * stride];
+        y[start + i * stride] = sum;
+      }
+    }
+  }
+
+  /// Tangential embedding of `values` velocity values (rows of n^(dim-1)) of component c into child `bits`, in place.
+  template <bool transposed>
+  static void tangential_velocity(const TransferArguments<T>& arguments, int c, int bits, V* x, int values) {
+    V y[(n + 1) * columns];
+    for (int turn = 1; turn < dim; ++turn) {
+      const int a = (c + turn) % dim;
+      if (!arguments.refined[a]) continue;
+      tangential<transposed>(arguments.cell->embed_o[bits >> a & 1], x, y, values, power(n, turn - 1));
+      for (int i = 0; i < values; ++i) x[i] = y[i];
+    }
+  }
+  template <bool transposed>
+  static void embed_pressure(const TransferArguments<T>& arguments, int bits, V* x) {
+    V y[block];
+    for (int a = 0; a < dim; ++a) {
+      if (!arguments.refined[a]) continue;
+      tangential<transposed>(arguments.cell->embed_o[bits >> a & 1], x, y, block, power(n, a));
+      for (int i = 0; i < block; ++i) x[i] = y[i];
+    }
+  }
+
+  static void prolong_add(const TransferArguments<T>& arguments) {
+    for (std::int32_t first = arguments.begin; first < arguments.end; first += lanes<T>) {
+      const int active = std::min<int>(lanes<T>, arguments.end - first);
+      std::int32_t cells[lanes<T>];
+      for (int l = 0; l < lanes<T>; ++l) cells[l] = first + (l < active ? l : 0);
+      V coarse[record];
+      V upper[dim][columns];
+      load_records<record>(arguments.from, at(cells), 0, coarse);
+      for (int c = 0; c < dim; ++c) {
+        std::int32_t above[lanes<T>];
+        for (int l = 0; l < lanes<T>; ++l) above[l] = arguments.coarse.neighbour[cells[l]][2 * c + 1];
+        load_records<columns>(arguments.from, at(above), c * block, upper[c]);
+      }
+      for (int bits = 0; bits < corners; ++bits) {
+        if (!exists(arguments, bits)) continue;
+        std::int32_t children[lanes<T>];
+        for (int l = 0; l < lanes<T>; ++l) children[l] = arguments.children[cells[l] * std::int64_t(corners) + bits];
+        V fine[record];
+        load_records<record>(arguments.to, at(children), 0, fine);
+        for (int c = 0; c < dim; ++c) {
+          V own[block];
+          embed_own(arguments, c, bits >> c & 1, coarse + c * block, upper[c], own);
+          tangential_velocity<false>(arguments, c, bits, own, block);
+          for (int i = 0; i < block; ++i) fine[c * block + i] += own[i];
+        }
+        V p[block];
+        for (int i = 0; i < block; ++i) p[i] = coarse[dim * block + i];
+        embed_pressure<false>(arguments, bits, p);
+        for (int i = 0; i < block; ++i) fine[dim * block + i] += p[i];
+        store_records<record>(arguments.to, at(children), 0, fine, active);
+      }
+    }
+  }
+
+  /// Own direction: lower hat and bubbles of a child from hats and bubbles of the coarse cell.
+  static void embed_own(const TransferArguments<T>& arguments, int c, int child, const V* coarse, const V* upper,
+                        V* fine) {
+    if (!arguments.refined[c]) {
+      for (int i = 0; i < block; ++i) fine[i] = coarse[i];
+      return;
+    }
+    const auto& embed = arguments.cell->embed_p[child];
+    for (int column = 0; column < columns; ++column) {
+      for (int i = 0; i < n; ++i) {
+        V sum = embed[i][n] * upper[column];
+        for (int j = 0; j < n; ++j) sum += embed[i][j] * coarse[j * columns + column];
+        fine[i * columns + column] = sum;
+      }
+    }
+  }
+
+  static void restrict_to(const TransferArguments<T>& arguments) {
+    for (std::int32_t first = arguments.begin; first < arguments.end; first += lanes<T>) {
+      const int active = std::min<int>(lanes<T>, arguments.end - first);
+      std::int32_t cells[lanes<T>];
+      for (int l = 0; l < lanes<T>; ++l) cells[l] = first + (l < active ? l : 0);
+      V coarse[record]{};
+      for (int bits = 0; bits < corners; ++bits) {
+        if (!exists(arguments, bits)) continue;
+        std::int32_t children[lanes<T>];
+        for (int l = 0; l < lanes<T>; ++l) children[l] = arguments.children[cells[l] * std::int64_t(corners) + bits];
+        V fine[record];
+        load_records<record>(arguments.from, at(children), 0, fine);
+        for (int c = 0; c < dim; ++c) {
+          V* own = fine + c * block;
+          tangential_velocity<true>(arguments, c, bits, own, block);
+          for (int i = 0; i < n; ++i) {  // fine function i feeds the coarse functions 0..k of this cell
+            if (!arguments.refined[c]) {
+              for (int column = 0; column < columns; ++column) {
+                coarse[c * block + i * columns + column] += own[i * columns + column];
+              }
+              continue;
+            }
+            for (int j = 0; j < n; ++j) {
+              const T weight = arguments.cell->embed_p[bits >> c & 1][i][j];
+              for (int column = 0; column < columns; ++column) {
+                coarse[c * block + j * columns + column] += weight * own[i * columns + column];
+              }
+            }
+          }
+          if ((bits >> c & 1) != 0) add_from_below(arguments, c, bits, cells, coarse + c * block);
+        }
+        V* p = fine + dim * block;
+        embed_pressure<true>(arguments, bits, p);
+        for (int i = 0; i < block; ++i) coarse[dim * block + i] += p[i];
+      }
+      for (int c = 0; c < dim; ++c) {
+        V free{};
+        for (int l = 0; l < lanes<T>; ++l) free[l] = normal_fixed(arguments.coarse.face[cells[l]][2 * c]) ? T(0) : T(1);
+        for (int i = 0; i < columns; ++i) coarse[c * block + i] *= free;
+      }
+      store_records<record>(arguments.to, at(cells), 0, coarse, active);
+    }
+  }
+
+  /// The middle hats of the coarse cell below in direction c feed this cell's lower hat.
+  static void add_from_below(const TransferArguments<T>& arguments, int c, int bits, const std::int32_t* cells,
+                             V* hats) {
+    std::int32_t children[lanes<T>];
+    V exists_below{};
+    for (int l = 0; l < lanes<T>; ++l) {
+      const std::int32_t below = arguments.coarse.neighbour[cells[l]][2 * c];
+      const bool inside = below < arguments.coarse.cells;
+      exists_below[l] = inside ? T(1) : T(0);
+      children[l] = arguments.children[(inside ? below : cells[l]) * std::int64_t(corners) + bits];
+    }
+    V fine[columns];
+    load_records<columns>(arguments.from, at(children), c * block, fine);
+    tangential_velocity<true>(arguments, c, bits, fine, columns);
+    const T weight = arguments.cell->embed_p[1][0][n];
+    for (int i = 0; i < columns; ++i) hats[i] += exists_below * (weight * fine[i]);
+  }
+};
+
+}  // namespace solenoid::cpu::SOLENOID_SIMD_NAMESPACE

@@ -1,0 +1,139 @@
+#pragma once
+/// \file
+/// The kernel set: all that an engine implements. Algorithms (solver/) are written against it and know no engine.
+///
+/// A vector of a level is a pointer T* to Level::size() numbers in the engine's memory, record after record
+/// (mesh/record.hpp). Normal unknowns on faces where the normal velocity is prescribed, the other values of hat-only
+/// records and the null record are zero in every vector, before and after every kernel.
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "level/level.hpp"
+
+namespace solenoid {
+
+/// Kernels of one level in precision T (float or double). Deterministic for a given engine and thread count.
+/// Names follow the paper: A is the symmetric indefinite Stokes operator
+///     (A x)_u = A_u u - B^T p,   (A x)_p = -B u,   B = div.
+template <class T>
+class Kernels {
+ public:
+  virtual ~Kernels() = default;
+  [[nodiscard]] virtual const Level& level() const = 0;
+
+  /// y = A x
+  virtual void apply(const T* x, T* y) = 0;
+  /// r = b - A x
+  virtual void residual(const T* b, const T* x, T* r) = 0;
+  /// One colour of the multiplicative smoother: solves the local problem of every patch of the colour with the residual
+  /// of x, y = x + sum_j R_j^T A_j^+ R_j (b - A x). x and y are different vectors; every value of y is written.
+  /// x == nullptr stands for zero.
+  virtual void smooth(int colour, const T* b, const T* x, T* y) = 0;
+  /// One colour of the additive smoother: y += damping * sum_j R_j^T A_j^+ R_j (b - A x).
+  virtual void smooth_add(int colour, const T* b, const T* x, T* y, T damping) = 0;
+
+  /// coarse = P^T fine, where `coarse` is a vector of the next coarser level (`coarse_level`).
+  virtual void restrict_to(const Level& coarse_level, const T* fine, T* coarse) = 0;
+  /// fine += P coarse
+  virtual void prolong_add(const Level& coarse_level, const T* coarse, T* fine) = 0;
+
+  // Vector operations.
+  virtual void zero(T* x) = 0;
+  virtual void copy(const T* x, T* y) = 0;
+  virtual void scale(T a, T* x) = 0;
+  virtual void axpy(T a, const T* x, T* y) = 0;  ///< y += a x
+  virtual double dot(const T* x, const T* y) = 0;
+  /// result[i] = (v[i], w), i < count: one pass over w.
+  virtual void dots(int count, const T* const* v, const T* w, double* result) = 0;
+  /// w += sum_i a[i] v[i]: one pass over w.
+  virtual void axpys(int count, const double* a, const T* const* v, T* w) = 0;
+  /// Removes the constants that A maps to zero (Level::constants).
+  virtual void project(T* x) = 0;
+  /// x = Z b on the unknowns in `index` (`count` of them), zero elsewhere; Z is row-major in the engine's memory.
+  virtual void dense(std::int64_t count, const std::int64_t* index, const T* matrix, const T* b, T* x) = 0;
+
+  // Between precisions (each engine implements both directions for its own T).
+  virtual void from_double(const double* x, T* y) = 0;
+  virtual void from_float(const float* x, T* y) = 0;
+  virtual void axpy_float(T a, const float* x, T* y) = 0;  ///< y += a x
+};
+
+/// A device with its memory. Everything of a solve is allocated through it, so that it knows the peak.
+class Engine {
+ public:
+  virtual ~Engine() = default;
+  /// What people see: "cpu (2 threads, avx512)".
+  [[nodiscard]] virtual std::string description() const = 0;
+  [[nodiscard]] virtual int threads() const = 0;
+
+  /// Kernels of a level, which must outlive them. \throws InputError if this build lacks the order.
+  virtual std::unique_ptr<Kernels<float>> kernels_float(const Level& level, LocalSolverKind local) = 0;
+  virtual std::unique_ptr<Kernels<double>> kernels_double(const Level& level, LocalSolverKind local) = 0;
+
+  /// Zeroed memory of the engine. \throws ResourceError
+  virtual void* allocate(std::size_t bytes) = 0;
+  virtual void release(void* memory, std::size_t bytes) noexcept = 0;
+  virtual void upload(const void* host, void* device, std::size_t bytes) = 0;
+  virtual void download(const void* device, void* host, std::size_t bytes) = 0;
+  /// Waits for all work; timing needs it.
+  virtual void synchronise() = 0;
+  [[nodiscard]] virtual std::int64_t bytes_in_use() const = 0;
+  [[nodiscard]] virtual std::int64_t bytes_peak() const = 0;
+  [[nodiscard]] virtual std::int64_t bytes_available() const = 0;
+};
+
+template <class T>
+std::unique_ptr<Kernels<T>> make_kernels(Engine& engine, const Level& level, LocalSolverKind local) {
+  if constexpr (sizeof(T) == sizeof(float)) {
+    return engine.kernels_float(level, local);
+  } else {
+    return engine.kernels_double(level, local);
+  }
+}
+
+/// Engine memory for `size` numbers, zeroed; some room after the end lets kernels read whole SIMD registers.
+template <class T>
+class Vector {
+ public:
+  static constexpr std::size_t padding = 64;  // numbers readable after the end
+
+  Vector() = default;
+  Vector(Engine& engine, std::int64_t size)
+      : engine_(&engine), size_(size), data_(static_cast<T*>(engine.allocate(bytes()))) {}
+  Vector(Vector&& other) noexcept { swap(other); }
+  Vector& operator=(Vector&& other) noexcept {
+    swap(other);
+    return *this;
+  }
+  Vector(const Vector&) = delete;
+  Vector& operator=(const Vector&) = delete;
+  ~Vector() {
+    if (data_ != nullptr) engine_->release(data_, bytes());
+  }
+
+  [[nodiscard]] T* data() { return data_; }
+  [[nodiscard]] const T* data() const { return data_; }
+  [[nodiscard]] std::int64_t size() const { return size_; }
+  void upload(const T* host) { engine_->upload(host, data_, size_ * sizeof(T)); }
+  void download(T* host) const { engine_->download(data_, host, size_ * sizeof(T)); }
+
+ private:
+  [[nodiscard]] std::size_t bytes() const { return (size_ + padding) * sizeof(T); }
+  void swap(Vector& other) noexcept {
+    std::swap(engine_, other.engine_);
+    std::swap(size_, other.size_);
+    std::swap(data_, other.data_);
+  }
+  Engine* engine_ = nullptr;
+  std::int64_t size_ = 0;
+  T* data_ = nullptr;
+};
+
+/// The engines of this build.
+std::unique_ptr<Engine> make_cpu_engine(int threads = 0);
+std::unique_ptr<Engine> make_reference_engine();
+
+}  // namespace solenoid

@@ -1,0 +1,132 @@
+/// \file
+/// The oracle of all tests: plain, slow, straight from the weak form. All arithmetic is in double precision.
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+
+#include "engine/engine.hpp"
+#include "engine/reference/reference_level.hpp"
+#include "solenoid/error.hpp"
+
+namespace solenoid {
+namespace {
+
+using Eigen::VectorXd;
+
+template <class T>
+class ReferenceKernels final : public Kernels<T> {
+ public:
+  explicit ReferenceKernels(const Level& level) : reference_(level), size_(level.size()) {}
+
+  [[nodiscard]] const Level& level() const override { return reference_.level(); }
+
+  void apply(const T* x, T* y) override { store(reference_.apply(load(x)), y); }
+  void residual(const T* b, const T* x, T* r) override { store(residual(b, x), r); }
+  void smooth(int colour, const T* b, const T* x, T* y) override {
+    store(load(x) + reference_.correction(colour, residual(b, x)), y);
+  }
+  void smooth_add(int colour, const T* b, const T* x, T* y, T damping) override {
+    store(load(y) + damping * reference_.correction(colour, residual(b, x)), y);
+  }
+
+  void restrict_to(const Level& coarse_level, const T* fine, T* coarse) override {
+    store(reference_.restricted(coarse_level, load(fine)), coarse);
+  }
+  void prolong_add(const Level& coarse_level, const T* coarse, T* fine) override {
+    const VectorXd values = Eigen::Map<const Vector>(coarse, coarse_level.size()).template cast<double>();
+    store(load(fine) + reference_.prolonged(coarse_level, values), fine);
+  }
+
+  void zero(T* x) override { std::fill_n(x, size_, T{0}); }
+  void copy(const T* x, T* y) override { std::copy_n(x, size_, y); }
+  void scale(T a, T* x) override { store(a * load(x), x); }
+  void axpy(T a, const T* x, T* y) override { store(load(y) + a * load(x), y); }
+  double dot(const T* x, const T* y) override { return load(x).dot(load(y)); }
+  void dots(int count, const T* const* v, const T* w, double* result) override {
+    for (int i = 0; i < count; ++i) result[i] = dot(v[i], w);
+  }
+  void axpys(int count, const double* a, const T* const* v, T* w) override {
+    VectorXd sum = load(w);
+    for (int i = 0; i < count; ++i) sum += a[i] * load(v[i]);
+    store(sum, w);
+  }
+  void project(T* x) override { store(reference_.projected(load(x)), x); }
+  void dense(std::int64_t count, const std::int64_t* index, const T* matrix, const T* b, T* x) override {
+    VectorXd result = VectorXd::Zero(size_);
+    for (std::int64_t i = 0; i < count; ++i) {
+      for (std::int64_t j = 0; j < count; ++j) {
+        result[index[i]] += static_cast<double>(matrix[i * count + j]) * b[index[j]];
+      }
+    }
+    store(result, x);
+  }
+
+  void from_double(const double* x, T* y) override { std::copy_n(x, size_, y); }
+  void from_float(const float* x, T* y) override { std::copy_n(x, size_, y); }
+  void axpy_float(T a, const float* x, T* y) override {
+    store(load(y) + a * Eigen::Map<const Eigen::VectorXf>(x, size_).cast<double>(), y);
+  }
+
+ private:
+  using Vector = Eigen::Matrix<T, Eigen::Dynamic, 1>;
+
+  [[nodiscard]] VectorXd load(const T* x) const {
+    if (x == nullptr) return VectorXd::Zero(size_);
+    return Eigen::Map<const Vector>(x, size_).template cast<double>();
+  }
+  void store(const VectorXd& values, T* x) const { Eigen::Map<Vector>(x, values.size()) = values.template cast<T>(); }
+  [[nodiscard]] VectorXd residual(const T* b, const T* x) const { return load(b) - reference_.apply(load(x)); }
+
+  reference::ReferenceLevel reference_;
+  std::int64_t size_;
+};
+
+class ReferenceEngine final : public Engine {
+ public:
+  [[nodiscard]] std::string description() const override { return "reference (1 thread, quadrature)"; }
+  [[nodiscard]] int threads() const override { return 1; }
+
+  // Every kind of local solver is exact here.
+  std::unique_ptr<Kernels<float>> kernels_float(const Level& level, LocalSolverKind /*local*/) override {
+    return std::make_unique<ReferenceKernels<float>>(level);
+  }
+  std::unique_ptr<Kernels<double>> kernels_double(const Level& level, LocalSolverKind /*local*/) override {
+    return std::make_unique<ReferenceKernels<double>>(level);
+  }
+
+  void* allocate(std::size_t bytes) override {
+    void* memory = std::calloc(bytes, 1);
+    if (memory == nullptr) {
+      throw ResourceError("reference engine: no memory for a vector of " + std::to_string(bytes) +
+                          " bytes; choose a smaller problem");
+    }
+    in_use_ += static_cast<std::int64_t>(bytes);
+    peak_ = std::max(peak_, in_use_);
+    return memory;
+  }
+  void release(void* memory, std::size_t bytes) noexcept override {
+    std::free(memory);
+    in_use_ -= static_cast<std::int64_t>(bytes);
+  }
+  void upload(const void* host, void* device, std::size_t bytes) override { std::memcpy(device, host, bytes); }
+  void download(const void* device, void* host, std::size_t bytes) override { std::memcpy(host, device, bytes); }
+  void synchronise() override {}
+  [[nodiscard]] std::int64_t bytes_in_use() const override { return in_use_; }
+  [[nodiscard]] std::int64_t bytes_peak() const override { return peak_; }
+  [[nodiscard]] std::int64_t bytes_available() const override {
+    return static_cast<std::int64_t>(sysconf(_SC_AVPHYS_PAGES)) * sysconf(_SC_PAGESIZE);
+  }
+
+ private:
+  std::int64_t in_use_ = 0;
+  std::int64_t peak_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<Engine> make_reference_engine() { return std::make_unique<ReferenceEngine>(); }
+
+}  // namespace solenoid

@@ -1,0 +1,80 @@
+#pragma once
+/// \file
+/// The kernels with mathematics in them, in double precision, for one level. Vectors have Level::size() numbers.
+
+#include <Eigen/Dense>
+#include <memory>
+#include <vector>
+
+#include "engine/reference/weak_form.hpp"
+#include "level/level.hpp"
+
+namespace solenoid::reference {
+
+/// The local problem of a patch kind, solved with dense factorisations: each velocity component by Cholesky, then the
+/// Schur complement of the pressure, with the constant pressure removed explicitly where it is in the kernel.
+class PatchSystem {
+ public:
+  /// \throws std::logic_error if the local matrix has a kernel other than the constant pressure.
+  PatchSystem(const WeakForm& form, int dim, const PatchKind& kind);
+
+  /// The local A_j^+: adds to `correction` the solution for the values of `residual` on the patch around these cells.
+  void solve_add(const Grid& grid, const std::array<Grid::Record, 8>& cells, const Eigen::VectorXd& residual,
+                 Eigen::VectorXd& correction) const;
+
+ private:
+  /// A function of the patch, as function `function` of the field on cell `bits` of the patch.
+  struct Unknown {
+    int bits = 0;
+    int function = 0;
+  };
+  struct Component {
+    std::vector<Unknown> unknowns;
+    Eigen::LLT<Eigen::MatrixXd> matrix;
+    Eigen::MatrixXd divergence;
+  };
+
+  /// Numbers the unknowns of component c: number[bits][function], -1 for what is no unknown of the patch.
+  std::vector<std::vector<int>> enumerate(const LocalField& field, const PatchKind& kind, Component& component) const;
+  /// Where the unknowns are in a vector.
+  std::vector<std::int64_t> numbers(const Grid& grid, const std::array<Grid::Record, 8>& cells, const LocalField& field,
+                                    const std::vector<Unknown>& unknowns) const;
+
+  const WeakForm& form_;
+  int dim_;
+  std::vector<Component> components_;
+  std::vector<Unknown> pressure_;
+  Eigen::VectorXd constant_;  // the normalised constant pressure; zero if it is not in the kernel
+  Eigen::LLT<Eigen::MatrixXd> schur_;
+};
+
+class ReferenceLevel {
+ public:
+  explicit ReferenceLevel(const Level& level);
+
+  [[nodiscard]] const Level& level() const { return level_; }
+  [[nodiscard]] Eigen::VectorXd apply(const Eigen::VectorXd& x) const;
+  /// sum of R_j^T A_j^+ R_j residual over the patches of a colour.
+  [[nodiscard]] Eigen::VectorXd correction(int colour, const Eigen::VectorXd& residual);
+  /// P^T fine and P coarse; `coarse_level` is the next coarser level.
+  [[nodiscard]] Eigen::VectorXd restricted(const Level& coarse_level, const Eigen::VectorXd& fine) const;
+  [[nodiscard]] Eigen::VectorXd prolonged(const Level& coarse_level, const Eigen::VectorXd& coarse) const;
+  [[nodiscard]] Eigen::VectorXd projected(Eigen::VectorXd x) const;
+
+ private:
+  /// Calls visit(coarse numbers, fine numbers, matrix) for every fine cell and field: the coarse functions expressed in
+  /// the unknowns that the fine cell's record and the hat-only records above it carry. Each fine unknown occurs once.
+  template <class Visit>
+  void for_each_embedding(const Level& coarse_level, const Visit& visit) const;
+  /// Zeroes what is not an unknown of the level.
+  static void mask(const Level& level, Eigen::VectorXd& x);
+
+  const Level& level_;
+  WeakForm form_;
+  std::vector<std::unique_ptr<PatchSystem>> systems_;  // by patch kind, made on first use
+};
+
+/// True for the places in a vector that hold unknowns that are solved for.
+std::vector<bool> unknowns(const Level& level);
+
+}  // namespace solenoid::reference

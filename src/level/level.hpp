@@ -1,0 +1,77 @@
+#pragma once
+/// \file
+/// One level of the multigrid hierarchy: its grid, its equation and its vertex patches. Host data, shared by all
+/// engines.
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "level/patches.hpp"
+#include "mesh/grid.hpp"
+#include "mesh/record.hpp"
+
+namespace solenoid {
+
+/// The discrete equation on a level (the same on all levels of a solve).
+struct Equation {
+  int dim = 3;
+  int order = 2;
+  double viscosity = 1.0;
+  double mass = 0.0;
+
+  [[nodiscard]] int n() const { return order + 1; }
+  [[nodiscard]] int record() const { return record_size(dim, order); }
+  /// Interior-penalty weight gamma for cells of size h normal to the face; 1/h for k = 0 (marker and cell).
+  [[nodiscard]] double penalty(double h) const { return (order == 0 ? 1.0 : (order + 1.0) * (order + 2.0)) / h; }
+};
+
+/// Functions that the operator maps to zero: the constant pressure, constant velocities.
+struct Constants {
+  bool pressure = false;
+  std::array<bool, 3> velocity{};
+};
+
+struct Level {
+  Level(const Equation& equation, Grid grid, const PatchRules& rules);
+  /// Without patches: for a level on which nothing is smoothed.
+  Level(const Equation& equation, Grid grid);
+
+  Equation equation;
+  Grid grid;
+  Patches patches;
+  Constants constants;
+  /// Directions in which the next coarser level has cells twice as large.
+  std::array<bool, 3> coarsened{};
+
+  /// Numbers in a vector of this level, the null record included.
+  [[nodiscard]] std::int64_t size() const {
+    return (static_cast<std::int64_t>(grid.records()) + 1) * equation.record();
+  }
+  /// Degrees of freedom: unknowns that are solved for.
+  [[nodiscard]] std::int64_t dofs() const;
+
+  /// visit(index) for the index in a vector of every unknown: all values of cells and hats on outflow sides, but not
+  /// the normal unknowns that are prescribed, the unused values of hat-only records and the null record.
+  template <class Visit>
+  void for_each_unknown(Visit visit) const;
+};
+
+template <class Visit>
+void Level::for_each_unknown(Visit visit) const {
+  const int record = equation.record();
+  const int block = power(equation.n(), equation.dim);
+  const int columns = power(equation.n(), equation.dim - 1);
+  for (Grid::Record r = 0; r < grid.records(); ++r) {
+    const bool cell = r < grid.cells();
+    for (int i = 0; i < record; ++i) {
+      const int c = i / block;
+      const bool hat = c < equation.dim && i % block < columns;
+      const bool unknown = cell ? !(hat && normal_fixed(grid.face(r, 2 * c)))
+                                : hat && c == grid.hat_direction(r) && !normal_fixed(grid.hat_face(r));
+      if (unknown) visit(static_cast<std::int64_t>(r) * record + i);
+    }
+  }
+}
+
+}  // namespace solenoid

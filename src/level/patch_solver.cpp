@@ -1,0 +1,296 @@
+#include "level/patch_solver.hpp"
+
+#include <Eigen/Cholesky>
+#include <Eigen/Eigenvalues>
+#include <cmath>
+
+namespace solenoid {
+namespace {
+
+struct Eigenpairs {
+  Matrix vectors;
+  Eigen::VectorXd values;
+};
+
+Eigenpairs generalised_eigenpairs(const Matrix& stiffness, const Matrix& mass) {
+  if (stiffness.rows() == 0) return {Matrix(0, 0), Eigen::VectorXd(0)};
+  const Eigen::GeneralizedSelfAdjointEigenSolver<Matrix> solver(stiffness, mass);
+  return {solver.eigenvectors(), solver.eigenvalues()};
+}
+
+/// Eigenpairs on the span of the columns of `basis`, in the full basis.
+Eigenpairs eigenpairs_within(const Matrix& basis, const Matrix& stiffness, const Matrix& mass) {
+  auto pairs = generalised_eigenpairs(basis.transpose() * stiffness * basis, basis.transpose() * mass * basis);
+  pairs.vectors = basis * pairs.vectors;
+  return pairs;
+}
+
+/// Even and odd combinations about the patch centre. `mirror[i]` is the image of function i, `sign[i]` its sign.
+Eigenpairs eigenpairs_by_parity(const std::vector<int>& mirror, const std::vector<double>& sign,
+                                const Matrix& stiffness, const Matrix& mass) {
+  const long size = stiffness.rows();
+  Eigenpairs all{Matrix(size, size), Eigen::VectorXd(size)};
+  long column = 0;
+  for (const double parity : {1.0, -1.0}) {
+    std::vector<Eigen::VectorXd> columns;
+    for (int i = 0; i < size; ++i) {
+      if (mirror[i] < i || (mirror[i] == i && parity < 0)) continue;
+      Eigen::VectorXd v = Eigen::VectorXd::Zero(size);
+      v[i] = 1.0;
+      if (mirror[i] != i) v[mirror[i]] = parity * sign[i];
+      columns.push_back(v.normalized());
+    }
+    Matrix basis(size, static_cast<long>(columns.size()));
+    for (std::size_t j = 0; j < columns.size(); ++j) basis.col(static_cast<long>(j)) = columns[j];
+    const auto pairs = eigenpairs_within(basis, stiffness, mass);
+    all.vectors.middleCols(column, basis.cols()) = pairs.vectors;
+    all.values.segment(column, basis.cols()) = pairs.values;
+    column += basis.cols();
+  }
+  return all;
+}
+
+PatchDirection make_direction(const CellMatrices& cell, const PatchMatrices& patch, const PatchEnds& ends, double h) {
+  const int n = cell.order + 1;
+  PatchDirection d;
+  d.first = ends.hat[0] ? 0 : 1;
+  d.last = ends.hat[1] ? 2 * n : 2 * n - 1;
+  d.parity = ends.mirror_symmetric() && !ends.hat[0];
+  const int np = d.last - d.first + 1;
+  const Matrix laplace = patch.laplace_o(ends.weight[0], ends.weight[1]) / (h * h);
+  const Matrix stiffness = patch.stiffness_p.block(d.first, d.first, np, np) / (h * h);
+  const Matrix mass = patch.mass_p.block(d.first, d.first, np, np);
+  const Matrix identity = Matrix::Identity(2 * n, 2 * n);
+  Eigenpairs o;
+  Eigenpairs p;
+  if (d.parity) {
+    std::vector<int> mirror(2 * n);
+    std::vector<double> sign(2 * n);
+    for (int i = 0; i < 2 * n; ++i) {
+      mirror[i] = (i + n) % (2 * n);
+      sign[i] = i % n % 2 == 0 ? 1.0 : -1.0;
+    }
+    o = eigenpairs_by_parity(mirror, sign, laplace, identity);
+    // P without end hats: bubbles 1..k of both cells (b_j is odd about its cell for even j) around the middle hat.
+    mirror.assign(np, 0);
+    sign.assign(np, 1.0);
+    for (int j = 0; j < cell.order; ++j) {
+      mirror[j] = j + n;
+      mirror[j + n] = j;
+      sign[j] = sign[j + n] = j % 2 == 0 ? 1.0 : -1.0;
+    }
+    mirror[n - 1] = n - 1;
+    p = eigenpairs_by_parity(mirror, sign, stiffness, mass);
+  } else {
+    o = generalised_eigenpairs(laplace, identity);
+    p = generalised_eigenpairs(stiffness, mass);
+  }
+  d.eigen_o = o.vectors;
+  d.lambda_o = o.values;
+  d.eigen_p = p.vectors;
+  d.lambda_p = p.values;
+  d.divergence = o.vectors.transpose() * patch.divergence.middleCols(d.first, np) * p.vectors / h;
+  return d;
+}
+
+}  // namespace
+
+PatchSolver::PatchSolver(const Equation& equation, const Point& h, const PatchKind& kind, LocalSolverKind local)
+    : equation_(equation) {
+  const int dim = equation.dim;
+  const int n = equation.n();
+  const int modes = 2 * n;
+  const CellMatrices cell(equation.order);
+  const PatchMatrices matrices(cell);
+  bool closed = true;
+  for (int a = 0; a < dim; ++a) {
+    directions_[a] = make_direction(cell, matrices, kind[a], h[a]);
+    parity_ = parity_ && directions_[a].parity;
+    closed = closed && !kind[a].hat[0] && !kind[a].hat[1];
+  }
+
+  for (int c = 0; c < dim; ++c) {
+    const auto& own = directions_[c];
+    const auto& first = directions_[(c + 1) % dim];
+    const int second_count = dim == 3 ? modes : 1;
+    for (int i = 0; i < own.lambda_p.size(); ++i) {
+      for (int b = 0; b < second_count; ++b) {
+        const double lambda_b = dim == 3 ? directions_[(c + 2) % 3].lambda_o[b] : 0.0;
+        for (int a = 0; a < modes; ++a) {
+          const double lambda = own.lambda_p[i] + first.lambda_o[a] + lambda_b;
+          inverse_lambda_[c].push_back(1.0 / (equation.viscosity * lambda + equation.mass));
+        }
+      }
+    }
+  }
+
+  if (closed) {
+    constant_ = Eigen::VectorXd::Ones(1);
+    for (int a = 0; a < dim; ++a) {
+      const Eigen::VectorXd v = (directions_[a].eigen_o.row(0) + directions_[a].eigen_o.row(n)).transpose();
+      Eigen::VectorXd product(constant_.size() * modes);
+      for (int i = 0; i < modes; ++i) product.segment(i * constant_.size(), constant_.size()) = v[i] * constant_;
+      constant_ = product;
+    }
+    constant_.normalize();
+  }
+
+  // One block per parity class.
+  std::array<int, 3> classes{1, 1, 1};
+  for (int a = 0; a < dim; ++a) classes[a] = directions_[a].parity ? 2 : 1;
+  for (int z = 0; z < classes[2]; ++z) {
+    for (int y = 0; y < classes[1]; ++y) {
+      for (int x = 0; x < classes[0]; ++x) {
+        SchurBlock block;
+        const std::array<int, 3> parity{x, y, z};
+        for (int a = 0; a < dim; ++a) {
+          block.length[a] = modes / classes[a];
+          block.start[a] = parity[a] * block.length[a];
+        }
+        blocks_.push_back(block);
+      }
+    }
+  }
+  const bool needs_bounds = local == LocalSolverKind::chebyshev;
+  if (local == LocalSolverKind::direct || needs_bounds) {
+    bounds_ = {1e300, 0.0};
+    for (auto& block : blocks_) {
+      Matrix s = schur(block);
+      Eigen::VectorXd null;
+      if (closed) {  // the part of the constant inside this block
+        null.resize(s.rows());
+        long i = 0;
+        for (int z = 0; z < block.length[2]; ++z) {
+          for (int y = 0; y < block.length[1]; ++y) {
+            for (int x = 0; x < block.length[0]; ++x) {
+              const int gx = block.start[0] + x;
+              const int gy = block.start[1] + y;
+              const int gz = block.start[2] + z;
+              null[i++] = constant_[gx + modes * (gy + modes * gz)];
+            }
+          }
+        }
+        if (null.norm() < 0.5) null.resize(0);
+      }
+      // For k = 0 the block of the constant is nothing but the constant: any shift does.
+      const bool only_constant = s.rows() == 1 && null.size() == 1;
+      const double shift = only_constant ? 1.0 : s.trace() / static_cast<double>(s.rows());
+      if (null.size() > 0) s += shift * null * null.transpose();
+      if (needs_bounds) {
+        const Eigen::SelfAdjointEigenSolver<Matrix> eigen(s, Eigen::EigenvaluesOnly);
+        bounds_[0] = std::min(bounds_[0], eigen.eigenvalues().minCoeff());
+        bounds_[1] = std::max(bounds_[1], eigen.eigenvalues().maxCoeff());
+      } else {
+        block.inverse = s.llt().solve(Matrix::Identity(s.rows(), s.cols()));
+        if (null.size() > 0) block.inverse -= null * null.transpose() / shift;
+      }
+    }
+  }
+  if (local == LocalSolverKind::dense) make_dense(matrices, h, kind);
+}
+
+Matrix PatchSolver::schur(const SchurBlock& block) const {
+  const int dim = equation_.dim;
+  const int modes = 2 * equation_.n();
+  const auto& len = block.length;
+  const int size = len[0] * len[1] * len[2];
+  Matrix s = Matrix::Zero(size, size);
+  const std::array<int, 3> stride{1, len[0], len[0] * len[1]};
+  for (int c = 0; c < dim; ++c) {
+    const auto& d = directions_[c];
+    const int a = (c + 1) % dim;
+    const int b = (c + 2) % dim;
+    const int nb = dim == 3 ? len[b] : 1;
+    for (int ib = 0; ib < nb; ++ib) {
+      for (int ia = 0; ia < len[a]; ++ia) {
+        const int base = ia * stride[a] + (dim == 3 ? ib * stride[b] : 0);
+        const int column = (dim == 3 ? (block.start[b] + ib) * modes : 0) + block.start[a] + ia;
+        const int columns = dim == 3 ? modes * modes : modes;
+        Eigen::VectorXd weight(d.lambda_p.size());
+        for (long i = 0; i < weight.size(); ++i) weight[i] = inverse_lambda_[c][i * columns + column];
+        const Matrix rows = d.divergence.middleRows(block.start[c], len[c]);
+        const Matrix line = rows * weight.asDiagonal() * rows.transpose();
+        for (int i = 0; i < len[c]; ++i) {
+          for (int j = 0; j < len[c]; ++j) s(base + i * stride[c], base + j * stride[c]) += line(i, j);
+        }
+      }
+    }
+  }
+  return s;
+}
+
+void PatchSolver::make_dense(const PatchMatrices& matrices, const Point& h, const PatchKind& kind) {
+  const int dim = equation_.dim;
+  const int modes = 2 * equation_.n();
+  const auto kron = [](const Matrix& slow, const Matrix& fast) {
+    Matrix product(slow.rows() * fast.rows(), slow.cols() * fast.cols());
+    for (long i = 0; i < slow.rows(); ++i) {
+      for (long j = 0; j < slow.cols(); ++j) {
+        product.block(i * fast.rows(), j * fast.cols(), fast.rows(), fast.cols()) = slow(i, j) * fast;
+      }
+    }
+    return product;
+  };
+  const Matrix one = Matrix::Identity(modes, modes);
+  const int pressures = power(modes, dim);
+  std::array<int, 3> offset{};
+  int size = 0;
+  for (int c = 0; c < dim; ++c) {
+    offset[c] = size;
+    size += (directions_[c].last - directions_[c].first + 1) * power(modes, dim - 1);
+  }
+  const int velocity = size;
+  size += pressures;
+  Matrix a = Matrix::Zero(size, size);
+  for (int c = 0; c < dim; ++c) {
+    const auto& d = directions_[c];
+    const int np = d.last - d.first + 1;
+    const Matrix mass = matrices.mass_p.block(d.first, d.first, np, np);
+    const Matrix own = equation_.viscosity * matrices.stiffness_p.block(d.first, d.first, np, np) / (h[c] * h[c]) +
+                       equation_.mass * mass;
+    const auto laplace = [&](int direction) {
+      return Matrix(matrices.laplace_o(kind[direction].weight[0], kind[direction].weight[1]) *
+                    (equation_.viscosity / (h[direction] * h[direction])));
+    };
+    const Matrix tangential =
+        dim == 2 ? laplace((c + 1) % 2) : Matrix(kron(one, laplace((c + 1) % 3)) + kron(laplace((c + 2) % 3), one));
+    const Matrix identity = Matrix::Identity(tangential.rows(), tangential.cols());
+    const long rows = np * tangential.rows();
+    a.block(offset[c], offset[c], rows, rows) = kron(own, identity) + kron(mass, tangential);
+    // -B: pressure rows are counted (z, y, x), velocity columns (e, i_b, i_a).
+    const Matrix div = matrices.divergence.middleCols(d.first, np) / h[c];
+    const int stride_a = power(modes, (c + 1) % dim);
+    const int stride_b = dim == 3 ? power(modes, (c + 2) % 3) : 0;
+    const int stride_c = power(modes, c);
+    const int nb = dim == 3 ? modes : 1;
+    for (int ib = 0; ib < nb; ++ib) {
+      for (int ia = 0; ia < modes; ++ia) {
+        for (int e = 0; e < np; ++e) {
+          for (int i = 0; i < modes; ++i) {
+            const int row = velocity + i * stride_c + ia * stride_a + ib * stride_b;
+            const int column = offset[c] + (e * nb + ib) * modes + ia;
+            a(row, column) = a(column, row) = -div(i, e);
+          }
+        }
+      }
+    }
+  }
+  if (constant_.size() == 0) {
+    dense_ = a.partialPivLu().inverse();
+    return;
+  }
+  // Mode 0 of every cell, equal: the constant. Bordering it out gives the pseudo-inverse on its complement.
+  Eigen::VectorXd constant = Eigen::VectorXd::Zero(size);
+  for (int i = 0; i < pressures; ++i) {
+    bool lowest = true;
+    for (int rest = i, d = 0; d < dim; ++d, rest /= modes) lowest = lowest && rest % modes % equation_.n() == 0;
+    if (lowest) constant[velocity + i] = 1.0;
+  }
+  constant.normalize();
+  const double shift = -1.0 / equation_.viscosity;
+  a += shift * constant * constant.transpose();
+  dense_ = a.partialPivLu().inverse();
+  dense_ -= constant * constant.transpose() / shift;
+}
+
+}  // namespace solenoid

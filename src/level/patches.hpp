@@ -1,0 +1,63 @@
+#pragma once
+/// \file
+/// Vertex patches: which there are, their colours, and the kind of local problem that each of them has.
+
+#include <array>
+#include <compare>
+#include <cstdint>
+#include <vector>
+
+#include "mesh/grid.hpp"
+#include "solenoid/solver.hpp"
+
+namespace solenoid {
+
+/// The univariate local problem in one direction of a patch, at its lower and upper end.
+struct PatchEnds {
+  static constexpr int mixed = -1;
+
+  std::array<int, 2> weight{1, 1};        ///< weight s of the face form E of the local matrix: 0, 1 or 2 (face_weight)
+  std::array<int, 2> face{1, 1};          ///< weight of the faces that are really there, or `mixed` if they differ
+  std::array<bool, 2> hat{false, false};  ///< the normal unknown at this end belongs to the patch (outflow)
+
+  /// The local problem is symmetric under reflection, so that it splits by parity.
+  [[nodiscard]] bool mirror_symmetric() const { return weight[0] == weight[1] && hat[0] == hat[1]; }
+  auto operator<=>(const PatchEnds&) const = default;
+};
+
+/// The kind of a patch: its ends in each direction.
+using PatchKind = std::array<PatchEnds, 3>;
+
+struct PatchRules {
+  PatchProblem problem = PatchProblem::symmetric;
+  ColourOrder colour_order = ColourOrder::diagonal;
+};
+
+/// Patches of one colour and kind: `patches[begin..end)`.
+struct PatchRun {
+  int kind = 0;
+  std::int64_t begin = 0;
+  std::int64_t end = 0;
+};
+
+/// All patches of a level: the 2^dim cells around each interior vertex. A patch is named by its lower cell; its other
+/// cells are that cell's upper neighbours. Patches of one colour share no cell.
+struct Patches {
+  Patches() = default;
+  Patches(const Grid& grid, const PatchRules& rules);
+
+  std::vector<PatchKind> kinds;
+  std::vector<Grid::Record> lower_cell;              ///< sorted by colour (in smoothing order), then kind
+  std::vector<std::vector<PatchRun>> colours;        ///< runs of each colour, colours in smoothing order
+  std::vector<std::vector<Grid::Record>> uncovered;  ///< records in no patch of a colour
+
+  /// True if every cell, and every normal unknown between two cells, belongs to some patch.
+  bool cover_everything = false;
+
+  [[nodiscard]] std::int64_t bytes() const;
+};
+
+/// The cells of a patch, index bit a set: upper cell in direction a.
+std::array<Grid::Record, 8> patch_cells(const Grid& grid, Grid::Record lower);
+
+}  // namespace solenoid

@@ -1,0 +1,97 @@
+#pragma once
+/// \file
+/// The cells of one level: where they are, how they are numbered, what lies behind each face.
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "solenoid/problem.hpp"
+
+namespace solenoid {
+
+/// What a face means for the discrete operator.
+enum class Face : std::uint8_t {
+  interior,  ///< a cell behind it (periodic faces too)
+  velocity,  ///< velocity prescribed: normal unknown fixed, penalty on the tangential ones
+  slip,      ///< normal unknown fixed, no tangential terms
+  outflow,   ///< nothing imposed: normal unknown free, no tangential terms
+};
+
+/// Weight s of the face form E(u, v) = gamma u v - 1/2 du/dn v - 1/2 u dv/dn of the tangential interior-penalty terms:
+/// 1 on interior faces (the cell's own share), 2 where velocity is prescribed, 0 on slip and outflow sides.
+constexpr int face_weight(Face face) { return face == Face::interior ? 1 : face == Face::velocity ? 2 : 0; }
+/// True where the normal velocity is prescribed, so that its unknown is not solved for.
+constexpr bool normal_fixed(Face face) { return face == Face::velocity || face == Face::slip; }
+
+/// Cells on a box lattice, some missing. Records (of unknowns) are numbered: the cells first, x fastest, then
+/// hat-only records that carry the normal unknowns of upper boundary faces where those are stored,
+/// then one null record that is always zero and stands for "nothing there".
+class Grid {
+ public:
+  using Record = std::int32_t;
+
+  /// The finest grid of a mesh. `boundary_hats`: store the normal unknowns of every upper boundary face,
+  /// not just of those on outflow sides (for lifting boundary data and for evaluating solutions).
+  Grid(const Mesh& mesh, const Boundary& boundary, bool boundary_hats = false);
+
+  /// True if the lattice pairs up in the given directions: even counts, and the cells of each group all there or all
+  /// not.
+  [[nodiscard]] bool can_coarsen(const std::array<bool, 3>& directions) const;
+  /// The grid with twice the cell size in the given directions.
+  [[nodiscard]] Grid coarsen(const std::array<bool, 3>& directions) const;
+
+  [[nodiscard]] int dim() const { return dim_; }
+  [[nodiscard]] const std::array<int, 3>& extent() const { return extent_; }  ///< lattice cells per direction
+  [[nodiscard]] const Point& size() const { return size_; }                   ///< cell size h per direction
+  [[nodiscard]] const Point& origin() const { return origin_; }
+  [[nodiscard]] const std::array<bool, 3>& periodic() const { return periodic_; }
+
+  [[nodiscard]] Record cells() const { return static_cast<Record>(position_.size()); }
+  /// Cells and hat-only records.
+  [[nodiscard]] Record records() const { return static_cast<Record>(neighbour_.size()) - 1; }
+  /// The null record: its values are zero and stay so.
+  [[nodiscard]] Record null() const { return records(); }
+
+  /// Lattice coordinates of a cell.
+  [[nodiscard]] const std::array<std::int32_t, 3>& position(Record cell) const { return position_[cell]; }
+  /// The cell at lattice coordinates (wrapped in periodic directions), or -1.
+  [[nodiscard]] Record at(std::array<int, 3> position) const;
+  /// Record behind face `side` (2a lower, 2a + 1 upper side of direction a): a cell, a hat-only record or null().
+  /// Defined for every record: hat-only records know the cell below, the null record only itself.
+  [[nodiscard]] Record neighbour(Record record, int side) const { return neighbour_[record][side]; }
+  [[nodiscard]] const std::array<Record, 6>& neighbours(Record record) const { return neighbour_[record]; }
+  [[nodiscard]] Face face(Record cell, int side) const { return face_[cell][side]; }
+  [[nodiscard]] const std::vector<std::array<Face, 6>>& faces() const { return face_; }
+  /// For a hat-only record: the direction of its normal unknown and the cell below it.
+  [[nodiscard]] int hat_direction(Record record) const { return hat_direction_[record - cells()]; }
+  /// For a hat-only record: the kind of its face.
+  [[nodiscard]] Face hat_face(Record record) const;
+  /// True if the grid stores the normal unknowns of every upper boundary face.
+  [[nodiscard]] bool boundary_hats() const { return boundary_hats_; }
+  /// Lower corner of a cell.
+  [[nodiscard]] Point corner(Record cell) const;
+  /// True if some face of the grid is of this kind.
+  [[nodiscard]] bool has_face(Face kind) const;
+  [[nodiscard]] std::int64_t bytes() const;
+
+ private:
+  Grid() = default;
+  void connect();
+
+  int dim_ = 0;
+  bool boundary_hats_ = false;
+  std::array<int, 3> extent_{1, 1, 1};
+  Point size_{};
+  Point origin_{};
+  std::array<bool, 3> periodic_{};
+  std::array<Face, 6> side_faces_{};
+  Face hole_face_ = Face::velocity;
+  std::vector<Record> lattice_;                        // lattice -> cell or -1, x fastest
+  std::vector<std::array<std::int32_t, 3>> position_;  // cell -> lattice
+  std::vector<std::array<Record, 6>> neighbour_;       // record -> record behind each face
+  std::vector<std::array<Face, 6>> face_;              // cell -> face kinds
+  std::vector<std::uint8_t> hat_direction_;            // hat-only record -> direction
+};
+
+}  // namespace solenoid

@@ -1,0 +1,166 @@
+#include "output/cell_evaluator.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <string>
+#include <utility>
+
+#include "mesh/record.hpp"
+#include "solenoid/error.hpp"
+#include "univariate/basis.hpp"
+
+namespace solenoid {
+
+namespace {
+
+// out(i, j, o) = sum_m table(j, m) in(i, m, o), i < inner fastest, m < Columns, o < outer slowest.
+template <int Columns>
+void contract_fixed(const double* __restrict table, int rows, int inner, int outer, const double* __restrict in,
+                    double* __restrict out) {
+  for (int o = 0; o < outer; ++o, in += Columns * inner) {
+    for (int j = 0; j < rows; ++j, out += inner) {
+      const double* row = table + j * Columns;
+      for (int i = 0; i < inner; ++i) {
+        double sum = row[0] * in[i];
+        for (int m = 1; m < Columns; ++m) sum += row[m] * in[m * inner + i];
+        out[i] = sum;
+      }
+    }
+  }
+}
+
+// The same for columns = index + 1: sums of a length known at compile time are several times faster.
+template <std::size_t... Index>
+constexpr auto contraction_table(std::index_sequence<Index...>) {
+  return std::array{&contract_fixed<static_cast<int>(Index) + 1>...};
+}
+constexpr int largest_order = 12;
+constexpr auto contractions = contraction_table(std::make_index_sequence<largest_order + 2>());
+
+}  // namespace
+
+CellEvaluator::CellEvaluator(const Grid& grid, int order, std::span<const double> coefficients)
+    : grid_(grid), dim_(grid.dim()), order_(order), coefficients_(coefficients) {
+  if (order < 0 || order > largest_order) {
+    throw InputError("solution: order " + std::to_string(order) + " cannot be evaluated, expected 0 to " +
+                     std::to_string(largest_order));
+  }
+}
+
+void CellEvaluator::set_points(const TensorPoints& xi, Tables tables) {
+  const int derivatives = tables == Tables::values ? 0 : 1;
+  points_ = 1;
+  std::size_t largest = 1;
+  for (int a = 0; a < dim_; ++a) {
+    const int rows = static_cast<int>(xi[a].size());
+    points_ *= rows;
+    largest *= std::max(rows, order_ + 2);
+    for (int derivative = 0; derivative <= derivatives; ++derivative) {
+      const double scale = std::pow(grid_.size()[a], -0.5 - derivative);
+      const auto tabulate = [&](auto function, int columns, Table& table) {
+        table.rows = rows;
+        table.columns = columns;
+        table.values.clear();
+        for (const double x : xi[a]) {
+          for (const double value : function(order_, x, derivative)) table.values.push_back(scale * value);
+        }
+      };
+      tabulate(continuous, order_ + 2, directions_[a].continuous[derivative]);
+      tabulate(legendre, order_ + 1, directions_[a].legendre[derivative]);
+    }
+  }
+  work_.resize(largest);
+  next_.resize(largest);
+}
+
+std::array<int, 3> CellEvaluator::component_order(int c) const {
+  if (dim_ == 2) return {1 - c, c, -1};
+  return {(c + 1) % 3, (c + 2) % 3, c};
+}
+
+void CellEvaluator::load_velocity(std::int64_t cell, int c) {
+  // Slices i_c = 0..k of the cell's own record, then the upper hat from the record behind the upper face.
+  const int slice = power(order_ + 1, dim_ - 1);
+  const int block = slice * (order_ + 1);
+  const std::int64_t record = record_size(dim_, order_);
+  const auto upper = grid_.neighbour(static_cast<Grid::Record>(cell), 2 * c + 1);
+  const auto end = std::copy_n(coefficients_.data() + cell * record + c * block, block, work_.begin());
+  std::copy_n(coefficients_.data() + upper * record + c * block, slice, end);
+}
+
+void CellEvaluator::contract(const std::array<int, 3>& order, const std::array<const Table*, 3>& tables) {
+  int inner = 1;
+  for (int i = 0; i + 1 < dim_; ++i) inner *= tables[order[i]]->columns;
+  int outer = 1;
+  for (int i = dim_ - 1; i >= 0; --i) {
+    const Table& table = *tables[order[i]];
+    contractions[table.columns - 1](table.values.data(), table.rows, inner, outer, work_.data(), next_.data());
+    work_.swap(next_);
+    outer *= table.rows;
+    if (i > 0) inner /= tables[order[i - 1]]->columns;
+  }
+}
+
+void CellEvaluator::component(std::int64_t cell, int c, int derivative) {
+  load_velocity(cell, c);
+  std::array<const Table*, 3> tables{};
+  for (int a = 0; a < dim_; ++a) {
+    const Direction& direction = directions_[a];
+    tables[a] = &(a == c ? direction.continuous : direction.legendre)[a == derivative ? 1 : 0];
+  }
+  contract(component_order(c), tables);
+}
+
+template <class Store>
+void CellEvaluator::for_each_value(const std::array<int, 3>& order, Store store) const {
+  std::array<int, 3> stride{};
+  std::array<int, 3> count{1, 1, 1};
+  for (int i = 0; i < dim_; ++i) {
+    count[i] = directions_[order[i]].legendre[0].rows;
+    stride[i] = 1;
+    for (int a = 0; a < order[i]; ++a) stride[i] *= directions_[a].legendre[0].rows;
+  }
+  const double* value = work_.data();
+  for (int l = 0; l < count[2]; ++l) {
+    for (int j = 0; j < count[1]; ++j) {
+      const int start = j * stride[1] + l * stride[2];
+      for (int i = 0; i < count[0]; ++i) store(start + i * stride[0], *value++);
+    }
+  }
+}
+
+void CellEvaluator::velocity(std::int64_t cell, double* u) {
+  for (int c = 0; c < dim_; ++c) {
+    component(cell, c, -1);
+    for_each_value(component_order(c), [&](int point, double value) { u[c + dim_ * point] = value; });
+  }
+}
+
+void CellEvaluator::gradient(std::int64_t cell, double* g) {
+  for (int c = 0; c < dim_; ++c) {
+    for (int a = 0; a < dim_; ++a) {
+      component(cell, c, a);
+      for_each_value(component_order(c), [&](int point, double value) { g[a + dim_ * (c + dim_ * point)] = value; });
+    }
+  }
+}
+
+void CellEvaluator::divergence(std::int64_t cell, double* div) {
+  std::fill_n(div, points_, 0.0);
+  for (int c = 0; c < dim_; ++c) {
+    component(cell, c, c);
+    for_each_value(component_order(c), [&](int point, double value) { div[point] += value; });
+  }
+}
+
+void CellEvaluator::pressure(std::int64_t cell, double* p) {
+  const int block = power(order_ + 1, dim_);
+  std::copy_n(coefficients_.data() + cell * record_size(dim_, order_) + dim_ * block, block, work_.begin());
+  std::array<const Table*, 3> tables{};
+  for (int a = 0; a < dim_; ++a) tables[a] = &directions_[a].legendre[0];
+  contract({0, 1, 2}, tables);
+  std::copy_n(work_.begin(), points_, p);
+}
+
+}  // namespace solenoid

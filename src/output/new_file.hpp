@@ -1,0 +1,60 @@
+#pragma once
+/// \file
+/// Files that appear whole or not at all.
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include "solenoid/error.hpp"
+
+namespace solenoid {
+
+/// A file written under a temporary name in its folder, and renamed by commit(). Without commit() (an exception on the
+/// way) nothing is left behind, and a file of that name from before stays as it was.
+class NewFile {
+ public:
+  /// \throws Error if the file cannot be created.
+  explicit NewFile(std::filesystem::path target) : target_(std::move(target)), temporary_(target_) {
+    temporary_ += ".partial";
+    stream_.open(temporary_, std::ios::binary | std::ios::in | std::ios::out | std::ios::trunc);
+    if (!stream_) fail("create");
+  }
+  NewFile(const NewFile&) = delete;
+  NewFile& operator=(const NewFile&) = delete;
+  ~NewFile() {
+    if (committed_) return;
+    stream_.close();
+    std::error_code ignored;
+    std::filesystem::remove(temporary_, ignored);
+  }
+
+  [[nodiscard]] std::fstream& stream() { return stream_; }
+  [[nodiscard]] const std::filesystem::path& temporary() const { return temporary_; }
+
+  /// \throws Error if not all could be written.
+  void commit() {
+    stream_.close();
+    if (!stream_) fail("write");
+    std::error_code error;
+    std::filesystem::rename(temporary_, target_, error);
+    if (error) fail("rename " + temporary_.string() + " to");
+    committed_ = true;
+  }
+  /// \throws Error that an action on the file failed.
+  [[noreturn]] void fail(const std::string& action) const {
+    std::error_code ignored;
+    const std::filesystem::path folder = target_.has_parent_path() ? target_.parent_path() : ".";
+    const char* reason = !std::filesystem::is_directory(folder, ignored) ? "its folder does not exist"
+                                                                         : "is the folder writable, the disk full?";
+    throw Error("cannot " + action + " '" + target_.string() + "': " + reason);
+  }
+
+ private:
+  std::filesystem::path target_;
+  std::filesystem::path temporary_;
+  std::fstream stream_;
+  bool committed_ = false;
+};
+
+}  // namespace solenoid

@@ -1,0 +1,379 @@
+#include "solenoid/solution.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <string>
+
+#include "base/parallel.hpp"
+#include "mesh/grid.hpp"
+#include "mesh/record.hpp"
+#include "output/cell_evaluator.hpp"
+#include "solenoid/error.hpp"
+#include "univariate/basis.hpp"
+
+namespace solenoid {
+
+namespace {
+
+// Tensor Gauss rule of a cell: k + 2 points per direction integrate squares of u_h and its derivatives exactly,
+// k + 3 or more are for errors.
+struct CellRule {
+  TensorPoints xi;
+  std::vector<Point> offsets;  // points relative to the cell's lower corner
+  std::vector<double> weights;
+
+  CellRule(const Grid& grid, int points) {
+    const Quadrature rule = gauss(points);
+    const Quadrature single{{0.0}, {1.0}};
+    const int dim = grid.dim();
+    const Point& h = grid.size();
+    const Quadrature& third = dim == 3 ? rule : single;
+    xi = {rule.points, rule.points, third.points};
+    const double volume = h[0] * h[1] * (dim == 3 ? h[2] : 1.0);
+    for (std::size_t l = 0; l < third.points.size(); ++l) {
+      for (std::size_t j = 0; j < rule.points.size(); ++j) {
+        for (std::size_t i = 0; i < rule.points.size(); ++i) {
+          offsets.push_back({h[0] * rule.points[i], h[1] * rule.points[j], h[2] * third.points[l]});
+          weights.push_back(volume * rule.weights[i] * rule.weights[j] * third.weights[l]);
+        }
+      }
+    }
+  }
+
+  void points_in(const Point& corner, std::vector<Point>& points) const {
+    points.resize(offsets.size());
+    for (std::size_t q = 0; q < offsets.size(); ++q) {
+      for (int a = 0; a < 3; ++a) points[q][a] = corner[a] + offsets[q][a];
+    }
+  }
+};
+
+struct Sum {
+  double value = 0.0;
+  void merge(const Sum& other) { value += other.value; }
+};
+
+// Maximum that lets a NaN through.
+double max_or_nan(double a, double b) { return b > a || std::isnan(b) ? b : a; }
+
+struct Maxima {
+  double speed = 0.0;
+  double divergence = 0.0;
+  void merge(const Maxima& other) {
+    speed = max_or_nan(speed, other.speed);
+    divergence = max_or_nan(divergence, other.divergence);
+  }
+};
+
+// Integral of (e - mean)^2 without cancellation, joined by the parallel variance formula.
+struct Variance {
+  double measure = 0.0;
+  double mean = 0.0;
+  double square = 0.0;
+  void merge(const Variance& other) {
+    if (other.measure == 0.0) return;
+    const double total = measure + other.measure;
+    const double difference = other.mean - mean;
+    square += other.square + difference * difference * measure * other.measure / total;
+    mean += difference * other.measure / total;
+    measure = total;
+  }
+};
+
+double norm(const double* v, int count) {
+  double square = 0.0;
+  for (int i = 0; i < count; ++i) square += v[i] * v[i];
+  return std::sqrt(square);
+}
+
+// Integral of |field|^2, where evaluate(evaluator, cell, values) fills `components` numbers per quadrature point;
+// each thread has its own copy of `evaluate`.
+template <class Evaluate>
+double integrate_square(const Solution& s, const CellRule& rule, CellEvaluator::Tables tables, int components,
+                        Evaluate evaluate) {
+  const int order = s.problem().order;
+  return reduce_cells<Sum>(s.grid().cells(),
+                           [&] {
+                             CellEvaluator evaluator(s.grid(), order, s.coefficients());
+                             evaluator.set_points(rule.xi, tables);
+                             std::vector<double> values(rule.weights.size() * components);
+                             return [&, evaluator, values, evaluate](CellRange range, Sum& sum) mutable {
+                               for (std::int64_t cell = range.begin; cell < range.end; ++cell) {
+                                 evaluate(evaluator, cell, values.data());
+                                 for (std::size_t i = 0; i < values.size(); ++i) {
+                                   sum.value += rule.weights[i / components] * values[i] * values[i];
+                                 }
+                               }
+                             };
+                           })
+      .value;
+}
+
+// Maxima of |u| and |div u| over the quadrature points.
+Maxima maxima(const Solution& s) {
+  const int order = s.problem().order;
+  const int dim = s.grid().dim();
+  const CellRule rule(s.grid(), order + 2);
+  return reduce_cells<Maxima>(s.grid().cells(), [&] {
+    CellEvaluator evaluator(s.grid(), order, s.coefficients());
+    evaluator.set_points(rule.xi, CellEvaluator::Tables::values_and_derivatives);
+    std::vector<double> u(rule.weights.size() * dim);
+    std::vector<double> div(rule.weights.size());
+    return [=](CellRange range, Maxima& result) mutable {
+      for (std::int64_t cell = range.begin; cell < range.end; ++cell) {
+        evaluator.velocity(cell, u.data());
+        evaluator.divergence(cell, div.data());
+        for (std::size_t q = 0; q < div.size(); ++q) {
+          result.merge({norm(&u[q * dim], dim), std::abs(div[q])});
+        }
+      }
+    };
+  });
+}
+
+// A cell and reference coordinates of a point in it; cell -1: outside the domain.
+struct Location {
+  std::int64_t cell = -1;
+  Point xi{};
+};
+
+Location locate(const Grid& grid, const Point& point) {
+  // A point on a lattice plane (to rounding) may belong to the cell on either side: the upper one is tried first.
+  std::array<int, 3> index{0, 0, 0};
+  std::array<int, 3> other{0, 0, 0};
+  Point t{};
+  for (int a = 0; a < grid.dim(); ++a) {
+    const int extent = grid.extent()[a];
+    const double slack = 1e-12 * extent;
+    t[a] = (point[a] - grid.origin()[a]) / grid.size()[a];
+    if (!(t[a] >= -slack && t[a] <= extent + slack)) return {};
+    index[a] = static_cast<int>(std::floor(t[a] + slack));
+    other[a] = t[a] - index[a] <= slack ? index[a] - 1 : index[a];
+  }
+  for (int choice = 0; choice < 1 << grid.dim(); ++choice) {
+    std::array<int, 3> position{0, 0, 0};
+    bool inside = true;
+    for (int a = 0; a < grid.dim(); ++a) {
+      position[a] = (choice >> a & 1) != 0 ? other[a] : index[a];
+      inside = inside && position[a] >= 0 && position[a] < grid.extent()[a];  // a query point does not wrap
+    }
+    if (!inside) continue;
+    const std::int64_t cell = grid.at(position);
+    if (cell < 0) continue;
+    Point xi{};
+    for (int a = 0; a < grid.dim(); ++a) xi[a] = std::clamp(t[a] - position[a], 0.0, 1.0);
+    return {cell, xi};
+  }
+  return {};
+}
+
+// One Value per point: NaN outside the domain, else what evaluate(evaluator, cell, value) fills in.
+template <class Value, class Evaluate>
+std::vector<Value> at_points(const Solution& s, std::span<const Point> points, const Value& outside,
+                             CellEvaluator::Tables tables, Evaluate evaluate) {
+  constexpr std::int64_t chunk = 1024;
+  const auto count = static_cast<std::int64_t>(points.size());
+  std::vector<Value> values(points.size(), outside);
+  parallel_for((count + chunk - 1) / chunk, [&] {
+    return [&, evaluator = CellEvaluator(s.grid(), s.problem().order, s.coefficients()),
+            xi = TensorPoints{{{0.0}, {0.0}, {0.0}}}](std::int64_t block) mutable {
+      for (std::int64_t i = block * chunk; i < std::min(count, (block + 1) * chunk); ++i) {
+        const Location where = locate(s.grid(), points[i]);
+        if (where.cell < 0) continue;
+        for (int a = 0; a < 3; ++a) xi[a][0] = where.xi[a];
+        evaluator.set_points(xi, tables);
+        evaluate(evaluator, where.cell, values[i]);
+      }
+    };
+  });
+  return values;
+}
+
+constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+
+}  // namespace
+
+Solution::Solution(Problem problem, std::shared_ptr<const Grid> grid, std::vector<double> coefficients)
+    : problem_(std::move(problem)),
+      grid_(std::move(grid)),
+      coefficients_(std::make_shared<const std::vector<double>>(std::move(coefficients))) {
+  const std::int64_t expected = (std::int64_t{grid_->records()} + 1) * record_size(grid_->dim(), problem_.order);
+  if (static_cast<std::int64_t>(coefficients_->size()) != expected) {
+    throw InputError("solution: " + std::to_string(coefficients_->size()) + " coefficients given, expected " +
+                     std::to_string(expected) + " (all records of the grid and the null record)");
+  }
+  if (!grid_->boundary_hats()) {
+    throw InputError(
+        "solution: the grid lacks the normal unknowns of upper boundary faces; make it with boundary_hats");
+  }
+}
+
+std::int64_t Solution::find_cell(const Point& point) const { return locate(*grid_, point).cell; }
+
+std::vector<Point> Solution::velocity(std::span<const Point> points) const {
+  const double third = grid_->dim() == 3 ? nan : 0.0;
+  return at_points(*this, points, Point{nan, nan, third}, CellEvaluator::Tables::values,
+                   [](CellEvaluator& evaluator, std::int64_t cell, Point& u) {
+                     u[2] = 0.0;
+                     evaluator.velocity(cell, u.data());
+                   });
+}
+
+std::vector<double> Solution::pressure(std::span<const Point> points) const {
+  return at_points(*this, points, nan, CellEvaluator::Tables::values,
+                   [](CellEvaluator& evaluator, std::int64_t cell, double& p) { evaluator.pressure(cell, &p); });
+}
+
+std::vector<Gradient> Solution::velocity_gradient(std::span<const Point> points) const {
+  const int dim = grid_->dim();
+  Gradient outside{};
+  for (int c = 0; c < dim; ++c) std::fill_n(outside[c].begin(), dim, nan);
+  return at_points(*this, points, outside, CellEvaluator::Tables::values_and_derivatives,
+                   [dim](CellEvaluator& evaluator, std::int64_t cell, Gradient& gradient) {
+                     std::array<double, 9> g{};
+                     evaluator.gradient(cell, g.data());
+                     for (int c = 0; c < dim; ++c) std::copy_n(&g[c * dim], dim, gradient[c].begin());
+                   });
+}
+
+void Solution::evaluate_cell(std::int64_t cell, const std::array<std::vector<double>, 3>& xi, std::vector<double>& u,
+                             std::vector<double>& p) const {
+  CellEvaluator evaluator(*grid_, problem_.order, coefficients());
+  evaluator.set_points(xi);
+  p.resize(evaluator.points());
+  u.resize(p.size() * grid_->dim());
+  evaluator.velocity(cell, u.data());
+  evaluator.pressure(cell, p.data());
+}
+
+void Solution::evaluate_cell_gradient(std::int64_t cell, const std::array<std::vector<double>, 3>& xi,
+                                      std::vector<double>& g) const {
+  CellEvaluator evaluator(*grid_, problem_.order, coefficients());
+  evaluator.set_points(xi, CellEvaluator::Tables::values_and_derivatives);
+  g.resize(static_cast<std::size_t>(evaluator.points()) * grid_->dim() * grid_->dim());
+  evaluator.gradient(cell, g.data());
+}
+
+double Solution::flux(int axis, double position) const {
+  const int dim = grid_->dim();
+  if (axis < 0 || axis >= dim) {
+    throw InputError("flux: axis " + std::to_string(axis) + ", expected 0 to " + std::to_string(dim - 1));
+  }
+  // Over the face of a cell only the constant mode in the transverse directions has an integral:
+  // sqrt(h_a) from 1/sqrt(h_a) psi_0, the normal direction contributes sum_j b_j(xi) u_j / sqrt(h_axis).
+  const int order = problem_.order;
+  const int record = record_size(dim, order);
+  const int block = axis * power(order + 1, dim);
+  const int stride = velocity_stride(dim, order, axis, axis);
+  double scale = 1.0;
+  for (int a = 0; a < dim; ++a) scale *= std::pow(grid_->size()[a], a == axis ? -0.5 : 0.5);
+  const auto through = [&](Grid::Record cell, const std::vector<double>& b) {
+    const double* own = coefficients_->data() + std::int64_t{cell} * record + block;
+    const double* upper = coefficients_->data() + std::int64_t{grid_->neighbour(cell, 2 * axis + 1)} * record + block;
+    double sum = b[order + 1] * upper[0];
+    for (int j = 0; j <= order; ++j) sum += b[j] * own[j * stride];
+    return scale * sum;
+  };
+
+  // The layers of cells that touch the plane: two if it is a lattice plane, where u.e is continuous.
+  const double t = (position - grid_->origin()[axis]) / grid_->size()[axis];
+  const int extent = grid_->extent()[axis];
+  const double slack = 1e-12 * extent;
+  if (!(t >= -slack && t <= extent + slack)) return 0.0;
+  std::vector<std::pair<int, std::vector<double>>> layers;  // lattice index, values of b_j on the plane
+  for (const int layer : {static_cast<int>(std::floor(t + slack)), static_cast<int>(std::ceil(t - slack)) - 1}) {
+    const bool repeated = !layers.empty() && layers.front().first == layer;
+    if (layer < 0 || layer >= extent || repeated) continue;
+    layers.emplace_back(layer, continuous(order, std::clamp(t - layer, 0.0, 1.0)));
+  }
+
+  const int first = (axis + 1) % dim;
+  const int second = 3 - axis - first;  // in 2D this is direction 2 with a single layer of cells
+  double sum = 0.0;
+  std::array<int, 3> cell_position{0, 0, 0};
+  for (int j = 0; j < (dim == 3 ? grid_->extent()[second] : 1); ++j) {
+    for (int i = 0; i < grid_->extent()[first]; ++i) {
+      for (const auto& [layer, b] : layers) {
+        cell_position[axis] = layer;
+        cell_position[first] = i;
+        if (dim == 3) cell_position[second] = j;
+        const Grid::Record cell = grid_->at(cell_position);
+        if (cell < 0) continue;
+        sum += through(cell, b);
+        break;
+      }
+    }
+  }
+  return sum;
+}
+
+double Solution::kinetic_energy() const {
+  const CellRule rule(*grid_, problem_.order + 2);
+  return 0.5 * integrate_square(*this, rule, CellEvaluator::Tables::values, grid_->dim(),
+                                [](CellEvaluator& e, std::int64_t cell, double* u) { e.velocity(cell, u); });
+}
+
+double Solution::dissipation() const {
+  const int dim = grid_->dim();
+  const CellRule rule(*grid_, problem_.order + 2);
+  return problem_.viscosity *
+         integrate_square(*this, rule, CellEvaluator::Tables::values_and_derivatives, dim * dim,
+                          [](CellEvaluator& e, std::int64_t cell, double* g) { e.gradient(cell, g); });
+}
+
+double Solution::divergence_max() const {
+  const Maxima max = maxima(*this);
+  const Point& h = grid_->size();
+  return max.speed == 0.0 ? 0.0 : max.divergence * *std::min_element(h.begin(), h.begin() + grid_->dim()) / max.speed;
+}
+
+double Solution::max_speed() const { return maxima(*this).speed; }
+
+double Solution::velocity_error(const VectorField& exact) const {
+  const int dim = grid_->dim();
+  const CellRule rule(*grid_, problem_.order + 3);
+  return std::sqrt(
+      integrate_square(*this, rule, CellEvaluator::Tables::values, dim,
+                       [&, points = std::vector<Point>(), values = std::vector<double>(rule.weights.size())](
+                           CellEvaluator& evaluator, std::int64_t cell, double* error) mutable {
+                         evaluator.velocity(cell, error);
+                         rule.points_in(grid_->corner(static_cast<Grid::Record>(cell)), points);
+                         for (int c = 0; c < dim; ++c) {
+                           exact[c].evaluate(points, values);
+                           for (std::size_t q = 0; q < values.size(); ++q) error[c + dim * q] -= values[q];
+                         }
+                       }));
+}
+
+double Solution::pressure_error(const ScalarField& exact) const {
+  const CellRule rule(*grid_, problem_.order + 3);
+  const auto variance = reduce_cells<Variance>(grid_->cells(), [&] {
+    CellEvaluator evaluator(*grid_, problem_.order, coefficients());
+    evaluator.set_points(rule.xi);
+    std::vector<double> error(rule.weights.size());
+    return
+        [&, evaluator, error, values = error, points = std::vector<Point>()](CellRange range, Variance& total) mutable {
+          for (std::int64_t cell = range.begin; cell < range.end; ++cell) {
+            evaluator.pressure(cell, error.data());
+            rule.points_in(grid_->corner(static_cast<Grid::Record>(cell)), points);
+            exact.evaluate(points, values);
+            Variance local;
+            for (std::size_t q = 0; q < error.size(); ++q) {
+              error[q] -= values[q];
+              local.measure += rule.weights[q];
+              local.mean += rule.weights[q] * error[q];
+            }
+            local.mean /= local.measure;
+            for (std::size_t q = 0; q < error.size(); ++q) {
+              local.square += rule.weights[q] * (error[q] - local.mean) * (error[q] - local.mean);
+            }
+            total.merge(local);
+          }
+        };
+  });
+  const double offset = grid_->has_face(Face::outflow) ? variance.measure * variance.mean * variance.mean : 0.0;
+  return std::sqrt(variance.square + offset);
+}
+
+}  // namespace solenoid

@@ -1,0 +1,269 @@
+#include <zlib.h>
+
+#include <array>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/parallel.hpp"
+#include "mesh/grid.hpp"
+#include "mesh/record.hpp"
+#include "output/cell_evaluator.hpp"
+#include "output/new_file.hpp"
+#include "solenoid/output.hpp"
+
+namespace solenoid {
+
+namespace {
+
+constexpr int lagrange_quadrilateral = 70;
+constexpr int lagrange_hexahedron = 72;
+constexpr int linear_quadrilateral = 9;
+constexpr int linear_hexahedron = 12;
+
+// Where VTK (file version 2.2) counts the node (i, j, l) of a Lagrange quadrilateral or hexahedron of degree p:
+// corners, then the inside of edges, of faces, of the cell.
+int lagrange_node(int dim, int p, int i, int j, int l) {
+  const auto end = [p](int index) { return index == 0 || index == p; };
+  const int inner = p - 1;
+  const int corner = i != 0 ? (j != 0 ? 2 : 1) : (j != 0 ? 3 : 0);
+  const int top = l != 0 ? 1 : 0;
+  const bool flat = dim == 2;
+  if (end(i) && end(j) && (flat || end(l))) return corner + 4 * top;
+  int node = flat ? 4 : 8;
+  if (end(j) && (flat || end(l)) && !end(i)) return node + (i - 1) + (j != 0 ? 2 * inner : 0) + 4 * top * inner;
+  if (end(i) && (flat || end(l)) && !end(j)) return node + (j - 1) + (i != 0 ? inner : 3 * inner) + 4 * top * inner;
+  if (flat) return node + 4 * inner + (i - 1) + inner * (j - 1);
+  node += 8 * inner;
+  if (end(i) && end(j)) return node + (l - 1) + inner * corner;
+  node += 4 * inner;
+  if (end(i)) return node + (j - 1) + inner * (l - 1) + (i != 0 ? inner * inner : 0);
+  node += 2 * inner * inner;
+  if (end(j)) return node + (i - 1) + inner * (l - 1) + (j != 0 ? inner * inner : 0);
+  node += 2 * inner * inner;
+  if (end(l)) return node + (i - 1) + inner * (j - 1) + top * inner * inner;
+  return node + 2 * inner * inner + (i - 1) + inner * ((j - 1) + inner * (l - 1));
+}
+
+// What every cell of the mesh becomes: points (i, j, l) / degree, x fastest, and VTK cells made of them.
+struct Subcells {
+  int per_direction;
+  int points;
+  int count;  // VTK cells
+  int nodes;  // points per VTK cell
+  int type;
+  std::vector<int> connectivity;
+
+  Subcells(int dim, int order, int subdivide) {
+    per_direction = subdivide > 0 ? subdivide : order + 1;
+    const int side = per_direction + 1;
+    points = power(side, dim);
+    const int layers = dim == 3 ? side : 1;
+    if (subdivide == 0) {
+      count = 1;
+      nodes = points;
+      type = dim == 3 ? lagrange_hexahedron : lagrange_quadrilateral;
+      connectivity.resize(points);
+      for (int l = 0; l < layers; ++l) {
+        for (int j = 0; j < side; ++j) {
+          for (int i = 0; i < side; ++i) {
+            connectivity[lagrange_node(dim, per_direction, i, j, l)] = i + side * (j + side * l);
+          }
+        }
+      }
+    } else {
+      count = power(subdivide, dim);
+      nodes = power(2, dim);
+      type = dim == 3 ? linear_hexahedron : linear_quadrilateral;
+      for (int l = 0; l < (dim == 3 ? subdivide : 1); ++l) {
+        for (int j = 0; j < subdivide; ++j) {
+          for (int i = 0; i < subdivide; ++i) {
+            for (int top = 0; top <= dim - 2; ++top) {
+              const int first = i + side * (j + side * (l + top));
+              connectivity.insert(connectivity.end(), {first, first + 1, first + 1 + side, first + side});
+            }
+          }
+        }
+      }
+    }
+  }
+
+  // Reference coordinates of the points.
+  [[nodiscard]] TensorPoints xi() const {
+    std::vector<double> line(per_direction + 1);
+    for (int i = 0; i <= per_direction; ++i) line[i] = static_cast<double>(i) / per_direction;
+    return {line, line, line};
+  }
+};
+
+// Writes one XML file whose arrays follow in its binary appendix. What is known only later (where an array starts, how
+// long its compressed blocks are) is left blank and filled in afterwards, so arrays of any length pass in blocks.
+class VtuWriter {
+ public:
+  VtuWriter(NewFile& file, const Grid& grid) : out_(file.stream()), cells_(grid.cells()) {}
+
+  void text(const std::string& xml) { out_ << xml; }
+
+  // The declaration of an array in the XML part, in the order of the arrays.
+  void declare(const std::string& type, const std::string& name, int components) {
+    out_ << "<DataArray type=\"" << type << "\" Name=\"" << name << "\" NumberOfComponents=\"" << components
+         << "\" format=\"appended\" offset=\"";
+    offset_positions_.push_back(out_.tellp());
+    out_ << std::string(offset_digits, ' ') << "\"/>\n";
+  }
+
+  void begin_appendix() {
+    out_ << "<AppendedData encoding=\"raw\">\n_";
+    appendix_ = out_.tellp();
+  }
+
+  // The next array: `per_cell` values of type T for every cell, filled in by make_fill()(cell, values).
+  template <class T, class MakeFill>
+  void array(int per_cell, MakeFill make_fill) {
+    const std::int64_t bytes_per_cell = std::int64_t{per_cell} * sizeof(T);
+    const std::int64_t cells_per_block = std::max<std::int64_t>(1, block_bytes / bytes_per_cell);
+    const std::int64_t blocks = (cells_ + cells_per_block - 1) / cells_per_block;
+    patch_offset();
+
+    // Header: number of blocks, bytes of a block, bytes of the last block if it is shorter (else 0), compressed sizes.
+    std::vector<std::uint64_t> header(3 + blocks);
+    header[0] = blocks;
+    header[1] = cells_per_block * bytes_per_cell;
+    header[2] = cells_ % cells_per_block * bytes_per_cell;
+    const auto start = out_.tellp();
+    write(header.data(), header.size() * sizeof(header[0]));
+
+    const std::int64_t batch = 4 * std::max(1U, std::thread::hardware_concurrency());
+    std::vector<std::vector<unsigned char>> compressed(batch);
+    for (std::int64_t first = 0; first < blocks && out_; first += batch) {
+      const std::int64_t count = std::min(batch, blocks - first);
+      parallel_for(count, [&] {
+        return [&, fill = make_fill(), values = std::vector<T>()](std::int64_t i) mutable {
+          const std::int64_t begin = (first + i) * cells_per_block;
+          const std::int64_t end = std::min(cells_, begin + cells_per_block);
+          values.resize((end - begin) * per_cell);
+          for (std::int64_t cell = begin; cell < end; ++cell) fill(cell, values.data() + (cell - begin) * per_cell);
+          compressed[i] = deflate(std::as_bytes(std::span(values)));
+        };
+      });
+      for (std::int64_t i = 0; i < count; ++i) {
+        header[3 + first + i] = compressed[i].size();
+        write(compressed[i].data(), compressed[i].size());
+      }
+    }
+    const auto end = out_.tellp();
+    out_.seekp(start);
+    write(header.data(), header.size() * sizeof(header[0]));
+    out_.seekp(end);
+  }
+
+ private:
+  static constexpr int offset_digits = 20;
+  static constexpr std::int64_t block_bytes = 1 << 18;
+
+  static std::vector<unsigned char> deflate(std::span<const std::byte> bytes) {
+    uLongf size = compressBound(bytes.size());
+    std::vector<unsigned char> result(size);
+    constexpr int fast = 1;  // level 6 takes three times as long for a few percent on floating-point data
+    compress2(result.data(), &size, reinterpret_cast<const Bytef*>(bytes.data()), bytes.size(), fast);
+    result.resize(size);
+    return result;
+  }
+
+  void write(const void* data, std::size_t bytes) {
+    out_.write(static_cast<const char*>(data), static_cast<std::streamsize>(bytes));
+  }
+
+  void patch_offset() {
+    const auto here = out_.tellp();
+    out_.seekp(offset_positions_[arrays_written_++]);
+    out_ << here - appendix_;
+    out_.seekp(here);
+  }
+
+  std::fstream& out_;
+  std::int64_t cells_;
+  std::streampos appendix_ = 0;
+  std::vector<std::streampos> offset_positions_;
+  std::size_t arrays_written_ = 0;
+};
+
+}  // namespace
+
+void write_vtu(const Solution& solution, const std::filesystem::path& file, int subdivide) {
+  const Grid& grid = solution.grid();
+  const int dim = grid.dim();
+  const Subcells subcells(dim, solution.problem().order, subdivide);
+  const TensorPoints xi = subcells.xi();
+  const std::int64_t cells = grid.cells();
+
+  NewFile output(file);
+  VtuWriter vtu(output, grid);
+  const char* endian = std::endian::native == std::endian::little ? "LittleEndian" : "BigEndian";
+  vtu.text("<?xml version=\"1.0\"?>\n<VTKFile type=\"UnstructuredGrid\" version=\"2.2\" byte_order=\"" +
+           std::string(endian) + "\" header_type=\"UInt64\" compressor=\"vtkZLibDataCompressor\">\n");
+  vtu.text("<UnstructuredGrid>\n<Piece NumberOfPoints=\"" + std::to_string(cells * subcells.points) +
+           "\" NumberOfCells=\"" + std::to_string(cells * subcells.count) + "\">\n");
+  vtu.text("<PointData Vectors=\"velocity\" Scalars=\"pressure\">\n");
+  vtu.declare("Float64", "velocity", 3);
+  vtu.declare("Float64", "pressure", 1);
+  vtu.text("</PointData>\n<Points>\n");
+  vtu.declare("Float64", "Points", 3);
+  vtu.text("</Points>\n<Cells>\n");
+  vtu.declare("Int64", "connectivity", 1);
+  vtu.declare("Int64", "offsets", 1);
+  vtu.declare("UInt8", "types", 1);
+  vtu.text("</Cells>\n</Piece>\n</UnstructuredGrid>\n");
+  vtu.begin_appendix();
+
+  const auto make_evaluator = [&] {
+    CellEvaluator evaluator(grid, solution.problem().order, solution.coefficients());
+    evaluator.set_points(xi);
+    return evaluator;
+  };
+  vtu.array<double>(3 * subcells.points, [&] {
+    return [&, evaluator = make_evaluator(), u = std::vector<double>(subcells.points * dim)](std::int64_t cell,
+                                                                                             double* values) mutable {
+      evaluator.velocity(cell, u.data());
+      for (int q = 0; q < subcells.points; ++q) {
+        for (int c = 0; c < 3; ++c) values[3 * q + c] = c < dim ? u[q * dim + c] : 0.0;
+      }
+    };
+  });
+  vtu.array<double>(subcells.points, [&] {
+    return
+        [evaluator = make_evaluator()](std::int64_t cell, double* values) mutable { evaluator.pressure(cell, values); };
+  });
+  vtu.array<double>(3 * subcells.points, [&] {
+    return [&](std::int64_t cell, double* values) {
+      const Point corner = grid.corner(static_cast<Grid::Record>(cell));
+      for (int q = 0, side = subcells.per_direction + 1; q < subcells.points; ++q) {
+        const std::array<int, 3> index{q % side, q / side % side, q / side / side};
+        for (int a = 0; a < 3; ++a) values[3 * q + a] = corner[a] + grid.size()[a] * xi[a][index[a]];
+      }
+    };
+  });
+  vtu.array<std::int64_t>(subcells.count * subcells.nodes, [&] {
+    return [&](std::int64_t cell, std::int64_t* values) {
+      for (const int node : subcells.connectivity) *values++ = cell * subcells.points + node;
+    };
+  });
+  vtu.array<std::int64_t>(subcells.count, [&] {
+    return [&](std::int64_t cell, std::int64_t* values) {
+      for (int i = 0; i < subcells.count; ++i) values[i] = (cell * subcells.count + i + 1) * subcells.nodes;
+    };
+  });
+  vtu.array<std::uint8_t>(subcells.count, [&] {
+    return [&](std::int64_t, std::uint8_t* values) {
+      std::fill_n(values, subcells.count, static_cast<std::uint8_t>(subcells.type));
+    };
+  });
+  vtu.text("\n</AppendedData>\n</VTKFile>\n");
+  output.commit();
+}
+
+}  // namespace solenoid

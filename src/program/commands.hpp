@@ -1,0 +1,52 @@
+#pragma once
+/// \file
+/// The commands of the program.
+
+#include <CLI/CLI.hpp>
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "case/names.hpp"
+#include "solenoid/case.hpp"
+
+namespace solenoid::program {
+
+enum ExitCode { solved = 0, not_converged = 1, bad_input = 2, resource_failure = 3 };
+
+/// What a command does once the command line has been read; returns the exit code.
+using Command = std::function<int()>;
+
+// Each adds its options to its part of the command line. The command must not outlive it.
+Command add_solve(CLI::App& app);
+Command add_check(CLI::App& app);
+Command add_info(CLI::App& app);
+Command add_study(CLI::App& app);
+
+/// An option whose value is one of the names of `Choice`.
+template <class Choice>
+CLI::Option* add_choice(CLI::App& app, const std::string& flag, Choice& target, const std::string& help) {
+  std::vector<std::string> names;
+  for (const auto& [name, value] : Names<Choice>::all) names.emplace_back(name);
+  const auto set = [&target](const std::string& word) {
+    for (const auto& [name, value] : Names<Choice>::all) {
+      if (name == word) target = value;
+    }
+  };
+  return app.add_option_function<std::string>(flag, set, help)
+      ->check(CLI::IsMember(names))
+      ->default_str(std::string(name_of(target)));
+}
+
+/// What every command that reads a case has on its command line: the case, --device, --precision and --threads.
+struct CaseArguments {
+  std::filesystem::path file;
+  SolverOptions solver;
+
+  void add_to(CLI::App& app);
+  /// The case with the options of the command line.
+  [[nodiscard]] Case read() const;
+};
+
+}  // namespace solenoid::program

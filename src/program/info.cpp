@@ -1,0 +1,28 @@
+#include <fmt/format.h>
+
+#include "build_info.hpp"
+#include "engine/engine.hpp"
+#include "program/commands.hpp"
+#include "solenoid/version.hpp"
+
+namespace solenoid::program {
+namespace {
+
+int print_info() {
+  const auto row = [](const char* name, const std::string& value) { fmt::print("{:<12} {}\n", name, value); };
+  row("version", version);
+  row("commit", build_info::commit);
+  row("compiler", build_info::compiler);
+  row("build type", build_info::build_type);
+  row("orders 2D", fmt::format("{}", fmt::join(available_orders(2), ", ")));
+  row("orders 3D", fmt::format("{}", fmt::join(available_orders(3), ", ")));
+  row("CPU targets", build_info::cpu_targets);
+  row("devices", make_cpu_engine()->description());
+  return solved;
+}
+
+}  // namespace
+
+Command add_info(CLI::App&) { return print_info; }
+
+}  // namespace solenoid::program

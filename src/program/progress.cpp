@@ -1,0 +1,58 @@
+#include "program/progress.hpp"
+
+#include <fmt/format.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <cstdio>
+
+namespace solenoid::program {
+namespace {
+
+constexpr const char* clear_line = "\r\033[K";
+
+std::size_t terminal_width() {
+  winsize size{};
+  return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 1 ? size.ws_col - 1U : 79U;
+}
+
+std::string time_left(double elapsed, double fraction) {
+  constexpr double long_work = 3.0;  // seconds
+  constexpr double smallest_fraction = 0.02;
+  if (elapsed < long_work || fraction < smallest_fraction || fraction >= 1.0) return "";
+  const auto left = static_cast<long>(elapsed * (1.0 - fraction) / fraction + 0.5);
+  return left < 60 ? fmt::format(", about {} s left", left)
+                   : fmt::format(", about {} min {} s left", left / 60, left % 60);
+}
+
+}  // namespace
+
+ProgressDisplay::ProgressDisplay(bool quiet) : quiet_(quiet), terminal_(isatty(STDERR_FILENO) != 0) {}
+
+double ProgressDisplay::elapsed() const { return std::chrono::duration<double>(Clock::now() - start_).count(); }
+
+void ProgressDisplay::show(const Progress& progress) {
+  if (quiet_) return;
+  if (progress.stage != last_.stage) {
+    finish();
+    start_ = Clock::now();
+  }
+  last_ = progress;
+  if (!terminal_) return;
+  const double seconds = elapsed();
+  const auto line = fmt::format("{:8} {:8.2f} s   {}{}", progress.stage, seconds, progress.text,
+                                time_left(seconds, progress.fraction));
+  fmt::print(stderr, "{}{}", clear_line, line.substr(0, terminal_width()));
+  std::fflush(stderr);
+}
+
+void ProgressDisplay::finish() {
+  if (last_.stage.empty()) return;
+  // The text of an unfinished step says nothing about the stage as a whole.
+  const bool says_result = last_.fraction >= 1.0 && !last_.text.empty();
+  fmt::print(stderr, "{}{:8} {:8.2f} s{}\n", terminal_ ? clear_line : "", last_.stage, elapsed(),
+             says_result ? "   " + last_.text : "");
+  last_ = {};
+}
+
+}  // namespace solenoid::program

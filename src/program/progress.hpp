@@ -1,0 +1,34 @@
+#pragma once
+/// \file
+/// What people see on stderr while work goes on.
+
+#include <chrono>
+#include <string>
+
+#include "solenoid/solver.hpp"
+
+namespace solenoid::program {
+
+/// On a terminal one line that is updated, with the time left on long work; otherwise one line per finished stage.
+class ProgressDisplay {
+ public:
+  explicit ProgressDisplay(bool quiet);
+  ProgressDisplay(const ProgressDisplay&) = delete;
+  ProgressDisplay& operator=(const ProgressDisplay&) = delete;
+  ~ProgressDisplay() { finish(); }
+
+  void show(const Progress& progress);
+  /// Ends the current stage.
+  void finish();
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  [[nodiscard]] double elapsed() const;
+
+  bool quiet_;
+  bool terminal_;
+  Clock::time_point start_;
+  Progress last_;  // the stage is empty before the first one and after the last
+};
+
+}  // namespace solenoid::program

@@ -1,0 +1,154 @@
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cmath>
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "case/result_json.hpp"
+#include "program/commands.hpp"
+#include "program/progress.hpp"
+#include "solenoid/error.hpp"
+#include "solenoid/output.hpp"
+
+namespace solenoid::program {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Arguments {
+  CaseArguments problem;
+  fs::path json;
+  fs::path output;
+  bool quiet = false;
+};
+
+std::atomic<bool> interrupted{false};
+
+/// The first Ctrl-C asks the solver to stop, the second one kills.
+void catch_interrupt() {
+  struct sigaction action {};
+  action.sa_handler = [](int) { interrupted = true; };
+  action.sa_flags = SA_RESETHAND;
+  sigaction(SIGINT, &action, nullptr);
+}
+
+/// \throws InputError if `folder` could not be created or written to.
+void check_writable(const fs::path& folder) {
+  std::error_code error;
+  fs::path existing = fs::absolute(folder);
+  while (!fs::exists(existing, error) && existing.has_relative_path()) existing = existing.parent_path();
+  if (!fs::is_directory(existing, error)) {
+    throw InputError(fmt::format("cannot write to '{}': '{}' is not a folder", folder.string(), existing.string()));
+  }
+  std::string trial = (existing / ".solenoid.XXXXXX").string();
+  const int file = mkstemp(trial.data());
+  if (file < 0) {
+    throw InputError(
+        fmt::format("cannot write to '{}': no permission to create files in '{}'", folder.string(), existing.string()));
+  }
+  close(file);
+  fs::remove(trial, error);
+}
+
+fs::path folder_of(const fs::path& file) { return file.has_parent_path() ? file.parent_path() : fs::path("."); }
+
+/// Files that a solve writes; empty paths are not asked for.
+struct Targets {
+  fs::path json;
+  fs::path vtu;
+  fs::path picture;
+
+  Targets(const Arguments& arguments, const OutputOptions& asked, const std::string& name) : json(arguments.json) {
+    if (!arguments.output.empty()) {
+      if (json.empty()) json = arguments.output / "result.json";
+      if (asked.vtu) vtu = arguments.output / (name + ".vtu");
+      if (!asked.picture.empty()) picture = arguments.output / asked.picture;
+      check_writable(arguments.output);
+    }
+    if (json.empty()) return;
+    if (fs::is_directory(json))
+      throw InputError(fmt::format("--json '{}' is a folder, expected a file", json.string()));
+    check_writable(folder_of(json));
+  }
+};
+
+std::vector<fs::path> write(const Targets& targets, const Case& what, const Result& result, const Measures& measures,
+                            ProgressDisplay& display) {
+  std::vector<fs::path> written;
+  const auto file = [&](const fs::path& path, auto&& write_file) {
+    if (path.empty()) return;
+    display.show({"write", 0.0, path.string()});
+    fs::create_directories(folder_of(path));
+    write_file();
+    written.push_back(path);
+  };
+  file(targets.json, [&] { write_result(what, result.report, measures, targets.json); });
+  // An interrupted or broken solve leaves nothing worth looking at.
+  if (interrupted || !std::isfinite(measures.divergence_max)) return written;
+  file(targets.vtu, [&] { write_vtu(result.solution, targets.vtu, what.output.subdivide); });
+  file(targets.picture, [&] { write_picture(result.solution, targets.picture); });
+  return written;
+}
+
+void print_table(const Report& report, const Measures& measures, const std::vector<fs::path>& files) {
+  const auto row = [](const char* name, const std::string& value) { fmt::print("{:<17} {}\n", name, value); };
+  const double last = report.residual_history.empty() ? 0.0 : report.residual_history.back();
+  row("device", fmt::format("{}, {} precision", report.device, report.precision));
+  row("unknowns", fmt::format("{}", report.dofs));
+  row("cells", fmt::format("{}", report.cells));
+  row("levels", fmt::format("{}", report.levels));
+  row("iterations", fmt::format("{} ({:.1f})", report.iterations, report.fractional_iterations));
+  row("residual", fmt::format("{:.2e}{}", last, report.converged ? "" : ", not converged: " + report.reason));
+  if (measures.velocity_error) row("velocity error", fmt::format("{:.4e}", *measures.velocity_error));
+  if (measures.pressure_error) row("pressure error", fmt::format("{:.4e}", *measures.pressure_error));
+  row("divergence", fmt::format("{:.2e}", measures.divergence_max));
+  row("set-up", fmt::format("{:.3f} s", report.time_setup));
+  row("solve", fmt::format("{:.3f} s, {:.3g} million unknowns/s", report.time_solve,
+                           static_cast<double>(report.dofs) * 1e-6 / report.time_solve));
+  row("memory", fmt::format("{:.1f} MB, {:.0f} bytes/unknown", static_cast<double>(report.memory_bytes) * 1e-6,
+                            static_cast<double>(report.memory_bytes) / static_cast<double>(report.dofs)));
+  for (const auto& file : files) row(&file == files.data() ? "written" : "", file.string());
+}
+
+int solve_case(const Arguments& arguments) {
+  Case what = arguments.problem.read();
+  const Targets targets(arguments, what.output, what.name);
+
+  ProgressDisplay display(arguments.quiet);
+  what.solver.progress = [&](const Progress& progress) { display.show(progress); };
+  what.solver.interrupted = &interrupted;
+  catch_interrupt();
+  const Result result = solve(what.problem, what.solver);
+  display.show({"measure", 0.0, "errors and divergence"});
+  const Measures measures = measure(what, result.solution);
+  const auto files = write(targets, what, result, measures, display);
+  display.finish();
+
+  if (!arguments.quiet) {
+    print_table(result.report, measures, files);
+    const bool asks_for_files = what.output.vtu || !what.output.picture.empty();
+    if (asks_for_files && arguments.output.empty()) {
+      fmt::print("The case asks for files: add --output FOLDER to have them written.\n");
+    }
+  }
+  return result.report.converged ? solved : not_converged;
+}
+
+}  // namespace
+
+Command add_solve(CLI::App& app) {
+  const auto arguments = std::make_shared<Arguments>();
+  arguments->problem.add_to(app);
+  app.add_option("--json", arguments->json, "write the result to this file")->type_name("FILE");
+  app.add_option("--output", arguments->output, "write result.json and the files that the case asks for to this folder")
+      ->type_name("DIR");
+  app.add_flag("--quiet", arguments->quiet, "print nothing but errors");
+  return [arguments] { return solve_case(*arguments); };
+}
+
+}  // namespace solenoid::program

@@ -1,0 +1,27 @@
+#include "program/study.hpp"
+
+#include <utility>
+
+namespace solenoid::program {
+
+const std::vector<Study>& studies() {
+  static const std::vector<Study> all{};
+  return all;
+}
+
+Command add_study(CLI::App& app) {
+  app.require_subcommand(1);
+  std::vector<std::pair<CLI::App*, Command>> commands;
+  for (const auto& [name, help, add] : studies()) {
+    CLI::App* part = app.add_subcommand(name, help);
+    commands.emplace_back(part, add(*part));
+  }
+  return [commands] {
+    for (const auto& [part, command] : commands) {
+      if (part->parsed()) return command();
+    }
+    return static_cast<int>(bad_input);
+  };
+}
+
+}  // namespace solenoid::program

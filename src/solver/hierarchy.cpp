@@ -1,0 +1,88 @@
+#include "solver/hierarchy.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "solenoid/error.hpp"
+
+namespace solenoid {
+namespace {
+
+/// Unknowns up to which the coarsest level is inverted as a dense matrix.
+constexpr std::int64_t dense_limit = 1000;
+
+/// The directions to coarsen: those whose cells are below 0.75 of the longest, or all if cells are near square.
+std::array<bool, 3> directions_to_coarsen(const Grid& grid) {
+  const auto& h = grid.size();
+  const double longest = *std::max_element(h.begin(), h.begin() + grid.dim());
+  std::array<bool, 3> directions{};
+  bool any = false;
+  for (int a = 0; a < grid.dim(); ++a) any |= directions[a] = h[a] < 0.75 * longest;
+  for (int a = 0; a < grid.dim() && !any; ++a) directions[a] = true;
+  return directions;
+}
+
+bool one_patch_is_exact(const Level& level, LocalSolverKind local) {
+  const auto& patches = level.patches;
+  if (patches.lower_cell.size() != 1 || !patches.cover_everything) return false;
+  if (local != LocalSolverKind::direct && local != LocalSolverKind::dense) return false;
+  for (int a = 0; a < level.equation.dim; ++a) {
+    if (patches.kinds[0][a].weight != patches.kinds[0][a].face || level.grid.periodic()[a]) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+Equation equation_of(const Problem& problem) {
+  return {problem.mesh.dim, problem.order, problem.viscosity, problem.mass};
+}
+
+Hierarchy::Hierarchy(const Problem& problem, const MultigridOptions& options) {
+  const Equation equation = equation_of(problem);
+  const PatchRules rules{options.patch, options.colour_order};
+  std::vector<std::unique_ptr<Level>> fine_to_coarse;
+  fine_to_coarse.push_back(std::make_unique<Level>(equation, Grid(problem.mesh, problem.boundary), rules));
+
+  const auto refined_once = [&](const Grid& grid) {
+    for (int a = 0; a < grid.dim(); ++a) {
+      if (grid.extent()[a] > 2 * problem.mesh.cells[a]) return false;
+    }
+    return true;
+  };
+  const auto small = [&](const Level& level) { return level.size() <= dense_limit + equation.record(); };
+
+  for (;;) {
+    Level& level = *fine_to_coarse.back();
+    if (refined_once(level.grid)) {
+      if (one_patch_is_exact(level, options.local_solver)) {
+        coarse = CoarseSolve::patch;
+        break;
+      }
+      if (small(level)) {
+        coarse = CoarseSolve::dense;
+        break;
+      }
+    }
+    if (!level.patches.cover_everything) {
+      throw InputError(
+          fmt::format("the mesh has unknowns that no vertex patch reaches: every cell must belong to a block of 2^{} "
+                      "cells around an "
+                      "interior vertex (cells {} x {} x {}). Refine once more: [mesh] refine = {}",
+                      equation.dim, level.grid.extent()[0], level.grid.extent()[1], level.grid.extent()[2],
+                      problem.mesh.refine + 1));
+    }
+    const auto directions = directions_to_coarsen(level.grid);
+    coarse = CoarseSolve::krylov;
+    if (!level.grid.can_coarsen(directions)) break;
+    auto next = std::make_unique<Level>(equation, level.grid.coarsen(directions), rules);
+    if (!next->patches.cover_everything && !small(*next)) break;
+    level.coarsened = directions;
+    fine_to_coarse.push_back(std::move(next));
+  }
+  std::reverse(fine_to_coarse.begin(), fine_to_coarse.end());
+  levels = std::move(fine_to_coarse);
+}
+
+}  // namespace solenoid

@@ -1,0 +1,36 @@
+#pragma once
+/// \file
+/// The levels of a problem, and what the coarsest one is solved with.
+
+#include <memory>
+#include <vector>
+
+#include "level/level.hpp"
+#include "solenoid/problem.hpp"
+
+namespace solenoid {
+
+/// How the coarsest level is solved.
+enum class CoarseSolve {
+  patch,   ///< one patch covers the level: its local solver is exact
+  dense,   ///< a dense (pseudo-)inverse
+  krylov,  ///< too large for a direct solve: GMRES with the smoother, inside a flexible outer method
+};
+
+struct Hierarchy {
+  /// Levels go down to one refinement of the coarse boxes; from there on only while the coarsest is too large for a
+  /// direct solve and the boxes pair up. In cells that are not near square only the short directions are coarsened.
+  /// \throws InputError if the finest level has unknowns that no vertex patch reaches.
+  Hierarchy(const Problem& problem, const MultigridOptions& options);
+
+  [[nodiscard]] const Level& finest() const { return *levels.back(); }
+  [[nodiscard]] int size() const { return static_cast<int>(levels.size()); }
+
+  std::vector<std::unique_ptr<Level>> levels;  ///< coarsest first
+  CoarseSolve coarse = CoarseSolve::dense;
+};
+
+/// The equation that a problem states.
+Equation equation_of(const Problem& problem);
+
+}  // namespace solenoid

@@ -1,0 +1,33 @@
+#pragma once
+/// \file
+/// The right-hand side: force, boundary data and traction by quadrature, and the lifting of normal boundary velocities.
+
+#include <cstdint>
+#include <vector>
+
+#include "level/level.hpp"
+#include "solenoid/problem.hpp"
+
+namespace solenoid {
+
+/// (f, v) + sum over velocity faces nu (2 gamma g v - g dv/dn) for tangential v + sum over outflow faces (traction, v),
+/// for every basis function v of the level's grid, k + 2 Gauss points per direction. Size: level.size().
+/// \throws InputError where an expression is not finite.
+std::vector<double> assemble_load(const Problem& problem, const Level& level);
+
+/// The function that carries the prescribed normal velocities: hats on boundary faces, by L2 projection of g.n there.
+/// `lift` is the level of a grid that stores all boundary hats. Size: lift.size().
+/// \throws InputError if the domain has no outflow side and the net flux through the boundary is not zero.
+std::vector<double> boundary_lift(const Problem& problem, const Level& lift);
+
+/// True if some boundary velocity is not the constant zero.
+bool has_boundary_velocity(const Problem& problem);
+
+/// Position of the same unknowns in vectors of `from` and `to`, two grids of one mesh that differ in the hat-only
+/// records they store: copies those that both have.
+void copy_common(const Level& from, const std::vector<double>& source, const Level& to, std::vector<double>& target);
+
+/// A reproducible random right-hand side: uniform in [-1, 1] on every unknown.
+std::vector<double> random_vector(const Level& level, std::uint64_t seed);
+
+}  // namespace solenoid

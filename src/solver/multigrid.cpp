@@ -1,0 +1,137 @@
+#include "solver/multigrid.hpp"
+
+#include <Eigen/LU>
+
+#include "solver/krylov.hpp"
+
+namespace solenoid {
+template <class T>
+Multigrid<T>::Multigrid(Engine& engine, const Hierarchy& hierarchy, const MultigridOptions& options)
+    : engine_(engine), hierarchy_(hierarchy), options_(options) {
+  if (options_.damping == 0.0) options_.damping = 0.9 / (1 << hierarchy.finest().equation.dim);
+  for (const auto& level : hierarchy.levels) {
+    LevelData data;
+    data.kernels = make_kernels<T>(engine, *level, options.local_solver);
+    data.b = Vector<T>(engine, level->size());
+    data.x = Vector<T>(engine, level->size());
+    data.y = Vector<T>(engine, level->size());
+    levels_.push_back(std::move(data));
+  }
+  if (hierarchy.coarse == CoarseSolve::dense) make_dense();
+}
+
+template <class T>
+T* Multigrid<T>::smooth(int level, const T* b, const T* x, T* first, T* other) {
+  Kernels<T>& kernels = *levels_[level].kernels;
+  const int colours = static_cast<int>(kernels.level().patches.colours.size());
+  if (options_.smoother == SmootherKind::additive) {
+    if (x == nullptr) {
+      kernels.zero(first);
+    } else {
+      kernels.copy(x, first);
+    }
+    for (int colour = 0; colour < colours; ++colour) {
+      kernels.smooth_add(colour, b, x, first, static_cast<T>(options_.damping));
+    }
+    return first;
+  }
+  T* to = first;
+  T* from = other;
+  for (int colour = 0; colour < colours; ++colour) {
+    kernels.smooth(colour, b, colour == 0 ? x : from, to);
+    std::swap(to, from);
+  }
+  return from;
+}
+
+template <class T>
+const T* Multigrid<T>::cycle(int level) {
+  if (level == 0) return solve_coarsest();
+  LevelData& fine = levels_[level];
+  LevelData& coarse = levels_[level - 1];
+  const Level& coarse_level = coarse.kernels->level();
+  T* x = smooth(level, fine.b.data(), nullptr, fine.x.data(), fine.y.data());
+  T* free = x == fine.x.data() ? fine.y.data() : fine.x.data();
+  fine.kernels->residual(fine.b.data(), x, free);
+  fine.kernels->restrict_to(coarse_level, free, coarse.b.data());
+  fine.kernels->prolong_add(coarse_level, cycle(level - 1), x);
+  x = smooth(level, fine.b.data(), x, free, x);
+  fine.kernels->project(x);
+  return x;
+}
+
+template <class T>
+T* Multigrid<T>::solve_coarsest() {
+  LevelData& coarsest = levels_[0];
+  Kernels<T>& kernels = *coarsest.kernels;
+  T* x = coarsest.x.data();
+  switch (hierarchy_.coarse) {
+    case CoarseSolve::patch: kernels.smooth(0, coarsest.b.data(), nullptr, x); break;
+    case CoarseSolve::dense:
+      kernels.dense(coarse_count_, coarse_index_.data(), inverse_.data(), coarsest.b.data(), x);
+      break;
+    case CoarseSolve::krylov: {
+      Convergence convergence;
+      convergence.rtol = 1e-2;
+      convergence.max_iterations = 200;
+      Vector<T> first(engine_, kernels.level().size());
+      const Preconditioner<T, T> precondition = [&](const T* r, T* z) {
+        const T* result = smooth(0, r, nullptr, first.data(), coarsest.y.data());
+        kernels.copy(result, z);
+        kernels.project(z);
+      };
+      kernels.zero(x);
+      kernels.project(coarsest.b.data());
+      gmres_right<T, T>(engine_, kernels, precondition, coarsest.b.data(), x, true, 50, convergence);
+      break;
+    }
+  }
+  kernels.project(x);
+  return x;
+}
+
+/// (A + sum_i s n_i n_i^T)^-1 - sum_i n_i n_i^T / s on the unknowns of the coarsest level, n_i its constants.
+template <class T>
+void Multigrid<T>::make_dense() {
+  const Level& level = *hierarchy_.levels[0];
+  std::vector<std::int64_t> index;
+  level.for_each_unknown([&](std::int64_t i) { index.push_back(i); });
+  coarse_count_ = static_cast<std::int64_t>(index.size());
+  const auto kernels = make_kernels<double>(engine_, level, options_.local_solver);
+  Vector<double> x(engine_, level.size());
+  Vector<double> y(engine_, level.size());
+  std::vector<double> host(level.size(), 0.0);
+  Eigen::MatrixXd matrix(coarse_count_, coarse_count_);
+  Eigen::MatrixXd constants(coarse_count_, coarse_count_);  // projection on the constants
+  const bool singular = level.constants.pressure || level.constants.velocity[0] || level.constants.velocity[1] ||
+                        level.constants.velocity[2];
+  for (std::int64_t j = 0; j < coarse_count_; ++j) {
+    host.assign(level.size(), 0.0);
+    host[index[j]] = 1.0;
+    x.upload(host.data());
+    kernels->apply(x.data(), y.data());
+    y.download(host.data());
+    for (std::int64_t i = 0; i < coarse_count_; ++i) matrix(i, j) = host[index[i]];
+    if (!singular) continue;
+    kernels->project(x.data());
+    x.download(host.data());
+    for (std::int64_t i = 0; i < coarse_count_; ++i) constants(i, j) = (i == j ? 1.0 : 0.0) - host[index[i]];
+  }
+  const double shift = matrix.diagonal().maxCoeff();
+  if (singular) matrix += shift * constants;
+  Eigen::MatrixXd inverse = matrix.partialPivLu().inverse();
+  if (singular) inverse -= constants / shift;
+  std::vector<T> row_major(coarse_count_ * coarse_count_);
+  for (std::int64_t i = 0; i < coarse_count_; ++i) {
+    for (std::int64_t j = 0; j < coarse_count_; ++j) row_major[i * coarse_count_ + j] = static_cast<T>(inverse(i, j));
+  }
+  inverse_ = Vector<T>(engine_, static_cast<std::int64_t>(row_major.size()));
+  inverse_.upload(row_major.data());
+  coarse_index_ = Vector<std::int64_t>(engine_, coarse_count_);
+  coarse_index_.upload(index.data());
+}
+
+template class Multigrid<float>;
+template class Multigrid<double>;
+
+}  // namespace solenoid

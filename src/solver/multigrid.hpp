@@ -1,0 +1,51 @@
+#pragma once
+/// \file
+/// The monolithic multigrid V-cycle (paper, Section 3), in precision T.
+
+#include <memory>
+#include <vector>
+
+#include "engine/engine.hpp"
+#include "solver/hierarchy.hpp"
+
+namespace solenoid {
+
+template <class T>
+class Multigrid {
+ public:
+  Multigrid(Engine& engine, const Hierarchy& hierarchy, const MultigridOptions& options);
+
+  /// The V-cycle on levels 0..level for the right-hand side in `right_hand_side(level)`, from x = 0: one pre- and one
+  /// post-smoothing step. Returns the result, which lives until the next cycle; constants are removed from it.
+  const T* cycle(int level);
+  const T* cycle() { return cycle(static_cast<int>(levels_.size()) - 1); }
+  [[nodiscard]] T* right_hand_side(int level) { return levels_[level].b.data(); }
+  [[nodiscard]] T* right_hand_side() { return levels_.back().b.data(); }
+  [[nodiscard]] Kernels<T>& kernels(int level) { return *levels_[level].kernels; }
+  [[nodiscard]] Kernels<T>& kernels() { return *levels_.back().kernels; }
+
+  /// One smoothing step x <- S(x, b) with b of that level: all colours. The result is left in `x` or in `other`;
+  /// returned. x == nullptr stands for zero, then the result is in one of `first` and `other`.
+  T* smooth(int level, const T* b, const T* x, T* first, T* other);
+
+ private:
+  struct LevelData {
+    std::unique_ptr<Kernels<T>> kernels;
+    Vector<T> b;
+    Vector<T> x;  // x and y take turns: a colour reads one and writes the other
+    Vector<T> y;
+  };
+
+  T* solve_coarsest();
+  void make_dense();
+
+  Engine& engine_;
+  const Hierarchy& hierarchy_;
+  MultigridOptions options_;
+  std::vector<LevelData> levels_;
+  Vector<T> inverse_;                  // dense coarse solve
+  Vector<std::int64_t> coarse_index_;  // its unknowns
+  std::int64_t coarse_count_ = 0;
+};
+
+}  // namespace solenoid

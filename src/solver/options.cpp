@@ -1,0 +1,12 @@
+#include "solenoid/solver.hpp"
+
+namespace solenoid {
+
+void SolverOptions::apply(Preset preset) {
+  const bool paper = preset == Preset::paper;
+  side = paper ? PreconditionerSide::left : PreconditionerSide::right;
+  multigrid.colour_order = paper ? ColourOrder::lexicographic : ColourOrder::diagonal;
+  multigrid.patch = paper ? PatchProblem::galerkin : PatchProblem::symmetric;
+}
+
+}  // namespace solenoid

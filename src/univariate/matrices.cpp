@@ -1,0 +1,93 @@
+#include "univariate/matrices.hpp"
+
+#include <cmath>
+
+#include "univariate/basis.hpp"
+
+namespace solenoid {
+namespace {
+
+using Vector = Eigen::VectorXd;
+
+Vector as_vector(const std::vector<double>& v) {
+  return Eigen::Map<const Vector>(v.data(), static_cast<long>(v.size()));
+}
+
+/// gamma v v^T - 1/2 d v^T - 1/2 v d^T: the face form E of traces v and outward derivatives d.
+Matrix face_form(double penalty, const Vector& v, const Vector& d) {
+  return penalty * v * v.transpose() - 0.5 * (d * v.transpose() + v * d.transpose());
+}
+
+}  // namespace
+
+CellMatrices::CellMatrices(int order_) : order(order_), penalty(order == 0 ? 1.0 : (order + 1.0) * (order + 2.0)) {
+  const int n = order + 1;
+  mass = stiffness = Matrix::Zero(n + 1, n + 1);
+  divergence = Matrix::Zero(n, n + 1);
+  volume = Matrix::Zero(n, n);
+  for (int child = 0; child < 2; ++child) {
+    embed_o[child] = Matrix::Zero(n, n);
+    embed_p[child] = Matrix::Zero(n + 1, n + 1);
+  }
+  const auto rule = gauss(n + 2);
+  for (std::size_t q = 0; q < rule.points.size(); ++q) {
+    const double x = rule.points[q];
+    const double w = rule.weights[q];
+    const Vector psi = as_vector(legendre(order, x));
+    const Vector dpsi = as_vector(legendre(order, x, 1));
+    const Vector b = as_vector(continuous(order, x));
+    const Vector db = as_vector(continuous(order, x, 1));
+    mass += w * b * b.transpose();
+    stiffness += w * db * db.transpose();
+    divergence += w * psi * db.transpose();
+    volume += w * dpsi * dpsi.transpose();
+    for (int child = 0; child < 2; ++child) {
+      const double coarse_x = 0.5 * (child + x);
+      embed_o[child] += std::sqrt(0.5) * w * psi * as_vector(legendre(order, coarse_x)).transpose();
+      // Bubble coefficients are moments of the derivative, since b_i' = psi_i.
+      const Vector coarse_db = 0.5 * as_vector(continuous(order, coarse_x, 1));
+      embed_p[child].middleRows(1, order) += std::sqrt(0.5) * w * psi.tail(order) * coarse_db.transpose();
+    }
+  }
+  for (int child = 0; child < 2; ++child) {
+    embed_p[child].row(0) = std::sqrt(0.5) * as_vector(continuous(order, 0.5 * child)).transpose();
+    embed_p[child].row(n) = std::sqrt(0.5) * as_vector(continuous(order, 0.5 * (child + 1))).transpose();
+  }
+  value = as_vector(legendre(order, 1.0));
+  slope = as_vector(legendre(order, 1.0, 1));
+}
+
+PatchMatrices::PatchMatrices(const CellMatrices& cell) : cell_(&cell) {
+  const int n = cell.order + 1;
+  mass_p = stiffness_p = Matrix::Zero(2 * n + 1, 2 * n + 1);
+  divergence = Matrix::Zero(2 * n, 2 * n + 1);
+  for (int upper = 0; upper < 2; ++upper) {
+    const int o = upper * n;
+    mass_p.block(o, o, n + 1, n + 1) += cell.mass;
+    stiffness_p.block(o, o, n + 1, n + 1) += cell.stiffness;
+    divergence.block(o, o, n, n + 1) += cell.divergence;
+  }
+}
+
+Matrix PatchMatrices::laplace_o(int lower_weight, int upper_weight) const {
+  const int n = cell_->order + 1;
+  Vector sign(n);
+  for (int j = 0; j < n; ++j) sign[j] = j % 2 == 0 ? 1.0 : -1.0;
+  const Vector& v1 = cell_->value;  // upper face of a cell
+  const Vector& d1 = cell_->slope;
+  const Vector v0 = sign.cwiseProduct(v1);  // lower face: trace and derivative along the outward normal
+  const Vector d0 = sign.cwiseProduct(d1);
+
+  Matrix laplace = Matrix::Zero(2 * n, 2 * n);
+  for (int upper = 0; upper < 2; ++upper) laplace.block(upper * n, upper * n, n, n) = cell_->volume;
+  Vector jump(2 * n);
+  Vector mean(2 * n);
+  jump << v1, -v0;
+  mean << 0.5 * d1, -0.5 * d0;
+  laplace += cell_->penalty * jump * jump.transpose() - mean * jump.transpose() - jump * mean.transpose();
+  laplace.topLeftCorner(n, n) += lower_weight * face_form(cell_->penalty, v0, d0);
+  laplace.bottomRightCorner(n, n) += upper_weight * face_form(cell_->penalty, v1, d1);
+  return laplace;
+}
+
+}  // namespace solenoid

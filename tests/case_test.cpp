@@ -1,0 +1,468 @@
+#include "solenoid/case.hpp"
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "case/keys.hpp"
+#include "case/nearest.hpp"
+#include "solenoid/error.hpp"
+#include "solenoid/output.hpp"
+
+namespace solenoid {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string message(const std::string& text) {
+  try {
+    parse_case(text, "test.toml");
+  } catch (const InputError& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+void expect_contains(const std::string& text, const std::vector<std::string>& parts) {
+  for (const auto& part : parts) EXPECT_NE(text.find(part), std::string::npos) << part << " is not in: " << text;
+}
+
+const std::string square = "[mesh]\ncells = [2, 2]\n";
+const std::string cube = "[mesh]\ncells = [3, 3, 3]\n";
+
+TEST(Case, EverythingIsRead) {
+  const Case c = parse_case(R"(
+[mesh]
+lower = [-1, 0.5, 0]
+upper = [1, 1.5, 3]
+cells = [3, 2, 1]
+refine = 4
+holes = [{lower = [1, 0, 0], upper = [2, 1, 1]}]
+[element]
+order = 1
+[physics]
+viscosity = 2
+mass = 0.5
+force = ["x*y", 1.5, "0"]
+[boundary]
+xmin = {periodic = true}
+ymax = {velocity = ["x", "0", "0"]}
+ymin = {slip = true}
+zmin = {traction = ["0", "0", "y"]}
+zmax = {outflow = true}
+holes = {velocity = [0, 0, "x"]}
+[solver]
+side = "left"
+preset = "default"
+method = "fmg"
+rtol = 1e-5
+max_iterations = 7
+restart = 5
+smoother = "additive"
+damping = 0.1
+colour_order = "lexicographic"
+patch = "galerkin"
+local_solver = "cg"
+[exact]
+velocity = ["0", "0", "z"]
+pressure = "x"
+[[probe]]
+point = [0, 1, 2]
+[[probe]]
+point = [1, 1, 3]
+[output]
+vtu = true
+subdivide = 3
+picture = "speed.png"
+)",
+                            "folder/name.toml");
+  const Point p{0.5, 0.25, 2.0};
+  EXPECT_EQ(c.name, "name");
+  EXPECT_EQ(c.problem.mesh.dim, 3);
+  EXPECT_EQ(c.problem.mesh.cells, (std::array<int, 3>{3, 2, 1}));
+  EXPECT_EQ(c.problem.mesh.lower, (Point{-1, 0.5, 0}));
+  EXPECT_EQ(c.problem.mesh.upper, (Point{1, 1.5, 3}));
+  EXPECT_EQ(c.problem.mesh.refine, 4);
+  ASSERT_EQ(c.problem.mesh.holes.size(), 1U);
+  EXPECT_EQ(c.problem.mesh.holes[0].lower[0], 1);
+  EXPECT_EQ(c.problem.order, 1);
+  EXPECT_EQ(c.problem.viscosity, 2.0);
+  EXPECT_EQ(c.problem.mass, 0.5);
+  EXPECT_EQ(c.problem.force[0](p), 0.125);
+  EXPECT_EQ(c.problem.force[1](p), 1.5);
+  EXPECT_TRUE(c.problem.force[2].is_zero());
+  const auto& sides = c.problem.boundary.sides;
+  EXPECT_EQ(sides[0].kind, SideKind::periodic);
+  EXPECT_EQ(sides[1].kind, SideKind::periodic);
+  EXPECT_EQ(sides[2].kind, SideKind::slip);
+  EXPECT_EQ(sides[3].kind, SideKind::velocity);
+  EXPECT_EQ(sides[3].data[0](p), 0.5);
+  EXPECT_EQ(sides[4].kind, SideKind::outflow);
+  EXPECT_EQ(sides[4].data[2](p), 0.25);
+  EXPECT_EQ(sides[5].kind, SideKind::outflow);
+  EXPECT_EQ(c.problem.boundary.holes.data[2](p), 0.5);
+  EXPECT_EQ(c.solver.method, Method::fmg);
+  EXPECT_EQ(c.solver.side, PreconditionerSide::left);
+  EXPECT_EQ(c.solver.rtol, 1e-5);
+  EXPECT_EQ(c.solver.max_iterations, 7);
+  EXPECT_EQ(c.solver.restart, 5);
+  EXPECT_EQ(c.solver.multigrid.smoother, SmootherKind::additive);
+  EXPECT_EQ(c.solver.multigrid.damping, 0.1);
+  EXPECT_EQ(c.solver.multigrid.colour_order, ColourOrder::lexicographic);
+  EXPECT_EQ(c.solver.multigrid.patch, PatchProblem::galerkin);
+  EXPECT_EQ(c.solver.multigrid.local_solver, LocalSolverKind::cg);
+  EXPECT_EQ((*c.exact.velocity)[2](p), 2.0);
+  EXPECT_EQ((*c.exact.pressure)(p), 0.5);
+  ASSERT_EQ(c.probes.size(), 2U);
+  EXPECT_EQ(c.probes[1], (Point{1, 1, 3}));
+  EXPECT_TRUE(c.output.vtu);
+  EXPECT_EQ(c.output.subdivide, 3);
+  EXPECT_EQ(c.output.picture, "speed.png");
+}
+
+/// Everything of a case that the reader sets, as text, to compare two cases.
+std::string fingerprint(const Case& c) {
+  std::ostringstream out;
+  const Mesh& m = c.problem.mesh;
+  out << m.dim << ' ' << m.refine << ' ' << m.holes.size() << ' ' << c.problem.order << ' ' << c.problem.viscosity
+      << ' ' << c.problem.mass << ' ' << is_zero(c.problem.force);
+  for (int a = 0; a < 3; ++a) out << ' ' << m.lower[a] << ' ' << m.upper[a] << ' ' << m.cells[a];
+  for (const Side& side : c.problem.boundary.sides) out << ' ' << name_of(side.kind) << is_zero(side.data);
+  const SolverOptions& s = c.solver;
+  const MultigridOptions& g = s.multigrid;
+  out << ' ' << name_of(s.method) << s.rtol << ' ' << s.max_iterations << ' ' << s.restart << name_of(s.side)
+      << name_of(g.smoother) << g.damping << name_of(g.colour_order) << name_of(g.patch) << name_of(g.local_solver)
+      << c.output.vtu << c.output.subdivide << c.output.picture << c.probes.size();
+  return out.str();
+}
+
+TEST(Case, DocumentedDefaultsAreTheDefaults) {
+  std::string text = "[mesh]\ncells = [1, 1, 1]\n";
+  for (const Section& section : case_sections()) {
+    const bool top = section.name == "mesh" || section.name.find('.') == std::string_view::npos;
+    if (!top || section.name == "probe" || section.name == "exact") continue;
+    if (section.name != "mesh") text += "[" + std::string(section.name) + "]\n";
+    for (const KeyInfo& key : section.keys) {
+      EXPECT_FALSE(key.meaning.empty()) << key.name;
+      if (key.fallback.empty() || key.fallback == "required") continue;
+      text += std::string(key.name) + " = " + std::string(key.fallback) + "\n";
+    }
+  }
+  EXPECT_EQ(fingerprint(parse_case(text, "x.toml")), fingerprint(parse_case("[mesh]\ncells = [1, 1, 1]\n", "x.toml")))
+      << text;
+}
+
+TEST(Case, PresetIsOverriddenBySingleSettingsInAnyOrder) {
+  const Case c = parse_case(square + "[solver]\nside = \"right\"\npreset = \"paper\"\n", "x.toml");
+  EXPECT_EQ(c.solver.side, PreconditionerSide::right);
+  EXPECT_EQ(c.solver.multigrid.colour_order, ColourOrder::lexicographic);
+  EXPECT_EQ(c.solver.multigrid.patch, PatchProblem::galerkin);
+}
+
+TEST(Case, UnknownNamesSuggestTheNearest) {
+  expect_contains(message(square + "[physics]\nvisosity = 1.0\n"),
+                  {"test.toml", "unknown key `visosity` in [physics], line 4", "did you mean `viscosity`?"});
+  expect_contains(message(square + "[phisics]\nviscosity = 1.0\n"), {"unknown table `phisics`, line 3", "`physics`"});
+  expect_contains(message("order = 2\n" + square), {"unknown key `order`, line 1", "belongs in [element]"});
+  expect_contains(message(square + "[boundary]\nymax = {velocty = [1, 0]}\n"),
+                  {"`velocty` in [boundary] ymax, line 4", "did you mean `velocity`?"});
+  expect_contains(message(square + "[boundary]\ntop = {slip = true}\n"), {"`top`", "valid are `xmin`", "`holes`"});
+  expect_contains(message(square + "[solver]\nmethod = \"gmers\"\n"),
+                  {"[solver] method, line 4", "did you mean `gmres`?"});
+  expect_contains(message("[mesh]\ncells = [2, 2]\nholes = [{lower = [0, 0], uper = [1, 1]}]\n"),
+                  {"`uper` in [mesh] holes[0], line 3", "`upper`"});
+  expect_contains(message(square + "[[probe]]\npoints = [0, 0]\n"), {"`points` in [probe[0]]", "`point`"});
+}
+
+TEST(Case, TypesAndLengths) {
+  expect_contains(message(square + "[physics]\nviscosity = \"abc\"\n"),
+                  {"test.toml: [physics] viscosity, line 4: expected a number > 0, got 'abc'"});
+  expect_contains(message(square + "[physics]\nforce = [\"x\"]\n"),
+                  {"[physics] force, line 4: expected a list of 2 expressions or numbers", "'x'"});
+  expect_contains(message("[mesh]\ncells = [2, 2]\nrefine = 1.5\n"),
+                  {"[mesh] refine, line 3: expected an integer, got 1.5"});
+  expect_contains(message("[mesh]\ncells = [2]\n"), {"[mesh] cells, line 2", "2 or 3 integers"});
+  expect_contains(message("[mesh]\ncells = 3\n"), {"[mesh] cells, line 2", "2 or 3 integers, got 3"});
+  expect_contains(message("[mesh]\nlower = [0, 0, 0]\ncells = [1, 1]\n"), {"[mesh] lower, line 2", "2 numbers"});
+  expect_contains(message(square + "[boundary]\nymax = {velocity = [1, 0, 0]}\n"),
+                  {"[boundary] ymax.velocity, line 4", "2"});
+  expect_contains(message(square + "[boundary]\nymax = 3\n"), {"[boundary] ymax, line 4", "table"});
+  expect_contains(message(square + "[boundary]\nymax = {slip = 1}\n"), {"ymax.slip", "true or false, got 1"});
+  expect_contains(message(square + "[probe]\npoint = [0, 0]\n"), {"[probe]", "[[probe]]"});
+  expect_contains(message(square + "[solver]\nrtol = 2.0\n"), {"[solver] rtol, line 4: expected a number > 0 and < 1"});
+  expect_contains(message(square + "[solver]\nmax_iterations = 0\n"), {"[solver] max_iterations", ">= 1"});
+  expect_contains(message(square + "[output]\npicture = \"../speed.png\"\n"), {"[output] picture", "without folders"});
+  expect_contains(message(square + "[[probe]]\npoint = [0.5, 7]\n"),
+                  {"[probe[0]] point".substr(0, 0), "y = 7", "outside"});
+  expect_contains(message("[element]\norder = 2\n"), {"[mesh] is missing"});
+  expect_contains(message("[mesh]\nrefine = 2\n"), {"`cells` is missing"});
+  expect_contains(message("[mesh\ncells = [1, 1]\n"), {"test.toml", "line 1"});
+  expect_contains(message("[mesh]\ncells = [1, 1]\ncells = [2, 2]\n"), {"line 3", "cells"});
+}
+
+TEST(Case, ExpressionsAreNamedByFileLineAndKey) {
+  expect_contains(message(square + "[physics]\nforce = [\"0\", \"sin(x\"]\n"),
+                  {"test.toml: [physics] force[1], line 4"});
+  expect_contains(message(square + "[boundary]\nymax = {velocity = [\"xx\", 0]}\n"),
+                  {"[boundary] ymax.velocity[0], line 4", "unknown name `xx`"});
+  EXPECT_EQ(message(square + "[exact]\npressure = 3\n"), "no error");
+}
+
+TEST(Case, MeshesAreValidated) {
+  const auto holes = [](const std::string& start, const std::string& list) {
+    return message(start + "holes = " + list + "\n");
+  };
+  expect_contains(message("[mesh]\ncells = [0, 1]\n"), {"[mesh] cells, line 2", "at least 1"});
+  expect_contains(message("[mesh]\ncells = [1, 1]\nupper = [0, 1]\n"), {"[mesh] upper, line 3", "larger than `lower`"});
+  expect_contains(message("[mesh]\ncells = [1, 1]\nrefine = -1\n"), {"[mesh] refine, line 3"});
+  expect_contains(message("[mesh]\ncells = [9, 9, 9]\nrefine = 15\n"), {"[mesh] refine, line 3", "exceed"});
+  expect_contains(message("[mesh]\ncells = [100000, 100000]\n"), {"[mesh] cells", "coarse boxes"});
+  expect_contains(holes(square, "[{lower = [1, 1], upper = [3, 2]}]"), {"[mesh] holes[0], line 3", "outside"});
+  expect_contains(holes(square, "[{lower = [1, 1], upper = [1, 2]}]"), {"[mesh] holes[0], line 3", "empty in x"});
+  expect_contains(holes(square, "[{lower = [0, 0], upper = [2, 2]}]"), {"[mesh] holes, line 3", "nothing"});
+  expect_contains(holes(square, "[{lower = [0, 0], upper = [1, 1]}, {lower = [1, 1], upper = [2, 2]}]"),
+                  {"[mesh] holes, line 3", "2 parts", "[1, 0]", "[0, 1]"});
+  EXPECT_EQ(holes(square, "[{lower = [1, 1], upper = [2, 2]}]"), "no error");
+  EXPECT_EQ(holes(cube, "[{lower = [1, 1, 1], upper = [2, 2, 2]}]"), "no error");
+  const std::string wall = "[{lower = [1, 0, 0], upper = [2, 3, 3]}]\n";
+  expect_contains(holes(cube, wall), {"2 parts"});
+  EXPECT_EQ(holes(cube, wall + "[boundary]\nxmin = {periodic = true}"), "no error");
+}
+
+TEST(Case, ProblemsAreValidated) {
+  expect_contains(message(square + "[element]\norder = 99\n"), {"[element] order, line 4", "99", "build; it has"});
+  expect_contains(message(square + "[physics]\nviscosity = 0\n"), {"[physics] viscosity, line 4", "positive"});
+  expect_contains(message(square + "[physics]\nmass = -1\n"), {"[physics] mass, line 4"});
+  Problem problem;
+  problem.viscosity = NAN;
+  EXPECT_THROW(validate(problem), InputError);
+  problem.viscosity = 1.0;
+  problem.mesh.dim = 4;
+  EXPECT_THROW(validate(problem), InputError);
+}
+
+TEST(Case, BoundariesAreValidated) {
+  const auto boundary = [](const std::string& keys) { return message(square + "[boundary]\n" + keys); };
+  EXPECT_EQ(boundary("xmin = {periodic = true}\nxmax = {periodic = true}\n"), "no error");
+  EXPECT_EQ(boundary("xmax = {periodic = true}\n"), "no error");
+  expect_contains(boundary("xmin = {periodic = true}\nxmax = {slip = true}\n"),
+                  {"[boundary] xmax, line 5", "periodic"});
+  expect_contains(boundary("xmin = {slip = true, outflow = true}\n"), {"[boundary] xmin, line 4", "slip and outflow"});
+  expect_contains(boundary("xmin = {velocity = [0, 0], traction = [0, 0]}\n"), {"velocity and outflow"});
+  expect_contains(boundary("xmin = {slip = false}\n"), {"[boundary] xmin, line 4", "expected one of"});
+  expect_contains(boundary("zmin = {slip = true}\n"), {"[boundary] zmin, line 4", "2 dimensions"});
+  expect_contains(boundary("holes = {periodic = true}\n"), {"[boundary] holes, line 4", "periodic"});
+}
+
+TEST(Case, FilesThatCannotBeRead) {
+  EXPECT_THROW(read_case("/no/such/file.toml"), InputError);
+  EXPECT_THROW(read_case(fs::temp_directory_path()), InputError);
+}
+
+TEST(Case, NearestNames) {
+  EXPECT_EQ(nearest_name("Viscosity", {"mass", "viscosity"}), "viscosity");
+  EXPECT_EQ(nearest_name("fmgg", {"gmres", "fmg", "vcycle"}), "fmg");
+  EXPECT_EQ(nearest_name("xmni", {"xmax", "xmin"}), "xmin");
+  EXPECT_EQ(nearest_name("something", {"gmres", "fmg"}), "");
+}
+
+class ShippedCase : public testing::TestWithParam<std::string> {};
+
+TEST_P(ShippedCase, IsValid) {
+  const Case c = read_case(fs::path(SOLENOID_SOURCE_DIR) / "cases" / (GetParam() + ".toml"));
+  EXPECT_EQ(c.name, GetParam());
+  EXPECT_TRUE(c.output.vtu);
+  EXPECT_FALSE(c.output.picture.empty());
+  EXPECT_FALSE(c.probes.empty());
+}
+
+INSTANTIATE_TEST_SUITE_P(Cases, ShippedCase,
+                         testing::Values("paper_2d", "paper_3d", "cavity_2d", "cavity_3d", "channel_obstacle",
+                                         "l_shape", "cube_holes"),
+                         [](const auto& parameter) { return parameter.param; });
+
+// -nu Laplace u + grad p = f and div u = 0 by finite differences of sixth order, and u = 0 on the sides.
+TEST(Case, ExactSolutionsOfThePaperSolveTheEquation) {
+  for (const char* name : {"paper_2d", "paper_3d"}) {
+    const Case c = read_case(fs::path(SOLENOID_SOURCE_DIR) / "cases" / (std::string(name) + ".toml"));
+    const int dim = c.problem.mesh.dim;
+    const VectorField& u = *c.exact.velocity;
+    const ScalarField& p = *c.exact.pressure;
+    constexpr double h = 0.01;
+    const auto at = [](Point x, int a, double step) {
+      x[a] += step;
+      return x;
+    };
+    const auto first = [&](const ScalarField& f, const Point& x, int a) {
+      const auto odd = [&](int i) { return f(at(x, a, i * h)) - f(at(x, a, -i * h)); };
+      return (45 * odd(1) - 9 * odd(2) + odd(3)) / (60 * h);
+    };
+    const auto second = [&](const ScalarField& f, const Point& x, int a) {
+      const auto even = [&](int i) { return f(at(x, a, i * h)) + f(at(x, a, -i * h)) - 2 * f(x); };
+      return (270 * even(1) - 27 * even(2) + 2 * even(3)) / (180 * h * h);
+    };
+    for (const Point x : {Point{0.3, 0.6, 0.2}, Point{0.85, 0.15, 0.55}, Point{0.1, 0.45, 0.9}}) {
+      double divergence = 0.0;
+      for (int i = 0; i < dim; ++i) {
+        divergence += first(u[i], x, i);
+        double left = first(p, x, i);
+        for (int a = 0; a < dim; ++a) left -= c.problem.viscosity * second(u[i], x, a);
+        EXPECT_NEAR(left, c.problem.force[i](x), 1e-6) << name << " component " << i;
+        Point side = x;
+        side[i] = 1.0;
+        for (int j = 0; j < dim; ++j) EXPECT_NEAR(u[j](side), 0.0, 1e-15);
+      }
+      EXPECT_NEAR(divergence, 0.0, 1e-8) << name;
+    }
+  }
+}
+
+// ---- The program
+
+class Program : public testing::Test {
+ protected:
+  Program() {
+    fs::remove_all(folder_);
+    fs::create_directories(folder_);
+  }
+  ~Program() override { fs::remove_all(folder_); }
+
+  /// Exit code of `solenoid ARGUMENTS` run in a folder of its own; what it prints is in output() and errors().
+  int run(const std::string& arguments) {
+    const std::string command =
+        "cd '" + folder_.string() + "' && '" SOLENOID_PROGRAM "' " + arguments + " >out 2>err </dev/null";
+    const int status = std::system(command.c_str());
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  }
+  void write(const std::string& name, const std::string& text) { std::ofstream(folder_ / name) << text; }
+  [[nodiscard]] std::string read(const std::string& name) const {
+    std::ostringstream text;
+    text << std::ifstream(folder_ / name).rdbuf();
+    return text.str();
+  }
+  [[nodiscard]] std::string output() const { return read("out"); }
+  [[nodiscard]] std::string errors() const { return read("err"); }
+  [[nodiscard]] bool exists(const std::string& name) const { return fs::exists(folder_ / name); }
+
+ private:
+  fs::path folder_ = fs::temp_directory_path() / ("solenoid_case_test_" + std::to_string(getpid()));
+};
+
+const std::string small_cavity = R"([mesh]
+cells = [1, 1]
+refine = 3
+[boundary]
+ymax = {velocity = ["16*x^2*(1-x)^2", 0]}
+[[probe]]
+point = [0.5, 0.5]
+[output]
+vtu = true
+picture = "speed.png"
+)";
+
+TEST_F(Program, SolvesAndWritesWhatIsAskedFor) {
+  write("cavity.toml", small_cavity);
+  ASSERT_EQ(run("solve cavity.toml --output deep/er --threads 1 --precision double"), 0) << errors();
+  EXPECT_TRUE(exists("deep/er/cavity.vtu"));
+  EXPECT_TRUE(exists("deep/er/speed.png"));
+  const auto json = nlohmann::json::parse(read("deep/er/result.json"));
+  EXPECT_EQ(json["converged"], true);
+  EXPECT_EQ(json["cells"], 64);
+  EXPECT_EQ(json["dofs"].get<int>() > 1000, true);
+  EXPECT_EQ(json["precision"], "double");
+  EXPECT_EQ(json["residual_history"].size(), json["iterations"].get<std::size_t>() + 1);
+  EXPECT_TRUE(json["error"]["velocity_l2"].is_null());
+  EXPECT_TRUE(json["error"].contains("pressure_l2"));
+  EXPECT_LT(json["divergence_max"], 1e-10);
+  EXPECT_EQ(json["probes"].size(), 1U);
+  EXPECT_EQ(json["probes"][0]["velocity"].size(), 2U);
+  for (const char* key : {"reason", "fractional_iterations", "levels", "device", "memory_bytes"}) {
+    EXPECT_TRUE(json.contains(key)) << key;
+  }
+  EXPECT_TRUE(json["time"].contains("setup") && json["time"].contains("solve"));
+  EXPECT_EQ(json["settings"]["solver"]["method"], "gmres");
+  EXPECT_EQ(json["settings"]["mesh"]["refine"], 3);
+  expect_contains(output(), {"unknowns", "iterations", "residual", "divergence", "result.json", "speed.png"});
+}
+
+TEST_F(Program, WritesNothingUnasked) {
+  write("cavity.toml", small_cavity);
+  ASSERT_EQ(run("solve cavity.toml"), 0) << errors();
+  expect_contains(output(), {"--output"});
+  EXPECT_FALSE(exists("cavity.vtu") || exists("speed.png") || exists("result.json"));
+  ASSERT_EQ(run("solve cavity.toml --quiet --json result.json"), 0) << errors();
+  EXPECT_TRUE(exists("result.json"));
+  EXPECT_FALSE(exists("cavity.vtu"));
+  EXPECT_EQ(output() + errors(), "");
+}
+
+TEST_F(Program, ReportsWhatDidNotConverge) {
+  write("case.toml", small_cavity + "[solver]\nmax_iterations = 1\nrtol = 1e-12\n");
+  EXPECT_EQ(run("solve case.toml --json result.json"), 1);
+  const auto json = nlohmann::json::parse(read("result.json"));
+  EXPECT_EQ(json["converged"], false);
+  EXPECT_EQ(json["iterations"], 1);
+  EXPECT_EQ(json["residual_history"].size(), 2U);
+  EXPECT_NE(json["reason"], "");
+}
+
+TEST_F(Program, BadInputIsCodeTwoAndWritesNothing) {
+  write("bad.toml", square + "[physics]\nvisosity = 1\n");
+  EXPECT_EQ(run("solve bad.toml --output results --json result.json"), 2);
+  expect_contains(errors(), {"bad.toml", "visosity", "viscosity", "line 4"});
+  EXPECT_FALSE(exists("results") || exists("result.json"));
+  EXPECT_EQ(run("check bad.toml"), 2);
+
+  write("flux.toml", square + "refine = 2\n[boundary]\nymax = {velocity = [0, 1]}\n");
+  EXPECT_EQ(run("solve flux.toml --output results"), 2);
+  expect_contains(errors(), {"flux"});
+  write("infinite.toml", square + "refine = 2\n[physics]\nforce = [\"1/(x-x)\", 0]\n");
+  EXPECT_EQ(run("solve infinite.toml --output results"), 2);
+  expect_contains(errors(), {"[physics] force[0], line 5", "point"});
+  EXPECT_FALSE(exists("results"));
+
+  write("cavity.toml", small_cavity);
+  write("file", "");
+  EXPECT_EQ(run("solve cavity.toml --output file/folder"), 2);
+  expect_contains(errors(), {"file/folder", "not a folder"});
+  EXPECT_EQ(run("solve cavity.toml --json ."), 2);
+  EXPECT_EQ(run("solve missing.toml"), 2);
+  expect_contains(errors(), {"missing.toml", "no such file"});
+}
+
+TEST_F(Program, WrongUsageIsCodeTwo) {
+  write("cavity.toml", small_cavity);
+  for (const char* arguments : {"", "solve", "solve cavity.toml --precision half", "solve cavity.toml --threads -1",
+                                "solve cavity.toml --device tpu", "slove cavity.toml", "study nothing"}) {
+    EXPECT_EQ(run(arguments), 2) << arguments;
+  }
+  EXPECT_EQ(run("--help"), 0);
+  EXPECT_EQ(run("solve --help"), 0);
+  EXPECT_EQ(run("--version"), 0);
+}
+
+TEST_F(Program, TooLargeIsCodeThree) {
+  write("huge.toml", "[mesh]\ncells = [1, 1, 1]\nrefine = 12\n");
+  EXPECT_EQ(run("solve huge.toml --output results"), 3);
+  expect_contains(errors(), {"refine"});
+  EXPECT_FALSE(exists("results"));
+  EXPECT_EQ(run("check huge.toml"), 3);
+  expect_contains(errors(), {"largest refinement"});
+}
+
+TEST_F(Program, ChecksAndInforms) {
+  write("cavity.toml", small_cavity);
+  EXPECT_EQ(run("check cavity.toml"), 0) << errors();
+  expect_contains(output(), {"valid", "unknowns", "memory"});
+  EXPECT_EQ(run("info"), 0);
+  expect_contains(output(), {"version", "commit", "compiler", "orders 2D", "orders 3D", "CPU targets", "devices"});
+}
+
+}  // namespace
+}  // namespace solenoid

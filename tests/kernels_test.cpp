@@ -1,0 +1,356 @@
+/// \file
+/// The cpu engine against the reference engine: every kernel, over dimensions, orders, precisions, meshes and patches.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "engine/engine.hpp"
+#include "levels.hpp"
+#include "solenoid/solver.hpp"
+
+namespace solenoid {
+namespace {
+
+using test::MeshCase;
+using Values = std::vector<double>;
+using Results = std::vector<Values>;
+
+struct KernelCase {
+  MeshCase mesh;
+  int order = 1;
+  PatchRules rules{};
+  LocalSolverKind local = LocalSolverKind::direct;
+};
+
+std::string to_string(const KernelCase& what) {
+  const auto& [mesh, order, rules, local] = what;
+  return std::to_string(mesh.mesh.dim) + "d_" + mesh.name + "_k" + std::to_string(order) +
+         (rules.problem == PatchProblem::galerkin ? "_galerkin" : "") +
+         (rules.colour_order == ColourOrder::lexicographic ? "_lexicographic" : "") +
+         (local == LocalSolverKind::dense ? "_dense" : "");
+}
+
+void PrintTo(const KernelCase& what, std::ostream* stream) { *stream << to_string(what); }
+std::string name_of(const testing::TestParamInfo<KernelCase>& info) { return to_string(info.param); }
+
+std::vector<KernelCase> kernel_cases() {
+  const PatchRules paper{.problem = PatchProblem::galerkin, .colour_order = ColourOrder::lexicographic};
+  std::vector<KernelCase> cases;
+  for (const int dim : {2, 3}) {
+    for (const auto& mesh : test::mesh_cases(dim)) {
+      for (int order = 0; order <= (dim == 2 ? 4 : 2); ++order) cases.push_back({mesh, order});
+      cases.push_back({mesh, dim == 2 ? 3 : 1, paper});
+      cases.push_back({mesh, 1, {}, LocalSolverKind::dense});
+      cases.push_back({mesh, 0, paper, LocalSolverKind::dense});
+    }
+  }
+  // High orders on meshes with few kinds of patch: the reference engine takes its time.
+  for (int order = 5; order <= 8; ++order) {
+    for (const auto& mesh : test::mesh_cases(2)) {
+      if (mesh.name == "odd_box" || mesh.name == "channel") cases.push_back({mesh, order});
+    }
+  }
+  const MeshCase walls{"walls", test::box({3, 3, 2})};
+  cases.push_back({walls, 3});
+  cases.push_back({walls, 3, paper});
+  cases.push_back({{"pair", test::box({3, 2, 2}), test::sides({{1, SideKind::outflow}, {2, SideKind::slip}})}, 3});
+#ifdef NDEBUG  // without optimisation the reference engine's dense factorisations take minutes
+  cases.push_back({{"pair", test::box({2, 3, 2}), test::periodic({1})}, 4});
+  cases.push_back({{"pair", test::box({2, 2, 2})}, 5});
+#endif
+  // A build for developers may have few orders.
+  std::erase_if(cases, [](const KernelCase& what) {
+    const auto orders = available_orders(what.mesh.mesh.dim);
+    return std::find(orders.begin(), orders.end(), what.order) == orders.end();
+  });
+  return cases;
+}
+
+/// Rounding of the kernels' own precision; sums in the local solver grow with the order.
+template <class T>
+double tolerance(int order) {
+  return sizeof(T) == sizeof(float) ? 1e-5 * (order + 1) : 1e-12;
+}
+
+Engine& cpu() {
+  static const auto engine = make_cpu_engine(2);
+  return *engine;
+}
+Engine& oracle() {
+  static const auto engine = make_reference_engine();
+  return *engine;
+}
+
+/// One engine's kernels of a level, with vectors to and from the host.
+template <class T>
+class Bench {
+ public:
+  Bench(Engine& engine, const Level& level, LocalSolverKind local)
+      : engine_(engine), level_(level), kernels_(make_kernels<T>(engine, level, local)) {}
+
+  Kernels<T>* operator->() { return kernels_.get(); }
+  Engine& engine() { return engine_; }
+
+  Vector<T> vector(const Values& values) {
+    const std::vector<T> rounded(values.begin(), values.end());
+    Vector<T> result(engine_, static_cast<std::int64_t>(rounded.size()));
+    result.upload(rounded.data());
+    return result;
+  }
+  /// A vector to be written to: not a number in every unknown, so that one left out shows.
+  Vector<T> output(const Level& level) {
+    const auto unknown = reference::unknowns(level);
+    Values values(unknown.size(), 0.0);
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      if (unknown[i]) values[i] = std::numeric_limits<double>::quiet_NaN();
+    }
+    return vector(values);
+  }
+  Vector<T> output() { return output(level_); }
+  Values values(const Vector<T>& x) {
+    engine_.synchronise();
+    std::vector<T> host(x.size());
+    x.download(host.data());
+    return {host.begin(), host.end()};
+  }
+
+ private:
+  Engine& engine_;
+  const Level& level_;
+  std::unique_ptr<Kernels<T>> kernels_;
+};
+
+/// Largest difference, for each field relative to the field's largest value, and zeros where there is no unknown.
+void expect_same(const Level& level, const Values& expected, const Values& actual, double tolerance,
+                 const std::string& what) {
+  ASSERT_EQ(expected.size(), actual.size());
+  const auto unknown = reference::unknowns(level);
+  const std::size_t record = level.equation.record();
+  const std::size_t block = power(level.equation.n(), level.equation.dim);
+  Values scale(level.equation.dim + 1, std::numeric_limits<double>::min());
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    double& largest = scale[i % record / block];
+    largest = std::max(largest, std::abs(expected[i]));
+  }
+  // Components of the velocity have one scale.
+  const double velocity = *std::max_element(scale.begin(), scale.end() - 1);
+  std::fill(scale.begin(), scale.end() - 1, velocity);
+  double worst = 0.0;
+  std::size_t where = 0;
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    if (!unknown[i]) {
+      ASSERT_EQ(actual[i], 0.0) << what << ": no unknown at record " << i / record << ", place " << i % record;
+    }
+    const double difference = std::abs(actual[i] - expected[i]) / scale[i % record / block];
+    if (!(difference <= worst)) worst = difference, where = i;
+    if (std::isnan(difference)) break;
+  }
+  EXPECT_LE(worst, tolerance) << what << ": record " << where / record << " of " << level.grid.cells()
+                              << " cells, place " << where % record << " of " << record << ", expected "
+                              << expected[where] << ", got " << actual[where];
+}
+
+class KernelsTest : public testing::TestWithParam<KernelCase> {
+ protected:
+  [[nodiscard]] Level level(bool boundary_hats = false) const {
+    return GetParam().mesh.level(GetParam().order, GetParam().rules, boundary_hats);
+  }
+  /// Runs the same on both engines and compares: run(bench) returns a vector of level `of`.
+  template <class T, class Run>
+  void compare(const Level& level, const Level& of, const std::string& what, const Run& run) {
+    Bench<T> expected(oracle(), level, GetParam().local);
+    Bench<T> actual(cpu(), level, GetParam().local);
+    const Results expected_result = run(expected);
+    const Results actual_result = run(actual);
+    for (std::size_t i = 0; i < expected_result.size(); ++i) {
+      expect_same(of, expected_result[i], actual_result[i], tolerance<T>(level.equation.order),
+                  what + " [" + std::to_string(i) + "] in " + (sizeof(T) == sizeof(float) ? "float" : "double"));
+    }
+  }
+
+  template <class T>
+  void apply_and_residual(bool boundary_hats) {
+    const Level level = this->level(boundary_hats);
+    const Values b = test::random_vector(level, 1);
+    const Values x = test::random_vector(level, 2, boundary_hats);
+    compare<T>(level, level, "apply, residual", [&](Bench<T>& bench) {
+      const auto vx = bench.vector(x);
+      const auto vb = bench.vector(b);
+      auto y = bench.output();
+      auto r = bench.output();
+      bench->apply(vx.data(), y.data());
+      bench->residual(vb.data(), vx.data(), r.data());
+      return Results{bench.values(y), bench.values(r)};
+    });
+  }
+
+  template <class T>
+  void smoothers() {
+    const Level level = this->level();
+    const Values x = test::random_vector(level, 3);
+    const Values b = test::random_vector(level, 4);
+    const int colours = static_cast<int>(level.patches.colours.size());
+    ASSERT_GT(colours, 0);
+    compare<T>(level, level, "smooth, all colours after each other: from zero, with old values, added",
+               [&](Bench<T>& bench) {
+                 const auto vx = bench.vector(x);
+                 const auto vb = bench.vector(b);
+                 Results results;
+                 for (int colour = 0; colour < colours; ++colour) {
+                   auto from_zero = bench.output();
+                   auto y = bench.output();
+                   auto added = bench.vector(x);
+                   bench->smooth(colour, vb.data(), nullptr, from_zero.data());
+                   bench->smooth(colour, vb.data(), vx.data(), y.data());
+                   bench->smooth_add(colour, vb.data(), vx.data(), added.data(), T(0.25));
+                   results.push_back(bench.values(from_zero));
+                   results.push_back(bench.values(y));
+                   results.push_back(bench.values(added));
+                 }
+                 return results;
+               });
+  }
+
+  template <class T>
+  void transfers() {
+    Level fine = this->level();
+    auto choices = test::coarsenings(fine.grid);
+    if (fine.equation.order > 3 && choices.size() > 1) choices.erase(choices.begin(), choices.end() - 1);  // for time
+    for (const auto& directions : choices) {
+      fine.coarsened = directions;
+      const Level coarse(fine.equation, fine.grid.coarsen(directions), GetParam().rules);
+      const Values x = test::random_vector(coarse, 5);
+      const Values y = test::random_vector(fine, 6);
+      compare<T>(fine, fine, "prolong_add", [&](Bench<T>& bench) {
+        const auto vx = bench.vector(x);
+        auto vy = bench.vector(y);
+        bench->prolong_add(coarse, vx.data(), vy.data());
+        return Results{bench.values(vy)};
+      });
+      compare<T>(fine, coarse, "restrict_to", [&](Bench<T>& bench) {
+        const auto vy = bench.vector(y);
+        auto vx = bench.output(coarse);
+        bench->restrict_to(coarse, vy.data(), vx.data());
+        return Results{bench.values(vx)};
+      });
+    }
+  }
+
+  template <class T>
+  void vector_operations() {
+    const Level level = this->level();
+    const std::vector<Values> v{test::random_vector(level, 7), test::random_vector(level, 8),
+                                test::random_vector(level, 9)};
+    // Some of the unknowns, in no order, and a matrix that is not symmetric.
+    std::vector<std::int64_t> index;
+    const auto unknown = reference::unknowns(level);
+    for (std::int64_t i = 0; i < level.size(); i += 3) {
+      if (unknown[i]) index.push_back(i);
+    }
+    index.resize(std::min<std::size_t>(index.size(), 100));
+    std::shuffle(index.begin(), index.end(), std::mt19937(10));
+    const auto count = static_cast<std::int64_t>(index.size());
+    Values matrix(count * count);
+    for (std::size_t i = 0; i < matrix.size(); ++i) matrix[i] = std::sin(static_cast<double>(i));
+
+    std::vector<Values> scalars;
+    compare<T>(level, level, "vector operations", [&](Bench<T>& bench) {
+      Results results;
+      const auto v0 = bench.vector(v[0]);
+      const auto v1 = bench.vector(v[1]);
+      const auto v2 = bench.vector(v[2]);
+      auto w = bench.output();
+      const auto store = [&] { results.push_back(bench.values(w)); };
+      bench->copy(v0.data(), w.data());
+      store();
+      bench->axpy(T(-0.3), v1.data(), w.data());
+      store();
+      bench->scale(T(1.7), w.data());
+      store();
+      const std::vector<const T*> three{v0.data(), v1.data(), v2.data()};
+      const std::vector<double> factors{0.5, -2.0, 0.125};
+      bench->axpys(3, factors.data(), three.data(), w.data());
+      store();
+      bench->axpys(1, factors.data(), three.data(), w.data());
+      store();
+      Values products(5);
+      bench->dots(3, three.data(), w.data(), products.data());
+      products[3] = bench->dot(v0.data(), w.data());
+      products[4] = bench->dot(w.data(), w.data());
+      scalars.push_back(products);
+      bench->project(w.data());
+      store();
+      bench->zero(w.data());
+      store();
+
+      Vector<double> in_double(bench.engine(), level.size());
+      in_double.upload(v[1].data());
+      const std::vector<float> rounded(v[2].begin(), v[2].end());
+      Vector<float> in_float(bench.engine(), level.size());
+      in_float.upload(rounded.data());
+      bench->from_double(in_double.data(), w.data());
+      store();
+      bench->axpy_float(T(0.6), in_float.data(), w.data());
+      store();
+      bench->from_float(in_float.data(), w.data());
+      store();
+
+      const auto z = bench.vector(matrix);
+      const std::size_t bytes = index.size() * sizeof(index[0]);
+      void* places = bench.engine().allocate(bytes);
+      bench.engine().upload(index.data(), places, bytes);
+      auto y = bench.output();
+      bench->dense(count, static_cast<const std::int64_t*>(places), z.data(), v0.data(), y.data());
+      results.push_back(bench.values(y));
+      bench.engine().release(places, bytes);
+      return results;
+    });
+    const double scale = *std::max_element(scalars[0].begin(), scalars[0].end());  // |w|^2 is among them
+    for (std::size_t i = 0; i < scalars[0].size(); ++i) {
+      EXPECT_NEAR(scalars[0][i], scalars[1][i], tolerance<T>(GetParam().order) * scale) << "inner product " << i;
+    }
+  }
+};
+INSTANTIATE_TEST_SUITE_P(Cases, KernelsTest, testing::ValuesIn(kernel_cases()), name_of);
+
+TEST_P(KernelsTest, Apply) {
+  for (const bool boundary_values : {false, true}) {
+    apply_and_residual<double>(boundary_values);
+    apply_and_residual<float>(boundary_values);
+  }
+}
+TEST_P(KernelsTest, Smooth) {
+  smoothers<double>();
+  smoothers<float>();
+}
+TEST_P(KernelsTest, Transfer) {
+  transfers<double>();
+  transfers<float>();
+}
+TEST_P(KernelsTest, VectorOperations) {
+  vector_operations<double>();
+  vector_operations<float>();
+}
+
+TEST_P(KernelsTest, IsDeterministic) {
+  const Level level = this->level();
+  const Values x = test::random_vector(level, 11);
+  const Values b = test::random_vector(level, 12);
+  Bench<float> bench(cpu(), level, GetParam().local);
+  const auto run = [&] {
+    const auto vx = bench.vector(x);
+    const auto vb = bench.vector(b);
+    auto y = bench.output();
+    bench->smooth(0, vb.data(), vx.data(), y.data());
+    Values values = bench.values(y);
+    values.push_back(bench->dot(y.data(), vb.data()));
+    return values;
+  };
+  EXPECT_EQ(run(), run());
+}
+
+}  // namespace
+}  // namespace solenoid

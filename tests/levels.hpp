@@ -1,0 +1,130 @@
+#pragma once
+/// \file
+/// Meshes with every kind of shape and side, and random vectors on their levels: shared by the tests of engines.
+
+#include <array>
+#include <cstdint>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "engine/reference/reference_level.hpp"
+#include "level/level.hpp"
+
+namespace solenoid::test {
+
+struct MeshCase {
+  std::string name;
+  Mesh mesh;
+  Boundary boundary{};
+  double mass = 0.0;
+
+  [[nodiscard]] Level level(int order, PatchRules rules = {}, bool boundary_hats = false) const {
+    const Equation equation{.dim = mesh.dim, .order = order, .viscosity = 0.7, .mass = mass};
+    return {equation, Grid(mesh, boundary, boundary_hats), rules};
+  }
+};
+
+/// Cells that are not cubes: h = 0.5, 0.4, 0.3 in x, y, z, so that a mistaken direction shows.
+inline Mesh box(std::vector<int> cells, std::vector<IndexBox> holes = {}, int refine = 0) {
+  Mesh mesh{.dim = static_cast<int>(cells.size()), .refine = refine, .holes = std::move(holes)};
+  constexpr Point h{0.5, 0.4, 0.3};
+  for (int a = 0; a < mesh.dim; ++a) {
+    mesh.cells[a] = cells[a];
+    mesh.lower[a] = -0.1 * a;
+    mesh.upper[a] = mesh.lower[a] + h[a] * (cells[a] << refine);
+  }
+  return mesh;
+}
+
+/// Sides by number: 2a lower, 2a + 1 upper side of direction a.
+inline Boundary sides(const std::vector<std::pair<int, SideKind>>& kinds, SideKind holes = SideKind::velocity) {
+  Boundary boundary;
+  for (const auto& [side, kind] : kinds) boundary.sides[side].kind = kind;
+  boundary.holes.kind = holes;
+  return boundary;
+}
+
+inline Boundary periodic(const std::vector<int>& directions) {
+  Boundary boundary;
+  for (const int a : directions) boundary.sides[2 * a].kind = boundary.sides[2 * a + 1].kind = SideKind::periodic;
+  return boundary;
+}
+
+inline std::vector<MeshCase> mesh_cases(int dim) {
+  constexpr auto slip = SideKind::slip;
+  constexpr auto outflow = SideKind::outflow;
+  if (dim == 2) {
+    return {
+        {"odd_box", box({5, 3})},
+        {"long_box", box({41, 4}), {}, 1.3},  // several batches of patches per colour, the last one not full
+        {"l_shape", box({4, 4}, {{{2, 2, 0}, {4, 4, 1}}})},
+        {"hole", box({5, 4}, {{{2, 1, 0}, {3, 2, 1}}})},
+        {"slip_hole", box({6, 5}, {{{2, 2, 0}, {4, 3, 1}}}), sides({{1, slip}}, slip)},
+        {"slip", box({4, 5}), sides({{0, slip}, {1, slip}, {3, slip}})},
+        {"outflow_upper", box({4, 3}), sides({{1, outflow}})},
+        {"outflow_lower", box({4, 3}), sides({{2, outflow}}), 1.3},
+        {"outflow_corner", box({3, 4}), sides({{1, outflow}, {3, outflow}})},
+        {"outflow_both", box({4, 4}), sides({{0, outflow}, {1, outflow}, {2, slip}, {3, slip}}), 1.3},
+        {"channel", box({7, 4}, {{{2, 1, 0}, {3, 2, 1}}, {{6, 3, 0}, {7, 4, 1}}}), sides({{1, outflow}, {3, slip}})},
+        {"periodic_x", box({4, 3}), periodic({0})},
+        {"periodic_2", box({2, 2}), periodic({0, 1})},
+        {"periodic_odd", box({5, 3}), periodic({0, 1}), 1.3},
+        {"periodic_even", box({4, 6}), periodic({0, 1})},
+        {"periodic_hole", box({4, 5}, {{{0, 2, 0}, {1, 3, 1}}}), periodic({0, 1})},
+    };
+  }
+  return {
+      {"odd_box", box({3, 4, 2})},
+      {"long_box", box({21, 4, 3}), {}, 1.3},
+      {"l_shape", box({4, 4, 2}, {{{2, 2, 0}, {4, 4, 2}}})},
+      {"hole", box({4, 3, 3}, {{{1, 1, 1}, {2, 2, 2}}})},
+      {"slip", box({3, 3, 4}), sides({{0, slip}, {3, slip}, {4, slip}, {5, slip}})},
+      {"outflow_upper", box({3, 3, 2}), sides({{5, outflow}})},
+      {"outflow_lower", box({3, 2, 3}), sides({{2, outflow}}), 1.3},
+      {"outflow_corner", box({3, 2, 3}), sides({{1, outflow}, {3, outflow}, {5, outflow}})},
+      {"channel", box({5, 4, 3}, {{{2, 1, 0}, {3, 2, 3}}, {{4, 3, 0}, {5, 4, 1}}}),
+       sides({{1, outflow}, {3, slip}, {4, slip}})},
+      {"periodic_x", box({4, 3, 2}), periodic({0})},
+      {"periodic_2", box({2, 2, 2}), periodic({0, 1, 2})},
+      {"periodic_odd", box({3, 4, 5}), periodic({0, 1, 2}), 1.3},
+  };
+}
+
+/// Random numbers in [-1, 1] in all unknowns. `boundary_values`: in the stored normal unknowns of faces with
+/// prescribed velocity too, as if they held boundary data.
+inline std::vector<double> random_vector(const Level& level, std::uint64_t seed, bool boundary_values = false) {
+  std::mt19937_64 generator(seed);
+  std::uniform_real_distribution<double> distribution(-1.0, 1.0);
+  auto used = reference::unknowns(level);
+  if (boundary_values) {
+    const Grid& grid = level.grid;
+    const std::int64_t record = level.equation.record();
+    const int block = power(level.equation.n(), level.equation.dim);
+    const int hats = power(level.equation.n(), level.equation.dim - 1);
+    for (Grid::Record r = 0; r < grid.records(); ++r) {
+      for (int c = 0; c < level.equation.dim; ++c) {
+        if (r >= grid.cells() && grid.hat_direction(r) != c) continue;
+        for (int i = 0; i < hats; ++i) used[r * record + c * block + i] = true;
+      }
+    }
+  }
+  std::vector<double> x(used.size(), 0.0);
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    if (used[i]) x[i] = distribution(generator);
+  }
+  return x;
+}
+
+/// The directions in which the grid may be coarsened, for transfers: one choice per entry, possibly none.
+inline std::vector<std::array<bool, 3>> coarsenings(const Grid& grid) {
+  std::vector<std::array<bool, 3>> choices;
+  for (int bits = 1; bits < 1 << grid.dim(); ++bits) {
+    const std::array<bool, 3> directions{(bits & 1) != 0, (bits & 2) != 0, (bits & 4) != 0};
+    if (grid.can_coarsen(directions)) choices.push_back(directions);
+  }
+  return choices;
+}
+
+}  // namespace solenoid::test

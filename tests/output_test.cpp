@@ -1,0 +1,245 @@
+#include "solenoid/output.hpp"
+
+#include <gtest/gtest.h>
+#include <png.h>
+#include <sys/wait.h>
+
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <numbers>
+#include <random>
+
+#include "interpolate.hpp"
+#include "output/canvas.hpp"
+#include "output/new_file.hpp"
+#include "output/streamlines.hpp"
+#include "solenoid/error.hpp"
+
+// The Python that has VTK: Debian's python3-vtk9 belongs to the system's.
+#ifndef SOLENOID_PYTHON
+#define SOLENOID_PYTHON "/usr/bin/python3"
+#endif
+
+namespace solenoid {
+namespace {
+
+namespace fs = std::filesystem;
+
+class Output : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::string pattern = (fs::temp_directory_path() / "solenoid-XXXXXX").string();
+    ASSERT_NE(mkdtemp(pattern.data()), nullptr);
+    folder_ = pattern;
+  }
+  void TearDown() override { fs::remove_all(folder_); }
+
+  fs::path folder_;
+};
+
+Solution swirl(int dim, int order, bool linear = false) {
+  Problem p;
+  p.mesh.dim = dim;
+  p.mesh.cells = {3, 2, dim == 3 ? 2 : 1};
+  p.mesh.upper = {1.5, 1.0, 1.0};
+  p.mesh.holes = {{{1, 0, 0}, {2, 1, 1}}};
+  p.mesh.refine = 1;
+  p.order = order;
+  constexpr double pi = std::numbers::pi;
+  if (linear) {
+    return test::interpolate(p,
+                             {[](const Point& x) { return x[0] - 0.5 * x[1]; }, [](const Point& x) { return 1 + x[0]; },
+                              [](const Point& x) { return x[2]; }},
+                             [](const Point& x) { return x[0] + x[1]; });
+  }
+  return test::interpolate(p,
+                           {[](const Point& x) { return std::sin(pi * x[0]) * std::cos(pi * x[1]); },
+                            [](const Point& x) { return -std::cos(pi * x[0]) * std::sin(pi * x[1]); },
+                            [](const Point& x) { return 0.2 * x[0] * x[1]; }},
+                           [](const Point& x) { return std::exp(x[0] + x[1] * x[2]); });
+}
+
+// Random points inside cells with the solution's values, as vtu_read.py expects them.
+void write_probes(const Solution& s, const fs::path& file) {
+  std::mt19937 random(3);
+  std::uniform_real_distribution<double> inside(0.05, 0.95);
+  std::ofstream out(file);
+  out.precision(17);
+  for (int i = 0; i < 40; ++i) {
+    Point x = s.grid().corner(static_cast<Grid::Record>(random() % s.grid().cells()));
+    for (int a = 0; a < s.grid().dim(); ++a) x[a] += s.grid().size()[a] * inside(random);
+    const Point u = s.velocity({&x, 1})[0];
+    out << x[0] << ' ' << x[1] << ' ' << x[2] << ' ' << u[0] << ' ' << u[1] << ' ' << u[2] << ' '
+        << s.pressure({&x, 1})[0] << '\n';
+  }
+}
+
+// True if VTK reads the file and finds the solution in it; skips the test without VTK.
+void expect_vtk_agrees(const Solution& s, const fs::path& file) {
+  const fs::path probes = file.parent_path() / "probes.txt";
+  write_probes(s, probes);
+  const std::string command =
+      SOLENOID_PYTHON " '" SOLENOID_SOURCE_DIR "/tests/vtu_read.py' '" + file.string() + "' '" + probes.string() + "'";
+  const int status = std::system(command.c_str());
+  if (WIFEXITED(status) && WEXITSTATUS(status) == 77) GTEST_SKIP() << "VTK for Python is not installed";
+  EXPECT_EQ(status, 0);
+}
+
+TEST_F(Output, VtkFindsTheSolutionInLagrangeCells2D) {
+  for (const int order : {0, 1, 2, 5}) {
+    const Solution s = swirl(2, order);
+    write_vtu(s, folder_ / "u.vtu");
+    expect_vtk_agrees(s, folder_ / "u.vtu");
+    if (IsSkipped()) return;
+  }
+}
+
+TEST_F(Output, VtkFindsTheSolutionInLagrangeCells3D) {
+  for (const int order : {0, 1, 2, 3}) {
+    const Solution s = swirl(3, order);
+    write_vtu(s, folder_ / "u.vtu");
+    expect_vtk_agrees(s, folder_ / "u.vtu");
+    if (IsSkipped()) return;
+  }
+}
+
+TEST_F(Output, VtkFindsTheSolutionInSubdividedCells) {
+  for (const int dim : {2, 3}) {
+    const Solution s = swirl(dim, 1, true);  // linear in every subcell, so that nothing is lost
+    write_vtu(s, folder_ / "u.vtu", 3);
+    expect_vtk_agrees(s, folder_ / "u.vtu");
+    if (IsSkipped()) return;
+  }
+}
+
+TEST_F(Output, ManyBlocksAreOneArray) {
+  Problem p;
+  p.mesh = Mesh::unit(2, 7);  // velocity: 16384 cells of 16 points, 24 blocks
+  p.order = 2;
+  const Solution s = test::interpolate(p, {[](const Point& x) { return x[1]; }, [](const Point& x) { return x[0]; }},
+                                       [](const Point& x) { return x[0] * x[1]; });
+  write_vtu(s, folder_ / "u.vtu");
+  expect_vtk_agrees(s, folder_ / "u.vtu");
+}
+
+TEST_F(Output, AFailedFileLeavesNothingBehind) {
+  EXPECT_THROW(write_vtu(swirl(2, 1), folder_ / "missing" / "u.vtu"), Error);
+  EXPECT_THROW(write_picture(swirl(2, 1), folder_ / "missing" / "u.png"), Error);
+  std::ofstream(folder_ / "kept.txt") << "old";
+  try {
+    NewFile file(folder_ / "kept.txt");
+    file.stream() << "new, half";
+    throw std::bad_alloc();
+  } catch (const std::bad_alloc&) {
+  }
+  std::string text;
+  std::ifstream(folder_ / "kept.txt") >> text;
+  EXPECT_EQ(text, "old");
+  EXPECT_EQ(std::distance(fs::directory_iterator(folder_), fs::directory_iterator()), 1);
+}
+
+TEST_F(Output, AFullDiskIsAnErrorThatNamesTheFile) {
+  if (!fs::exists("/dev/full")) GTEST_SKIP();
+  fs::create_symlink("/dev/full", folder_ / "u.vtu.partial");
+  try {
+    write_vtu(swirl(2, 1), folder_ / "u.vtu");
+    FAIL() << "no error";
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("u.vtu"), std::string::npos);
+  }
+  EXPECT_TRUE(fs::is_empty(folder_));
+}
+
+struct Image {
+  int width = 0;
+  int height = 0;
+  std::vector<std::uint8_t> rgb;
+
+  explicit Image(const fs::path& file) {
+    png_image image{};
+    image.version = PNG_IMAGE_VERSION;
+    EXPECT_NE(png_image_begin_read_from_file(&image, file.c_str()), 0);
+    image.format = PNG_FORMAT_RGB;
+    width = static_cast<int>(image.width);
+    height = static_cast<int>(image.height);
+    rgb.resize(PNG_IMAGE_SIZE(image));
+    EXPECT_NE(png_image_finish_read(&image, nullptr, rgb.data(), 0, nullptr), 0);
+  }
+  [[nodiscard]] std::array<int, 3> at(int i, int j) const {
+    const std::uint8_t* p = &rgb[3 * (i + static_cast<std::size_t>(width) * j)];
+    return {p[0], p[1], p[2]};
+  }
+};
+
+TEST_F(Output, PicturesShowDomainsOfAnyShape) {
+  for (const int dim : {2, 3}) {
+    write_picture(swirl(dim, 2), folder_ / "u.png");
+    const Image image(folder_ / "u.png");
+    EXPECT_EQ(image.width, 1200);
+    EXPECT_EQ(image.at(2, 2), (std::array<int, 3>{255, 255, 255}));
+  }
+  Problem p;
+  p.mesh.dim = 2;
+  p.order = 1;
+  for (const std::array<int, 3>& cells : {std::array<int, 3>{60, 1, 1}, std::array<int, 3>{1, 60, 1}}) {
+    p.mesh.cells = cells;
+    p.mesh.upper = {1.0 * cells[0], 1.0 * cells[1], 1.0};
+    const auto one = [](const Point&) { return 1.0; };
+    write_picture(test::interpolate(p, {one, one}, one), folder_ / "u.png");
+    const Image image(folder_ / "u.png");
+    EXPECT_LE(image.width, 1200);
+    EXPECT_GE(image.width, 480);
+    EXPECT_LE(image.height, 1500);
+  }
+}
+
+TEST_F(Output, AFluidAtRestHasAPicture) {
+  const auto zero = [](const Point&) { return 0.0; };
+  Problem p;
+  p.mesh = Mesh::unit(2, 1);
+  write_picture(test::interpolate(p, {zero, zero}, zero), folder_ / "u.png");
+  const Image image(folder_ / "u.png");
+  EXPECT_EQ(image.at(600, 600), (std::array<int, 3>{68, 1, 84}));  // the lowest colour
+}
+
+TEST(Streamlines, OfARotationAreCirclesApart) {
+  VectorRaster field{200, 200, {}};
+  for (int j = 0; j < 200; ++j) {
+    for (int i = 0; i < 200; ++i) field.values.push_back({j + 0.5F - 100, 100 - (i + 0.5F)});
+  }
+  const double separation = 20;
+  const auto lines = streamlines(field, separation);
+  ASSERT_GT(lines.size(), 3U);
+  std::vector<double> radii;
+  for (const Polyline& line : lines) {
+    double smallest = 1e9;
+    double largest = 0;
+    for (const Spot& x : line) {
+      const double r = std::hypot(x[0] - 100, x[1] - 100);
+      smallest = std::min(smallest, r);
+      largest = std::max(largest, r);
+    }
+    EXPECT_LT(largest - smallest, 0.1);
+    if (largest < 95) {  // closed inside the raster
+      EXPECT_LT(std::hypot(line.front()[0] - line.back()[0], line.front()[1] - line.back()[1]), 1.5);
+      for (const double other : radii) EXPECT_GT(std::abs(other - largest), 0.45 * separation);
+      radii.push_back(largest);
+    }
+  }
+  EXPECT_GT(radii.size(), 2U);
+}
+
+TEST(Coverage, OverlapsCountOnce) {
+  Canvas canvas(20, 20, {0, 0, 0});
+  Coverage coverage = canvas.coverage();
+  coverage.stroke({{2, 10}, {18, 10}, {2, 10}}, 4);
+  canvas.paint(coverage, {1, 1, 1}, 0.5F);
+  EXPECT_FLOAT_EQ(canvas.pixel(10, 10)[0], 0.5F);
+  EXPECT_FLOAT_EQ(canvas.pixel(10, 2)[0], 0.0F);
+}
+
+}  // namespace
+}  // namespace solenoid

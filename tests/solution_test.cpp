@@ -1,0 +1,338 @@
+#include "solenoid/solution.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <numbers>
+#include <random>
+
+#include "interpolate.hpp"
+#include "solenoid/error.hpp"
+
+namespace solenoid {
+namespace {
+
+using test::Function;
+using test::Functions;
+using test::interpolate;
+
+Problem problem(int dim, int order, std::vector<IndexBox> holes = {}) {
+  Problem p;
+  p.mesh.dim = dim;
+  p.mesh.lower = {-0.5, 0.25, dim == 3 ? 1.0 : 0.0};
+  p.mesh.upper = {1.0, 2.25, dim == 3 ? 1.75 : 1.0};
+  p.mesh.cells = {3, 2, dim == 3 ? 2 : 1};
+  p.mesh.refine = 1;
+  p.mesh.holes = std::move(holes);
+  p.order = order;
+  p.viscosity = 0.7;
+  return p;
+}
+
+double monomial(double x, int degree) { return std::pow(x, degree); }
+
+// Component c: a polynomial of degree k + 1 in x_c and k in the others; the pressure has degree k.
+struct Polynomials {
+  int dim;
+  int k;
+  double velocity(int c, const Point& x) const {
+    double value = 0.5 + monomial(x[c], k + 1) - x[c];
+    for (int a = 0; a < dim; ++a) value += (a == c ? 0.3 : monomial(x[a], k) * (a + 0.4) * x[c]);
+    return value;
+  }
+  double derivative(int c, int a, const Point& x) const {
+    if (a != c) return k == 0 ? 0.0 : k * monomial(x[a], k - 1) * (a + 0.4) * x[c];
+    double value = (k + 1) * monomial(x[c], k) - 1.0;
+    for (int b = 0; b < dim; ++b) value += b == c ? 0.0 : monomial(x[b], k) * (b + 0.4);
+    return value;
+  }
+  double pressure(const Point& x) const {
+    double value = 1.25;
+    for (int a = 0; a < dim; ++a) value += (a + 1) * monomial(x[a], k);
+    return value;
+  }
+  Functions velocities() const {
+    Functions f;
+    for (int c = 0; c < dim; ++c) f[c] = [*this, c](const Point& x) { return velocity(c, x); };
+    return f;
+  }
+  Solution solution(const Problem& p) const {
+    return interpolate(p, velocities(), [*this](const Point& x) { return pressure(x); });
+  }
+};
+
+VectorField fields(const Functions& f) {
+  VectorField field;
+  for (int c = 0; c < 3; ++c) {
+    if (f[c]) field[c] = f[c];
+  }
+  return field;
+}
+
+std::vector<Point> random_points(const Problem& p, int count) {
+  std::mt19937 random(7);
+  std::vector<Point> points(count);
+  for (Point& x : points) {
+    for (int a = 0; a < p.mesh.dim; ++a) {
+      x[a] = std::uniform_real_distribution(p.mesh.lower[a], p.mesh.upper[a])(random);
+    }
+  }
+  return points;
+}
+
+// Integral of f over the mesh's cells with a rule that is exact for high degrees.
+double integrate(const Solution& s, const Function& f) {
+  const Quadrature rule = gauss(12);
+  const Grid& grid = s.grid();
+  const int dim = grid.dim();
+  double sum = 0.0;
+  for (int cell = 0; cell < grid.cells(); ++cell) {
+    for (int i = 0; i < power(12, dim); ++i) {
+      Point x = grid.corner(cell);
+      double weight = 1.0;
+      for (int a = 0, rest = i; a < dim; ++a, rest /= 12) {
+        x[a] += grid.size()[a] * rule.points[rest % 12];
+        weight *= grid.size()[a] * rule.weights[rest % 12];
+      }
+      sum += weight * f(x);
+    }
+  }
+  return sum;
+}
+
+class SolutionOf : public testing::TestWithParam<std::tuple<int, int>> {
+ protected:
+  int dim() const { return std::get<0>(GetParam()); }
+  int order() const { return std::get<1>(GetParam()); }
+};
+
+TEST_P(SolutionOf, PolynomialsOfTheSpaceIsExactAtPoints) {
+  const Problem p = problem(dim(), order(), {{{1, 0, 0}, {2, 1, 1}}});
+  const Polynomials exact{dim(), order()};
+  const Solution s = exact.solution(p);
+  const std::vector<Point> points = random_points(p, 300);
+  const auto u = s.velocity(points);
+  const auto pressure = s.pressure(points);
+  const auto gradient = s.velocity_gradient(points);
+  int outside = 0;
+  for (std::size_t i = 0; i < points.size(); ++i) {
+    if (s.find_cell(points[i]) < 0) {
+      ++outside;
+      EXPECT_TRUE(std::isnan(u[i][0]) && std::isnan(u[i][1]) && std::isnan(pressure[i]));
+      EXPECT_TRUE(std::isnan(gradient[i][0][1]));
+      continue;
+    }
+    EXPECT_NEAR(pressure[i], exact.pressure(points[i]), 1e-10);
+    for (int c = 0; c < dim(); ++c) {
+      EXPECT_NEAR(u[i][c], exact.velocity(c, points[i]), 1e-10);
+      for (int a = 0; a < dim(); ++a) {
+        EXPECT_NEAR(gradient[i][c][a], exact.derivative(c, a, points[i]), 1e-8) << c << " " << a;
+      }
+    }
+  }
+  EXPECT_GT(outside, 0);
+}
+
+TEST_P(SolutionOf, PolynomialsOfTheSpaceHasExactIntegrals) {
+  const Problem p = problem(dim(), order(), {{{1, 0, 0}, {2, 1, 1}}});
+  const Polynomials exact{dim(), order()};
+  const Solution s = exact.solution(p);
+  const double energy = integrate(s, [&](const Point& x) {
+    double sum = 0.0;
+    for (int c = 0; c < dim(); ++c) sum += 0.5 * std::pow(exact.velocity(c, x), 2);
+    return sum;
+  });
+  const double dissipation = integrate(s, [&](const Point& x) {
+    double sum = 0.0;
+    for (int c = 0; c < dim(); ++c) {
+      for (int a = 0; a < dim(); ++a) sum += p.viscosity * std::pow(exact.derivative(c, a, x), 2);
+    }
+    return sum;
+  });
+  EXPECT_NEAR(s.kinetic_energy() / energy, 1.0, 1e-12);
+  EXPECT_NEAR(s.dissipation() / dissipation, 1.0, 1e-11);
+  EXPECT_LT(s.velocity_error(fields(exact.velocities())), 1e-10 * std::sqrt(energy));
+  EXPECT_LT(s.pressure_error({[&](const Point& x) { return exact.pressure(x) + 3.0; }}), 1e-10);
+}
+
+TEST_P(SolutionOf, AFieldHasItsFluxThroughEveryPlane) {
+  const Problem p = problem(dim(), order());
+  const Polynomials exact{dim(), order()};
+  const Solution s = exact.solution(p);
+  const Quadrature rule = gauss(12);
+  for (int axis = 0; axis < dim(); ++axis) {
+    const double lower = p.mesh.lower[axis];
+    const double length = p.mesh.upper[axis] - lower;
+    for (const double t : {0.0, 0.123, 0.5, 0.75, 1.0}) {
+      double flux = 0.0;
+      for (int i = 0; i < power(12, dim() - 1); ++i) {
+        Point x{};
+        x[axis] = lower + t * length;
+        double weight = 1.0;
+        for (int turn = 1, rest = i; turn < dim(); ++turn, rest /= 12) {
+          const int a = (axis + turn) % dim();
+          x[a] = p.mesh.lower[a] + (p.mesh.upper[a] - p.mesh.lower[a]) * rule.points[rest % 12];
+          weight *= (p.mesh.upper[a] - p.mesh.lower[a]) * rule.weights[rest % 12];
+        }
+        flux += weight * exact.velocity(axis, x);
+      }
+      EXPECT_NEAR(s.flux(axis, lower + t * length), flux, 1e-10 * (1.0 + std::abs(flux))) << axis << " " << t;
+    }
+    EXPECT_EQ(s.flux(axis, lower - 0.1), 0.0);
+  }
+  EXPECT_THROW((void)s.flux(dim(), 0.0), InputError);
+}
+
+TEST_P(SolutionOf, CellEvaluationAgreesWithPointEvaluation) {
+  const Problem p = problem(dim(), order());
+  const Solution s = Polynomials{dim(), order()}.solution(p);
+  const Grid& grid = s.grid();
+  const std::array<std::vector<double>, 3> xi{{{0.1, 0.7, 0.9}, {0.2, 0.6}, {0.3, 0.4, 0.5, 0.8}}};
+  std::vector<double> u;
+  std::vector<double> pressure;
+  std::vector<double> gradient;
+  const int cell = grid.cells() / 2;
+  s.evaluate_cell(cell, xi, u, pressure);
+  s.evaluate_cell_gradient(cell, xi, gradient);
+  std::vector<Point> points;
+  for (int l = 0; l < (dim() == 3 ? 4 : 1); ++l) {
+    for (int j = 0; j < 2; ++j) {
+      for (int i = 0; i < 3; ++i) {
+        const std::array<double, 3> at{xi[0][i], xi[1][j], xi[2][l]};
+        Point x = grid.corner(cell);
+        for (int a = 0; a < dim(); ++a) x[a] += grid.size()[a] * at[a];
+        points.push_back(x);
+        EXPECT_EQ(s.find_cell(x), cell);
+      }
+    }
+  }
+  ASSERT_EQ(pressure.size(), points.size());
+  for (std::size_t i = 0; i < points.size(); ++i) {
+    const std::span<const Point> point(&points[i], 1);
+    EXPECT_NEAR(pressure[i], s.pressure(point)[0], 1e-12);
+    for (int c = 0; c < dim(); ++c) {
+      EXPECT_NEAR(u[i * dim() + c], s.velocity(point)[0][c], 1e-12);
+      for (int a = 0; a < dim(); ++a) {
+        EXPECT_NEAR(gradient[(i * dim() + c) * dim() + a], s.velocity_gradient(point)[0][c][a], 1e-10);
+      }
+    }
+  }
+}
+
+TEST_P(SolutionOf, ADivergenceFreeFieldHasNoDivergence) {
+  const Problem p = problem(dim(), order());
+  const Functions curl{[](const Point& x) { return std::sin(x[0]) * std::cos(x[1]); },
+                       [](const Point& x) { return -std::cos(x[0]) * std::sin(x[1]); },
+                       [](const Point& x) { return std::sin(x[0] + x[1]); }};
+  const Function pressure = [](const Point& x) { return std::exp(x[0]); };
+  EXPECT_LT(interpolate(p, curl, pressure, order() + 12).divergence_max(), 1e-11);
+  const Functions source{[](const Point& x) { return x[0]; }, [](const Point&) { return 0.0; },
+                         [](const Point&) { return 0.0; }};
+  // div u = 1, |u| at most 1, and the smallest cell size.
+  const Solution s = interpolate(p, source, pressure);
+  const double h = dim() == 3 ? 0.1875 : 0.25;
+  EXPECT_NEAR(s.divergence_max() * s.max_speed(), h, 1e-12);
+}
+
+INSTANTIATE_TEST_SUITE_P(Orders, SolutionOf, testing::Combine(testing::Values(2, 3), testing::Values(0, 1, 2, 4)),
+                         [](const auto& info) {
+                           return "d" + std::to_string(std::get<0>(info.param)) + "k" +
+                                  std::to_string(std::get<1>(info.param));
+                         });
+
+TEST(Solution, ErrorsConvergeWithOrderKPlus1) {
+  const Functions u{[](const Point& x) { return std::sin(3 * x[0]) * std::cos(3 * x[1]); },
+                    [](const Point& x) { return -std::cos(3 * x[0]) * std::sin(3 * x[1]); }};
+  const Function p = [](const Point& x) { return std::cos(2 * x[0] + x[1]); };
+  for (int order = 0; order <= 3; ++order) {
+    std::array<double, 2> velocity{};
+    std::array<double, 2> pressure{};
+    for (int level = 0; level < 2; ++level) {
+      Problem q = problem(2, order);
+      q.mesh.refine = 3 + level;
+      const Solution s = interpolate(q, u, p, order + 6);
+      velocity[level] = s.velocity_error(fields(u));
+      pressure[level] = s.pressure_error({p});
+    }
+    EXPECT_NEAR(std::log2(velocity[0] / velocity[1]), order + 1, 0.15);
+    EXPECT_NEAR(std::log2(pressure[0] / pressure[1]), order + 1, 0.15);
+  }
+}
+
+TEST(Solution, PressureErrorKeepsTheMeanWithAnOutflowSide) {
+  Problem p = problem(2, 1);
+  const Functions zero{[](const Point&) { return 0.0; }, [](const Point&) { return 0.0; }};
+  const Function one = [](const Point&) { return 1.0; };
+  EXPECT_NEAR(interpolate(p, zero, one).pressure_error({0.0}), 0.0, 1e-14);
+  p.boundary.sides[1].kind = SideKind::outflow;
+  EXPECT_NEAR(interpolate(p, zero, one).pressure_error({0.0}), std::sqrt(3.0), 1e-13);
+}
+
+TEST(Solution, PressureErrorHasNoCancellation) {
+  const Problem p = problem(2, 1);
+  const Functions zero{[](const Point&) { return 0.0; }, [](const Point&) { return 0.0; }};
+  const Solution s = interpolate(p, zero, [](const Point&) { return 1e6; });
+  // A fluctuation of 1e-3 on a mean of 1e6: its norm on (-1/2, 1) x (1/4, 9/4) is 1e-3 sqrt(9/8).
+  const double error = s.pressure_error({[](const Point& x) { return 1e-3 * (x[0] - 0.25); }});
+  EXPECT_NEAR(error, 1e-3 * std::sqrt(2.0 * 1.5 * 1.5 * 1.5 / 12.0), 1e-9);
+}
+
+TEST(Solution, FindsCellsArithmetically) {
+  const Problem p = problem(2, 0, {{{1, 0, 0}, {2, 1, 1}}});  // the hole is (0, 1/2) x (1/4, 5/4)
+  const Solution s = Polynomials{2, 0}.solution(p);
+  const Grid& grid = s.grid();
+  EXPECT_EQ(s.find_cell({-0.5, 0.25, 0}), grid.at({0, 0, 0}));
+  EXPECT_EQ(s.find_cell({1.0, 2.25, 0}), grid.at({5, 3, 0}));   // the upper corner belongs to the last cell
+  EXPECT_EQ(s.find_cell({-0.25, 0.3, 0}), grid.at({1, 0, 0}));  // a face belongs to the cell above it ...
+  EXPECT_EQ(s.find_cell({0.0, 0.3, 0}), grid.at({1, 0, 0}));    // ... unless that is a hole
+  EXPECT_EQ(s.find_cell({0.5, 0.3, 0}), grid.at({4, 0, 0}));
+  EXPECT_EQ(s.find_cell({0.25, 1.25, 0}), grid.at({3, 2, 0}));
+  EXPECT_EQ(s.find_cell({0.2, 0.5, 0}), -1);
+  EXPECT_EQ(s.find_cell({-0.51, 0.5, 0}), -1);
+  EXPECT_EQ(s.find_cell({0.2, 2.26, 0}), -1);
+  EXPECT_EQ(s.find_cell({std::nan(""), 0.5, 0}), -1);
+  EXPECT_EQ(s.find_cell({1e300, 0.5, 0}), -1);
+}
+
+TEST(Solution, PeriodicDirectionsShareHatsButDoNotWrapPoints) {
+  Problem p = problem(2, 2);
+  p.boundary.sides[0].kind = p.boundary.sides[1].kind = SideKind::periodic;
+  const double wave = 2.0 * std::numbers::pi / 1.5;
+  const Functions u{[=](const Point& x) { return std::sin(wave * x[0]); }, [](const Point&) { return 1.0; }};
+  const Solution s = interpolate(
+      p, u, [](const Point&) { return 0.0; }, 8);
+  const std::vector<Point> points{{-0.5, 1.0, 0}, {1.0, 1.0, 0}, {1.1, 1.0, 0}};
+  const auto values = s.velocity(points);
+  EXPECT_NEAR(values[0][0], values[1][0], 1e-13);
+  EXPECT_TRUE(std::isnan(values[2][0]));
+  EXPECT_NEAR(s.flux(0, -0.5), s.flux(0, 1.0), 1e-13);
+}
+
+TEST(Solution, FluxPassesAroundAHole) {
+  const Problem p = problem(2, 1, {{{1, 0, 0}, {2, 1, 1}}});
+  const Functions u{[](const Point&) { return 1.0; }, [](const Point&) { return 0.0; }};
+  const Solution s = interpolate(p, u, [](const Point&) { return 0.0; });
+  EXPECT_NEAR(s.flux(0, -0.25), 2.0, 1e-13);
+  EXPECT_NEAR(s.flux(0, 0.2), 1.0, 1e-13);
+  EXPECT_NEAR(s.flux(0, 0.0), 2.0, 1e-13);  // the faces of the hole have a cell on one side
+  EXPECT_NEAR(s.flux(0, 0.5), 2.0, 1e-13);
+}
+
+TEST(Solution, RejectsCoefficientsOfTheWrongSize) {
+  const Problem p = problem(2, 1);
+  const auto grid = std::make_shared<const Grid>(p.mesh, p.boundary, true);
+  EXPECT_THROW(Solution(p, grid, std::vector<double>(7)), InputError);
+  const auto bare = std::make_shared<const Grid>(p.mesh, p.boundary, false);
+  EXPECT_THROW(Solution(p, bare, std::vector<double>((bare->records() + 1) * record_size(2, 1))), InputError);
+}
+
+TEST(Solution, ANotFiniteExactFieldIsAnError) {
+  const Problem p = problem(2, 1);
+  const Solution s = Polynomials{2, 1}.solution(p);
+  const ScalarField bad([](std::span<const Point>, std::span<double> v) { v[0] = 0.0, throw InputError("bad"); },
+                        "bad");
+  EXPECT_THROW((void)s.pressure_error(bad), InputError);
+}
+
+}  // namespace
+}  // namespace solenoid
