@@ -182,9 +182,9 @@ TEST(Case, UnknownNamesSuggestTheNearest) {
 
 TEST(Case, TypesAndLengths) {
   expect_contains(message(square + "[physics]\nviscosity = \"abc\"\n"),
-                  {"test.toml: [physics] viscosity, line 4: expected a number > 0, got 'abc'"});
+                  {"test.toml: [physics] viscosity, line 4: expected a number > 0, got \"abc\""});
   expect_contains(message(square + "[physics]\nforce = [\"x\"]\n"),
-                  {"[physics] force, line 4: expected a list of 2 expressions or numbers", "'x'"});
+                  {"[physics] force, line 4: expected a list of 2 expressions or numbers", "\"x\""});
   expect_contains(message("[mesh]\ncells = [2, 2]\nrefine = 1.5\n"),
                   {"[mesh] refine, line 3: expected an integer, got 1.5"});
   expect_contains(message("[mesh]\ncells = [2]\n"), {"[mesh] cells, line 2", "2 or 3 integers"});
@@ -198,8 +198,7 @@ TEST(Case, TypesAndLengths) {
   expect_contains(message(square + "[solver]\nrtol = 2.0\n"), {"[solver] rtol, line 4: expected a number > 0 and < 1"});
   expect_contains(message(square + "[solver]\nmax_iterations = 0\n"), {"[solver] max_iterations", ">= 1"});
   expect_contains(message(square + "[output]\npicture = \"../speed.png\"\n"), {"[output] picture", "without folders"});
-  expect_contains(message(square + "[[probe]]\npoint = [0.5, 7]\n"),
-                  {"[probe[0]] point".substr(0, 0), "y = 7", "outside"});
+  expect_contains(message(square + "[[probe]]\npoint = [0.5, 7]\n"), {"[probe[0]] point", "y = 7", "outside"});
   expect_contains(message("[element]\norder = 2\n"), {"[mesh] is missing"});
   expect_contains(message("[mesh]\nrefine = 2\n"), {"`cells` is missing"});
   expect_contains(message("[mesh\ncells = [1, 1]\n"), {"test.toml", "line 1"});

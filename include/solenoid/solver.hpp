@@ -30,6 +30,9 @@ struct MultigridOptions {
   PatchProblem patch = PatchProblem::symmetric;
   LocalSolverKind local_solver = LocalSolverKind::direct;
   double damping = 0.0;  ///< of the additive smoother; 0 chooses 0.9 / 2^dim
+  /// Coarse solves per cycle: 1 is the V-cycle, 2 the W-cycle; 0 chooses the W-cycle for k <= 1, where the V-cycle's
+  /// convergence depends on the number of levels, and the V-cycle otherwise.
+  int cycle_index = 0;
 };
 
 /// A message while work goes on: the stage ("set-up", "solve", ...), what is done of it (0 to 1) and a line of text.

@@ -1,11 +1,14 @@
 #include <fmt/format.h>
 #include <muParser.h>
 
+#include <algorithm>
+#include <array>
 #include <cctype>
 #include <cmath>
 #include <memory>
 #include <mutex>
 #include <numbers>
+#include <span>
 #include <string_view>
 #include <vector>
 

@@ -3,12 +3,13 @@
 /// Reading a TOML document by tables of keys, with errors that name file, key, line and what was expected.
 
 #include <fmt/format.h>
-
 #include <toml++/toml.h>
-#include <concepts>
+
+#include <algorithm>
 #include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 #include "case/names.hpp"

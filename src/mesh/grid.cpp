@@ -66,42 +66,36 @@ Grid::Record Grid::at(std::array<int, 3> position) const {
 }
 
 void Grid::connect() {
+  constexpr Record nothing = -1;  // until the number of the null record is known
   const Record count = cells();
-  neighbour_.assign(count, {});
-  face_.assign(count, {});
-  for (Record cell = 0; cell < count; ++cell) {
-    for (int side = 0; side < 6; ++side) {
-      const int a = side / 2;
-      neighbour_[cell][side] = -1;
-      face_[cell][side] = Face::slip;  // third direction of a 2D grid: never asked for
-      if (a >= dim_) continue;
+  for (int side = 0; side < 6; ++side) {
+    const int a = side / 2;
+    neighbour_[side].assign(count, nothing);
+    face_[side].assign(count, Face::slip);  // third direction of a 2D grid: never asked for
+    if (a >= dim_) continue;
+    for (Record cell = 0; cell < count; ++cell) {
       std::array<int, 3> position = position_[cell];
       position[a] += side % 2 == 0 ? -1 : 1;
       const Record other = at(position);
-      neighbour_[cell][side] = other;
+      neighbour_[side][cell] = other;
       const bool at_side = position[a] < 0 || position[a] >= extent_[a];
-      face_[cell][side] = other >= 0 ? Face::interior : at_side && !periodic_[a] ? side_faces_[side] : hole_face_;
+      face_[side][cell] = other >= 0 ? Face::interior : at_side && !periodic_[a] ? side_faces_[side] : hole_face_;
     }
   }
   // Hat-only records: the normal unknowns of upper boundary faces that are stored.
   for (Record cell = 0; cell < count; ++cell) {
     for (int a = 0; a < dim_; ++a) {
       const int side = 2 * a + 1;
-      const Face face = face_[cell][side];
+      const Face face = face_[side][cell];
       if (face == Face::interior || !(boundary_hats_ || face == Face::outflow)) continue;
-      std::array<Record, 6> behind;
-      behind.fill(-1);
-      behind[2 * a] = cell;
-      neighbour_[cell][side] = static_cast<Record>(neighbour_.size());
-      neighbour_.push_back(behind);
+      neighbour_[side][cell] = static_cast<Record>(neighbour_[side].size());
+      for (auto& behind : neighbour_) behind.push_back(nothing);
+      neighbour_[2 * a].back() = cell;
       hat_direction_.push_back(static_cast<std::uint8_t>(a));
     }
   }
-  neighbour_.emplace_back();
-  neighbour_.back().fill(-1);
-  for (auto& sides : neighbour_) {
-    std::replace(sides.begin(), sides.end(), Record{-1}, null());
-  }
+  for (auto& behind : neighbour_) behind.push_back(nothing);
+  for (auto& behind : neighbour_) std::replace(behind.begin(), behind.end(), nothing, null());
 }
 
 bool Grid::can_coarsen(const std::array<bool, 3>& directions) const {
@@ -151,7 +145,7 @@ Grid Grid::coarsen(const std::array<bool, 3>& directions) const {
 
 Face Grid::hat_face(Record record) const {
   const int a = hat_direction(record);
-  return face_[neighbour_[record][2 * a]][2 * a + 1];
+  return face_[2 * a + 1][neighbour_[2 * a][record]];
 }
 
 Point Grid::corner(Record cell) const {
@@ -161,14 +155,16 @@ Point Grid::corner(Record cell) const {
 }
 
 bool Grid::has_face(Face kind) const {
-  return std::any_of(face_.begin(), face_.end(), [&](const auto& faces) {
-    return std::find(faces.begin(), faces.begin() + 2 * dim_, kind) != faces.begin() + 2 * dim_;
-  });
+  return std::any_of(face_.begin(), face_.begin() + 2 * dim_,
+                     [&](const auto& faces) { return std::find(faces.begin(), faces.end(), kind) != faces.end(); });
 }
 
 std::int64_t Grid::bytes() const {
-  return static_cast<std::int64_t>(lattice_.size() * sizeof(lattice_[0]) + position_.size() * sizeof(position_[0]) +
-                                   neighbour_.size() * sizeof(neighbour_[0]) + face_.size() * sizeof(face_[0]));
+  std::size_t sum = lattice_.size() * sizeof(lattice_[0]) + position_.size() * sizeof(position_[0]);
+  for (int side = 0; side < 6; ++side) {
+    sum += neighbour_[side].size() * sizeof(Record) + face_[side].size() * sizeof(Face);
+  }
+  return static_cast<std::int64_t>(sum);
 }
 
 }  // namespace solenoid

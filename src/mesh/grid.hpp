@@ -49,7 +49,7 @@ class Grid {
 
   [[nodiscard]] Record cells() const { return static_cast<Record>(position_.size()); }
   /// Cells and hat-only records.
-  [[nodiscard]] Record records() const { return static_cast<Record>(neighbour_.size()) - 1; }
+  [[nodiscard]] Record records() const { return static_cast<Record>(neighbour_[0].size()) - 1; }
   /// The null record: its values are zero and stay so.
   [[nodiscard]] Record null() const { return records(); }
 
@@ -59,10 +59,11 @@ class Grid {
   [[nodiscard]] Record at(std::array<int, 3> position) const;
   /// Record behind face `side` (2a lower, 2a + 1 upper side of direction a): a cell, a hat-only record or null().
   /// Defined for every record: hat-only records know the cell below, the null record only itself.
-  [[nodiscard]] Record neighbour(Record record, int side) const { return neighbour_[record][side]; }
-  [[nodiscard]] const std::array<Record, 6>& neighbours(Record record) const { return neighbour_[record]; }
-  [[nodiscard]] Face face(Record cell, int side) const { return face_[cell][side]; }
-  [[nodiscard]] const std::vector<std::array<Face, 6>>& faces() const { return face_; }
+  [[nodiscard]] Record neighbour(Record record, int side) const { return neighbour_[side][record]; }
+  /// Of all records behind face `side`, indexed by record.
+  [[nodiscard]] const Record* neighbours(int side) const { return neighbour_[side].data(); }
+  [[nodiscard]] Face face(Record cell, int side) const { return face_[side][cell]; }
+  [[nodiscard]] const Face* faces(int side) const { return face_[side].data(); }
   /// For a hat-only record: the direction of its normal unknown and the cell below it.
   [[nodiscard]] int hat_direction(Record record) const { return hat_direction_[record - cells()]; }
   /// For a hat-only record: the kind of its face.
@@ -89,8 +90,8 @@ class Grid {
   Face hole_face_ = Face::velocity;
   std::vector<Record> lattice_;                        // lattice -> cell or -1, x fastest
   std::vector<std::array<std::int32_t, 3>> position_;  // cell -> lattice
-  std::vector<std::array<Record, 6>> neighbour_;       // record -> record behind each face
-  std::vector<std::array<Face, 6>> face_;              // cell -> face kinds
+  std::array<std::vector<Record>, 6> neighbour_;       // [side][record]: record behind the face
+  std::array<std::vector<Face>, 6> face_;              // [side][cell]
   std::vector<std::uint8_t> hat_direction_;            // hat-only record -> direction
 };
 

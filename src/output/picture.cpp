@@ -62,7 +62,7 @@ std::string formatted(const char* format, double value) {
 
 // A tick's label: all labels of a very small or large scale have an exponent.
 std::string label_of(double tick, double max) {
-  const bool exponent = tick != 0.0 && (max < 1e-2 || max >= 1e5);
+  const bool exponent = tick != 0.0 && (max < 1e-3 || max >= 1e5);
   return formatted(exponent ? "%.1e" : "%.4g", tick);
 }
 
@@ -90,7 +90,12 @@ struct Slice {
 
   explicit Slice(const Solution& s) : solution(s) {
     const Mesh& mesh = s.problem().mesh;
-    if (mesh.dim == 3) z = 0.5 * (mesh.lower[2] + mesh.upper[2]);
+    if (mesh.dim == 3) {
+      z = 0.5 * (mesh.lower[2] + mesh.upper[2]);
+      // Not along faces of holes: through the cells above.
+      const Grid& grid = s.grid();
+      if (!mesh.holes.empty() && grid.extent()[2] % 2 == 0) z += 0.5 * grid.size()[2];
+    }
     const Spot length{mesh.upper[0] - mesh.lower[0], mesh.upper[1] - mesh.lower[1]};
     const double pixels = std::min(longest_width / length[0], longest_height / length[1]);
     width = std::max(shortest, static_cast<int>(std::lround(pixels * length[0])));
@@ -174,13 +179,20 @@ class Picture {
       const auto arrows = std::max<std::size_t>(1, std::lround(static_cast<double>(line.size()) / arrow_spacing));
       for (std::size_t i = 0; i < arrows; ++i) {
         const std::size_t middle = line.size() * (2 * i + 1) / (2 * arrows);
-        if (middle < 4 || middle + 4 >= line.size()) continue;
+        if (middle < 4 || middle + 4 >= line.size() || near_frame(line[middle])) continue;
         thin.triangle(arrow(line[middle - 4], line[middle + 4], 1.0));
         halo.triangle(arrow(line[middle - 4], line[middle + 4], 1.3));
       }
     }
     canvas_.paint(halo, ink, 0.22F);
     canvas_.paint(thin, white, 0.8F);
+  }
+
+  // Where an arrow would stick out of the plot.
+  [[nodiscard]] bool near_frame(const Spot& spot) const {
+    constexpr double room = 6;
+    return spot[0] < left_ + room || spot[0] > left_ + slice_.width - room || spot[1] < title_space + room ||
+           spot[1] > title_space + slice_.height - room;
   }
 
   static std::array<Spot, 3> arrow(const Spot& from, const Spot& to, double size) {
@@ -197,12 +209,10 @@ class Picture {
   void edges() {
     const Grid& grid = slice_.solution.grid();
     const Point& h = grid.size();
-    // The middle plane of an even number of layers lies between two of them and shows a cell of either.
     const int layer = grid.extent()[2] / 2;
-    const int other = (grid.extent()[2] - 1) / 2;
     const auto missing = [&](int x, int y) {
       if (x < 0 || y < 0 || x >= grid.extent()[0] || y >= grid.extent()[1]) return true;
-      return grid.at({x, y, layer}) < 0 && grid.at({x, y, other}) < 0;
+      return grid.at({x, y, layer}) < 0;
     };
     Coverage drawn = canvas_.coverage();
     for (int y = 0; y < grid.extent()[1]; ++y) {

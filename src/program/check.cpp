@@ -5,7 +5,15 @@
 namespace solenoid::program {
 namespace {
 
-std::string in_gigabytes(std::int64_t bytes) { return fmt::format("{:.3f} GB", static_cast<double>(bytes) * 1e-9); }
+std::string size_text(std::int64_t bytes) {
+  constexpr double gigabyte = 1e9;
+  const auto size = static_cast<double>(bytes);
+  return size < gigabyte ? fmt::format("{:.0f} MB", size * 1e-6) : fmt::format("{:.1f} GB", size / gigabyte);
+}
+
+std::string count_text(std::int64_t count, const char* what) {
+  return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
+}
 
 int check_case(const CaseArguments& arguments) {
   const Case what = arguments.read();
@@ -16,12 +24,12 @@ int check_case(const CaseArguments& arguments) {
 
   fmt::print("{}: valid\n", arguments.file.string());
   fmt::print("{:<10} RT_{} x Q_{} in {}D\n", "element", problem.order, problem.order, mesh.dim);
-  fmt::print("{:<10} {} coarse boxes, refined {} times{}\n", "mesh",
-             fmt::join(mesh.cells.begin(), mesh.cells.begin() + mesh.dim, " x "), mesh.refine,
-             mesh.holes.empty() ? "" : fmt::format(", {} holes", mesh.holes.size()));
+  fmt::print("{:<10} {} coarse boxes, refined {}{}\n", "mesh",
+             fmt::join(mesh.cells.begin(), mesh.cells.begin() + mesh.dim, " x "), count_text(mesh.refine, "time"),
+             mesh.holes.empty() ? "" : ", " + count_text(static_cast<std::int64_t>(mesh.holes.size()), "hole"));
   fmt::print("{:<10} {}\n", "unknowns", need.dofs);
-  fmt::print("{:<10} about {} of {} available\n", "memory", in_gigabytes(need.bytes_needed),
-             in_gigabytes(need.bytes_available));
+  fmt::print("{:<10} about {} of {} available\n", "memory", size_text(need.bytes_needed),
+             size_text(need.bytes_available));
   if (fits) return solved;
   fmt::print(stderr, "solenoid: the memory does not suffice; {}\n",
              need.largest_refine < 0 ? "no refinement fits"

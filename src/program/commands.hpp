@@ -3,6 +3,7 @@
 /// The commands of the program.
 
 #include <CLI/CLI.hpp>
+#include <atomic>
 #include <filesystem>
 #include <functional>
 #include <string>
@@ -48,5 +49,15 @@ struct CaseArguments {
   /// The case with the options of the command line.
   [[nodiscard]] Case read() const;
 };
+
+/// The flag that Ctrl-C sets from the first call on. A second Ctrl-C kills.
+const std::atomic<bool>& catch_interrupt();
+
+/// \throws InputError if `folder` could not be created or written to.
+void check_writable(const std::filesystem::path& folder);
+/// The folder that a file is in.
+std::filesystem::path folder_of(const std::filesystem::path& file);
+/// \throws InputError if the file of an option --json could not be written.
+void check_target(const std::filesystem::path& json);
 
 }  // namespace solenoid::program

@@ -4,6 +4,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <cmath>
 #include <cstdio>
 
 namespace solenoid::program {
@@ -20,19 +21,19 @@ std::string time_left(double elapsed, double fraction) {
   constexpr double long_work = 3.0;  // seconds
   constexpr double smallest_fraction = 0.02;
   if (elapsed < long_work || fraction < smallest_fraction || fraction >= 1.0) return "";
-  const auto left = static_cast<long>(elapsed * (1.0 - fraction) / fraction + 0.5);
+  const auto left = std::lround(elapsed * (1.0 - fraction) / fraction);
   return left < 60 ? fmt::format(", about {} s left", left)
                    : fmt::format(", about {} min {} s left", left / 60, left % 60);
 }
 
 }  // namespace
 
-ProgressDisplay::ProgressDisplay(bool quiet) : quiet_(quiet), terminal_(isatty(STDERR_FILENO) != 0) {}
+ProgressDisplay::ProgressDisplay(Lines lines) : lines_(lines), terminal_(isatty(STDERR_FILENO) != 0) {}
 
 double ProgressDisplay::elapsed() const { return std::chrono::duration<double>(Clock::now() - start_).count(); }
 
 void ProgressDisplay::show(const Progress& progress) {
-  if (quiet_) return;
+  if (lines_ == Lines::none) return;
   if (progress.stage != last_.stage) {
     finish();
     start_ = Clock::now();
@@ -46,8 +47,19 @@ void ProgressDisplay::show(const Progress& progress) {
   std::fflush(stderr);
 }
 
+void ProgressDisplay::clear() const {
+  if (!terminal_ || last_.stage.empty()) return;
+  fmt::print(stderr, "{}", clear_line);
+  std::fflush(stderr);
+}
+
 void ProgressDisplay::finish() {
   if (last_.stage.empty()) return;
+  if (lines_ == Lines::transient) {
+    clear();
+    last_ = {};
+    return;
+  }
   // The text of an unfinished step says nothing about the stage as a whole.
   const bool says_result = last_.fraction >= 1.0 && !last_.text.empty();
   fmt::print(stderr, "{}{:8} {:8.2f} s{}\n", terminal_ ? clear_line : "", last_.stage, elapsed(),

@@ -12,12 +12,20 @@ namespace solenoid::program {
 /// On a terminal one line that is updated, with the time left on long work; otherwise one line per finished stage.
 class ProgressDisplay {
  public:
-  explicit ProgressDisplay(bool quiet);
+  enum class Lines {
+    none,
+    stages,     ///< a line per finished stage stays
+    transient,  ///< nothing stays: what stays is printed by others, after clear()
+  };
+
+  explicit ProgressDisplay(Lines lines);
   ProgressDisplay(const ProgressDisplay&) = delete;
   ProgressDisplay& operator=(const ProgressDisplay&) = delete;
   ~ProgressDisplay() { finish(); }
 
   void show(const Progress& progress);
+  /// Erases the updated line of a terminal; the stage goes on.
+  void clear() const;
   /// Ends the current stage.
   void finish();
 
@@ -25,7 +33,7 @@ class ProgressDisplay {
   using Clock = std::chrono::steady_clock;
   [[nodiscard]] double elapsed() const;
 
-  bool quiet_;
+  Lines lines_;
   bool terminal_;
   Clock::time_point start_;
   Progress last_;  // the stage is empty before the first one and after the last

@@ -1,10 +1,6 @@
 #include <fmt/format.h>
-#include <unistd.h>
 
-#include <atomic>
 #include <cmath>
-#include <csignal>
-#include <cstdlib>
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -12,7 +8,6 @@
 #include "case/result_json.hpp"
 #include "program/commands.hpp"
 #include "program/progress.hpp"
-#include "solenoid/error.hpp"
 #include "solenoid/output.hpp"
 
 namespace solenoid::program {
@@ -27,36 +22,6 @@ struct Arguments {
   bool quiet = false;
 };
 
-std::atomic<bool> interrupted{false};
-
-/// The first Ctrl-C asks the solver to stop, the second one kills.
-void catch_interrupt() {
-  struct sigaction action {};
-  action.sa_handler = [](int) { interrupted = true; };
-  action.sa_flags = SA_RESETHAND;
-  sigaction(SIGINT, &action, nullptr);
-}
-
-/// \throws InputError if `folder` could not be created or written to.
-void check_writable(const fs::path& folder) {
-  std::error_code error;
-  fs::path existing = fs::absolute(folder);
-  while (!fs::exists(existing, error) && existing.has_relative_path()) existing = existing.parent_path();
-  if (!fs::is_directory(existing, error)) {
-    throw InputError(fmt::format("cannot write to '{}': '{}' is not a folder", folder.string(), existing.string()));
-  }
-  std::string trial = (existing / ".solenoid.XXXXXX").string();
-  const int file = mkstemp(trial.data());
-  if (file < 0) {
-    throw InputError(
-        fmt::format("cannot write to '{}': no permission to create files in '{}'", folder.string(), existing.string()));
-  }
-  close(file);
-  fs::remove(trial, error);
-}
-
-fs::path folder_of(const fs::path& file) { return file.has_parent_path() ? file.parent_path() : fs::path("."); }
-
 /// Files that a solve writes; empty paths are not asked for.
 struct Targets {
   fs::path json;
@@ -70,10 +35,7 @@ struct Targets {
       if (!asked.picture.empty()) picture = arguments.output / asked.picture;
       check_writable(arguments.output);
     }
-    if (json.empty()) return;
-    if (fs::is_directory(json))
-      throw InputError(fmt::format("--json '{}' is a folder, expected a file", json.string()));
-    check_writable(folder_of(json));
+    if (!json.empty()) check_target(json);
   }
 };
 
@@ -89,7 +51,7 @@ std::vector<fs::path> write(const Targets& targets, const Case& what, const Resu
   };
   file(targets.json, [&] { write_result(what, result.report, measures, targets.json); });
   // An interrupted or broken solve leaves nothing worth looking at.
-  if (interrupted || !std::isfinite(measures.divergence_max)) return written;
+  if (catch_interrupt() || !std::isfinite(measures.divergence_max)) return written;
   file(targets.vtu, [&] { write_vtu(result.solution, targets.vtu, what.output.subdivide); });
   file(targets.picture, [&] { write_picture(result.solution, targets.picture); });
   return written;
@@ -102,7 +64,8 @@ void print_table(const Report& report, const Measures& measures, const std::vect
   row("unknowns", fmt::format("{}", report.dofs));
   row("cells", fmt::format("{}", report.cells));
   row("levels", fmt::format("{}", report.levels));
-  row("iterations", fmt::format("{} ({:.1f})", report.iterations, report.fractional_iterations));
+  row("iterations", report.converged ? fmt::format("{} ({:.1f})", report.iterations, report.fractional_iterations)
+                                     : fmt::format("{}", report.iterations));
   row("residual", fmt::format("{:.2e}{}", last, report.converged ? "" : ", not converged: " + report.reason));
   if (measures.velocity_error) row("velocity error", fmt::format("{:.4e}", *measures.velocity_error));
   if (measures.pressure_error) row("pressure error", fmt::format("{:.4e}", *measures.pressure_error));
@@ -119,10 +82,9 @@ int solve_case(const Arguments& arguments) {
   Case what = arguments.problem.read();
   const Targets targets(arguments, what.output, what.name);
 
-  ProgressDisplay display(arguments.quiet);
+  ProgressDisplay display(arguments.quiet ? ProgressDisplay::Lines::none : ProgressDisplay::Lines::stages);
   what.solver.progress = [&](const Progress& progress) { display.show(progress); };
-  what.solver.interrupted = &interrupted;
-  catch_interrupt();
+  what.solver.interrupted = &catch_interrupt();
   const Result result = solve(what.problem, what.solver);
   display.show({"measure", 0.0, "errors and divergence"});
   const Measures measures = measure(what, result.solution);

@@ -5,7 +5,10 @@
 namespace solenoid::program {
 
 const std::vector<Study>& studies() {
-  static const std::vector<Study> all{};
+  static const std::vector<Study> all{
+      {"iterations", "GMRES iterations over orders and levels; --preset paper: the paper's Table 1", add_iterations},
+      {"convergence", "Errors and their orders over orders and refinements", add_convergence},
+      {"throughput", "Time per unknown of each part, beside what the machine can do at most", add_throughput}};
   return all;
 }
 

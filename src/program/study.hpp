@@ -21,6 +21,10 @@ struct Study {
   Command (*add)(CLI::App& app);
 };
 
+Command add_iterations(CLI::App& app);
+Command add_convergence(CLI::App& app);
+Command add_throughput(CLI::App& app);
+
 /// All studies, in the order of the help.
 const std::vector<Study>& studies();
 

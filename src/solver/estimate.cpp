@@ -9,27 +9,65 @@
 namespace solenoid {
 namespace {
 
-/// Cells of the mesh at a refinement, without building it. Holes may overlap: count coarse boxes one by one.
-std::int64_t cells_at(const Mesh& mesh, int refine) {
-  std::int64_t coarse = 0;
-  for (int z = 0; z < mesh.cells[2]; ++z) {
+/// What a mesh is made of, counted on the coarse boxes without building it.
+struct CoarseCounts {
+  std::int64_t boxes = 0;
+  std::int64_t fixed = 0;    ///< lower faces where the normal velocity is prescribed: unknowns the box does not have
+  std::int64_t outflow = 0;  ///< upper faces on outflow sides: unknowns on top of those of the box
+};
+
+CoarseCounts count_coarse(const Problem& problem) {
+  const Mesh& mesh = problem.mesh;
+  const auto& sides = problem.boundary.sides;
+  const auto in_hole = [&](const std::array<int, 3>& position) {  // holes may overlap
+    return std::any_of(mesh.holes.begin(), mesh.holes.end(), [&](const IndexBox& box) {
+      for (int a = 0; a < mesh.dim; ++a) {
+        if (position[a] < box.lower[a] || position[a] >= box.upper[a]) return false;
+      }
+      return true;
+    });
+  };
+  /// What lies behind a side of a box; `periodic` stands for another box.
+  const auto behind = [&](std::array<int, 3> position, int side) {
+    const int a = side / 2;
+    position[a] += side % 2 == 0 ? -1 : 1;
+    if (position[a] < 0 || position[a] >= mesh.cells[a]) {
+      if (sides[side].kind != SideKind::periodic) return sides[side].kind;
+      position[a] = side % 2 == 0 ? mesh.cells[a] - 1 : 0;
+    }
+    return in_hole(position) ? problem.boundary.holes.kind : SideKind::periodic;
+  };
+  CoarseCounts counts;
+  const int layers = mesh.dim == 3 ? mesh.cells[2] : 1;
+  for (int z = 0; z < layers; ++z) {
     for (int y = 0; y < mesh.cells[1]; ++y) {
       for (int x = 0; x < mesh.cells[0]; ++x) {
         const std::array<int, 3> position{x, y, z};
-        coarse += std::none_of(mesh.holes.begin(), mesh.holes.end(), [&](const IndexBox& box) {
-          for (int a = 0; a < mesh.dim; ++a) {
-            if (position[a] < box.lower[a] || position[a] >= box.upper[a]) return false;
-          }
-          return true;
-        });
+        if (in_hole(position)) continue;
+        ++counts.boxes;
+        for (int a = 0; a < mesh.dim; ++a) {
+          const SideKind lower = behind(position, 2 * a);
+          counts.fixed += lower == SideKind::velocity || lower == SideKind::slip;
+          counts.outflow += behind(position, 2 * a + 1) == SideKind::outflow;
+        }
       }
     }
   }
-  return coarse << (static_cast<std::int64_t>(mesh.dim) * refine);
+  return counts;
+}
+
+std::int64_t cells_at(const CoarseCounts& counts, int dim, int refine) {
+  return counts.boxes << (static_cast<std::int64_t>(dim) * refine);
+}
+
+std::int64_t dofs_at(const CoarseCounts& counts, const Problem& problem, int refine) {
+  const int dim = problem.mesh.dim;
+  const std::int64_t faces = (counts.outflow - counts.fixed) * (std::int64_t{1} << (dim - 1) * refine);
+  return cells_at(counts, dim, refine) * record_size(dim, problem.order) + faces * power(problem.order + 1, dim - 1);
 }
 
 /// Bytes of a solve per number in a vector of the finest level, and per cell.
-std::int64_t bytes_at(const Problem& problem, const SolverOptions& options, int refine) {
+std::int64_t bytes_at(const CoarseCounts& counts, const Problem& problem, const SolverOptions& options, int refine) {
   const int dim = problem.mesh.dim;
   const double levels = 1.0 / (1.0 - 1.0 / (1 << dim));  // all levels over the finest
   const double cycle = (options.precision == Precision::mixed ? 4.0 : 8.0);
@@ -42,7 +80,7 @@ std::int64_t bytes_at(const Problem& problem, const SolverOptions& options, int 
     case Method::vcycle: bytes += 8.0; break;
   }
   constexpr double bytes_per_cell = 200.0;  // lattice, neighbours, patches of all levels
-  const double cells = static_cast<double>(cells_at(problem.mesh, refine));
+  const double cells = static_cast<double>(cells_at(counts, dim, refine));
   return static_cast<std::int64_t>(cells * (bytes * record_size(dim, problem.order) + bytes_per_cell));
 }
 
@@ -50,13 +88,14 @@ std::int64_t bytes_at(const Problem& problem, const SolverOptions& options, int 
 
 Estimate estimate(const Problem& problem, const SolverOptions& options) {
   Estimate estimate;
-  const int dim = problem.mesh.dim;
-  estimate.dofs = cells_at(problem.mesh, problem.mesh.refine) * record_size(dim, problem.order);
-  estimate.bytes_needed = bytes_at(problem, options, problem.mesh.refine);
+  const CoarseCounts counts = count_coarse(problem);
+  estimate.dofs = dofs_at(counts, problem, problem.mesh.refine);
+  estimate.bytes_needed = bytes_at(counts, problem, options, problem.mesh.refine);
   estimate.bytes_available = make_cpu_engine(1)->bytes_available();
   estimate.largest_refine = -1;
   constexpr int most = 20;
-  for (int refine = 0; refine <= most && bytes_at(problem, options, refine) <= estimate.bytes_available; ++refine) {
+  for (int refine = 0; refine <= most && bytes_at(counts, problem, options, refine) <= estimate.bytes_available;
+       ++refine) {
     estimate.largest_refine = refine;
   }
   return estimate;

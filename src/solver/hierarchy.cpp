@@ -55,6 +55,7 @@ Hierarchy::Hierarchy(const Problem& problem, const MultigridOptions& options) {
 
   for (;;) {
     Level& level = *fine_to_coarse.back();
+    const bool covered = level.patches.cover_everything;
     if (refined_once(level.grid)) {
       if (one_patch_is_exact(level, options.local_solver)) {
         coarse = CoarseSolve::patch;
@@ -65,7 +66,20 @@ Hierarchy::Hierarchy(const Problem& problem, const MultigridOptions& options) {
         break;
       }
     }
-    if (!level.patches.cover_everything) {
+    const auto directions = directions_to_coarsen(level.grid);
+    if (covered && level.grid.can_coarsen(directions)) {
+      auto next = std::make_unique<Level>(equation, level.grid.coarsen(directions), rules);
+      if (next->patches.cover_everything || small(*next)) {
+        level.coarsened = directions;
+        fine_to_coarse.push_back(std::move(next));
+        continue;
+      }
+    }
+    if (small(level)) {
+      coarse = CoarseSolve::dense;
+      break;
+    }
+    if (!covered) {
       throw InputError(
           fmt::format("the mesh has unknowns that no vertex patch reaches: every cell must belong to a block of 2^{} "
                       "cells around an "
@@ -73,13 +87,8 @@ Hierarchy::Hierarchy(const Problem& problem, const MultigridOptions& options) {
                       equation.dim, level.grid.extent()[0], level.grid.extent()[1], level.grid.extent()[2],
                       problem.mesh.refine + 1));
     }
-    const auto directions = directions_to_coarsen(level.grid);
     coarse = CoarseSolve::krylov;
-    if (!level.grid.can_coarsen(directions)) break;
-    auto next = std::make_unique<Level>(equation, level.grid.coarsen(directions), rules);
-    if (!next->patches.cover_everything && !small(*next)) break;
-    level.coarsened = directions;
-    fine_to_coarse.push_back(std::move(next));
+    break;
   }
   std::reverse(fine_to_coarse.begin(), fine_to_coarse.end());
   levels = std::move(fine_to_coarse);

@@ -161,10 +161,12 @@ void gmres_right(Engine& engine, Kernels<T>& kernels, const Preconditioner<T, S>
   }
 }
 
-/// Left-preconditioned GMRES: minimises |M (b - A x)|; residuals are those of the preconditioned system.
+/// Left-preconditioned GMRES: minimises |M (b - A x)|; residuals are those of the preconditioned system. As above, what
+/// the recurrence thinks converged is checked against the residual itself. Where M works in lower precision, the
+/// recurrence is believed down to a reduction by `trust` only: then a new round starts from the residual itself.
 template <class T>
 void gmres_left(Engine& engine, Kernels<T>& kernels, const Preconditioner<T, T>& precondition, const T* b, T* x,
-                int restart, Convergence& convergence) {
+                int restart, double trust, Convergence& convergence) {
   const std::int64_t size = kernels.level().size();
   Vector<T> work(engine, size);
   std::vector<Vector<T>> v;
@@ -178,14 +180,16 @@ void gmres_left(Engine& engine, Kernels<T>& kernels, const Preconditioner<T, T>&
     convergence.history.push_back(0.0);
     return;
   }
-  double beta = norm_b;
-  if (convergence.stop(1.0)) return;
-  for (;;) {
+  for (double beta = norm_b;;) {
+    if (!convergence.history.empty()) convergence.history.pop_back();
+    convergence.converged = false;
+    if (convergence.stop(beta / norm_b)) return;
     kernels.scale(static_cast<T>(1.0 / beta), v[0].data());
     Hessenberg hessenberg(beta);
     int steps = 0;
     bool stopped = false;
-    while (!stopped && (restart <= 0 || steps < restart)) {
+    double reduction = 1.0;
+    while (!stopped && reduction > trust && (restart <= 0 || steps < restart)) {
       if (static_cast<int>(v.size()) <= steps + 1) v.emplace_back(engine, size);
       T* w = v[steps + 1].data();
       kernels.apply(v[steps].data(), work.data());
@@ -193,11 +197,15 @@ void gmres_left(Engine& engine, Kernels<T>& kernels, const Preconditioner<T, T>&
       ++convergence.iterations;
       const double residual = hessenberg.append(orthonormalise(kernels, v, steps + 1, w)) / norm_b;
       ++steps;
+      reduction = residual * norm_b / beta;
       stopped = convergence.stop(residual);
     }
     const auto y = hessenberg.solve();
-    for (int i = 0; i < steps && std::isfinite(y[i]); ++i) kernels.axpy(static_cast<T>(y[i]), v[i].data(), x);
-    if (stopped) return;
+    for (const double value : y) {
+      if (!std::isfinite(value)) return;  // the reason is recorded
+    }
+    for (int i = 0; i < steps; ++i) kernels.axpy(static_cast<T>(y[i]), v[i].data(), x);
+    if (stopped && !convergence.converged) return;
     kernels.residual(b, x, work.data());
     precondition(work.data(), v[0].data());
     beta = std::sqrt(kernels.dot(v[0].data(), v[0].data()));

@@ -1,6 +1,7 @@
 #include "solver/multigrid.hpp"
 
 #include <Eigen/LU>
+#include <algorithm>
 
 #include "solver/krylov.hpp"
 
@@ -9,15 +10,25 @@ template <class T>
 Multigrid<T>::Multigrid(Engine& engine, const Hierarchy& hierarchy, const MultigridOptions& options)
     : engine_(engine), hierarchy_(hierarchy), options_(options) {
   if (options_.damping == 0.0) options_.damping = 0.9 / (1 << hierarchy.finest().equation.dim);
+  if (options_.cycle_index == 0) options_.cycle_index = hierarchy.finest().equation.order <= 1 ? 2 : 1;
   for (const auto& level : hierarchy.levels) {
     LevelData data;
     data.kernels = make_kernels<T>(engine, *level, options.local_solver);
     data.b = Vector<T>(engine, level->size());
     data.x = Vector<T>(engine, level->size());
     data.y = Vector<T>(engine, level->size());
+    const bool between = level != hierarchy.levels.front() && level != hierarchy.levels.back();
+    if (between && options_.cycle_index > 1) {
+      data.load = Vector<T>(engine, level->size());
+      data.sum = Vector<T>(engine, level->size());
+    }
     levels_.push_back(std::move(data));
   }
   if (hierarchy.coarse == CoarseSolve::dense) make_dense();
+  if (hierarchy.coarse == CoarseSolve::krylov) {
+    mac_ = std::make_unique<MacCorrection>(*hierarchy.levels[0]);
+    coarse_work_ = Vector<T>(engine, hierarchy.levels[0]->size());
+  }
 }
 
 template <class T>
@@ -54,10 +65,24 @@ const T* Multigrid<T>::cycle(int level) {
   T* free = x == fine.x.data() ? fine.y.data() : fine.x.data();
   fine.kernels->residual(fine.b.data(), x, free);
   fine.kernels->restrict_to(coarse_level, free, coarse.b.data());
-  fine.kernels->prolong_add(coarse_level, cycle(level - 1), x);
+  fine.kernels->prolong_add(coarse_level, correction(level - 1), x);
   x = smooth(level, fine.b.data(), x, free, x);
   fine.kernels->project(x);
   return x;
+}
+
+template <class T>
+const T* Multigrid<T>::correction(int level) {
+  const T* x = cycle(level);
+  if (level == 0 || options_.cycle_index == 1) return x;
+  LevelData& data = levels_[level];
+  data.kernels->copy(x, data.sum.data());
+  data.kernels->copy(data.b.data(), data.load.data());
+  for (int i = 1; i < options_.cycle_index; ++i) {
+    data.kernels->residual(data.load.data(), data.sum.data(), data.b.data());
+    data.kernels->axpy(T(1), cycle(level), data.sum.data());
+  }
+  return data.sum.data();
 }
 
 template <class T>
@@ -74,12 +99,7 @@ T* Multigrid<T>::solve_coarsest() {
       Convergence convergence;
       convergence.rtol = 1e-2;
       convergence.max_iterations = 200;
-      Vector<T> first(engine_, kernels.level().size());
-      const Preconditioner<T, T> precondition = [&](const T* r, T* z) {
-        const T* result = smooth(0, r, nullptr, first.data(), coarsest.y.data());
-        kernels.copy(result, z);
-        kernels.project(z);
-      };
+      const Preconditioner<T, T> precondition = [this](const T* r, T* z) { precondition_coarsest(r, z); };
       kernels.zero(x);
       kernels.project(coarsest.b.data());
       gmres_right<T, T>(engine_, kernels, precondition, coarsest.b.data(), x, true, 50, convergence);
@@ -88,6 +108,24 @@ T* Multigrid<T>::solve_coarsest() {
   }
   kernels.project(x);
   return x;
+}
+
+template <class T>
+void Multigrid<T>::precondition_coarsest(const T* r, T* z) {
+  Kernels<T>& kernels = *levels_[0].kernels;
+  const std::int64_t size = kernels.level().size();
+  std::vector<T> host(size);
+  std::vector<double> load(size);
+  std::vector<double> correction;
+  engine_.download(r, host.data(), size * sizeof(T));
+  std::copy(host.begin(), host.end(), load.begin());
+  mac_->apply(load, correction);
+  std::transform(correction.begin(), correction.end(), host.begin(),
+                 [](double value) { return static_cast<T>(value); });
+  engine_.upload(host.data(), z, size * sizeof(T));
+  const T* result = smooth(0, r, z, coarse_work_.data(), levels_[0].y.data());
+  kernels.copy(result, z);
+  kernels.project(z);
 }
 
 /// (A + sum_i s n_i n_i^T)^-1 - sum_i n_i n_i^T / s on the unknowns of the coarsest level, n_i its constants.

@@ -7,6 +7,7 @@
 
 #include "engine/engine.hpp"
 #include "solver/hierarchy.hpp"
+#include "solver/mac_correction.hpp"
 
 namespace solenoid {
 
@@ -34,10 +35,16 @@ class Multigrid {
     Vector<T> b;
     Vector<T> x;  // x and y take turns: a colour reads one and writes the other
     Vector<T> y;
+    Vector<T> load;  // W-cycle on coarse levels: the first right-hand side, and the sum of the corrections
+    Vector<T> sum;
   };
 
+  /// The coarse-grid correction for the right-hand side of a level: one cycle or, in a W-cycle, two.
+  const T* correction(int level);
   T* solve_coarsest();
   void make_dense();
+  /// z = M r on the coarsest level for the inner Krylov method: lowest-order correction, then a smoothing step.
+  void precondition_coarsest(const T* r, T* z);
 
   Engine& engine_;
   const Hierarchy& hierarchy_;
@@ -46,6 +53,8 @@ class Multigrid {
   Vector<T> inverse_;                  // dense coarse solve
   Vector<std::int64_t> coarse_index_;  // its unknowns
   std::int64_t coarse_count_ = 0;
+  std::unique_ptr<MacCorrection> mac_;  // inner Krylov method
+  Vector<T> coarse_work_;
 };
 
 }  // namespace solenoid

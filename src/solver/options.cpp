@@ -7,6 +7,7 @@ void SolverOptions::apply(Preset preset) {
   side = paper ? PreconditionerSide::left : PreconditionerSide::right;
   multigrid.colour_order = paper ? ColourOrder::lexicographic : ColourOrder::diagonal;
   multigrid.patch = paper ? PatchProblem::galerkin : PatchProblem::symmetric;
+  multigrid.cycle_index = paper ? 1 : 0;
 }
 
 }  // namespace solenoid

@@ -1,9 +1,5 @@
-// Fuzz target of the case-file reader: any text gives a case or an InputError, nothing else. From the repository root:
-//
-//   clang++ -std=c++20 -g -O1 -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=undefined -Iinclude -Isrc \
-//     tests/fuzz/case_fuzz.cpp src/case/{case,expression,keys,nearest,validate,value}.cpp src/solver/options.cpp \
-//     -lmuparser -lfmt -o /tmp/case_fuzz
-//   mkdir -p /tmp/corpus && /tmp/case_fuzz -max_total_time=600 -rss_limit_mb=4096 /tmp/corpus cases
+// Fuzz target of the case-file reader: any text gives a case or an InputError, nothing else. How to run it:
+// docs/building.md.
 #include <cstddef>
 #include <cstdint>
 #include <string_view>

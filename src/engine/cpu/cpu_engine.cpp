@@ -115,7 +115,6 @@ cpu::CellData<T> make_cell_data(const Level& level) {
     data.value[i] = static_cast<T>(matrices.value[i]);
     data.slope[i] = static_cast<T>(matrices.slope[i]);
     for (int j = 0; j < n; ++j) {
-      data.volume[i][j] = static_cast<T>(matrices.volume(i, j));
       for (int child = 0; child < 2; ++child) data.embed_o[child][i][j] = static_cast<T>(matrices.embed_o[child](i, j));
     }
   }
@@ -123,12 +122,33 @@ cpu::CellData<T> make_cell_data(const Level& level) {
   for (int a = 0; a < equation.dim; ++a) data.inverse_h[a] = static_cast<T>(1.0 / level.grid.size()[a]);
   data.viscosity = static_cast<T>(equation.viscosity);
   data.alpha = static_cast<T>(equation.mass);
+  for (int t = 0; t < equation.dim; ++t) {
+    const double factor = equation.viscosity / (level.grid.size()[t] * level.grid.size()[t]);
+    for (int j = 0; j < n; ++j) {
+      const double v = matrices.value[j];
+      const double d = matrices.slope[j];
+      for (int above = 0; above < 2; ++above) {
+        const double sign = above == 1 && j % 2 == 1 ? -1.0 : 1.0;
+        data.trace_value[t][above][j] = static_cast<T>(factor * sign * (0.5 * d - matrices.penalty * v));
+        data.trace_slope[t][above][j] = static_cast<T>(factor * sign * 0.5 * v);
+      }
+      for (int i = j % 2; i < n; i += 2) {  // both faces: E doubles for equal parities and cancels for others
+        const double face =
+            matrices.penalty * v * matrices.value[i] - 0.5 * (d * matrices.value[i] + v * matrices.slope[i]);
+        data.own[t][j][i] = static_cast<T>(factor * (matrices.volume(j, i) + 2.0 * face));
+      }
+    }
+  }
   return data;
 }
 
 cpu::CellTopology topology_of(const Grid& grid) {
-  return {reinterpret_cast<const Record(*)[6]>(&grid.neighbours(0)),
-          reinterpret_cast<const Face(*)[6]>(grid.faces().data()), grid.cells(), grid.records()};
+  cpu::CellTopology topology{{}, {}, grid.cells(), grid.records()};
+  for (int side = 0; side < 6; ++side) {
+    topology.neighbour[side] = grid.neighbours(side);
+    topology.face[side] = grid.faces(side);
+  }
+  return topology;
 }
 
 /// The fine cells inside each coarse cell; entries of directions that are not coarsened stay unused.
@@ -546,7 +566,7 @@ class CpuEngine final : public Engine {
 
   [[nodiscard]] std::string description() const override {
     const std::string_view set = cpu::instruction_set();
-    const std::string_view name = set == "v4" ? "AVX-512" : set == "v3" ? "AVX2" : "baseline SIMD";
+    const std::string_view name = set == "v4" ? "AVX-512" : set == "v3" ? "AVX2" : "SIMD of the build";
     return fmt::format("cpu, {} thread{}, {}", team_.size(), team_.size() == 1 ? "" : "s", name);
   }
   [[nodiscard]] int threads() const override { return team_.size(); }

@@ -43,57 +43,68 @@ struct ComponentOperator {
   template <int stride>
   [[gnu::always_inline]] static void add_tangential(const CellData<T>& cell, const CellTopology& topology,
                                                     const std::int32_t* cells, int t, const T* x, const V* u, V* w) {
-    constexpr int w_lanes = lanes<T>;
     V below[rows * columns];
     V above[rows * columns];
-    V weight_below{};
-    V weight_above{};
     load_neighbour(topology, cells, 2 * t, x, below);
     load_neighbour(topology, cells, 2 * t + 1, x, above);
-    for (int l = 0; l < w_lanes; ++l) {
-      weight_below[l] = static_cast<T>(face_weight(topology.face[cells[l]][2 * t]));
-      weight_above[l] = static_cast<T>(face_weight(topology.face[cells[l]][2 * t + 1]));
-    }
-    const T factor = cell.viscosity * cell.inverse_h[t] * cell.inverse_h[t];
-    const T half = T(0.5);
     for (int line = 0; line < rows * columns / n; ++line) {
       const int start = line / stride * stride * n + line % stride;
       const V* own = u + start;
-      // Traces v and outward derivatives d on both faces; even and odd modes give their sum and difference.
-      V v_even{}, v_odd{}, d_even{}, d_odd{}, v_below{}, d_below{}, v_above{}, d_above{};
+      // Coefficients of the test trace (value) and of the test derivative (slope) on the upper and lower face.
+      V value_hi{};
+      V value_lo{};
+      V slope_hi{};
+      V slope_lo{};
 #pragma GCC unroll 16
       for (int j = 0; j < n; ++j) {
-        const V value = own[j * stride];
-        (j % 2 == 0 ? v_even : v_odd) += cell.value[j] * value;
-        (j % 2 == 0 ? d_even : d_odd) += cell.slope[j] * value;
-        v_below += cell.value[j] * below[start + j * stride];
-        d_below += cell.slope[j] * below[start + j * stride];
-        v_above += T(odd_sign(j)) * cell.value[j] * above[start + j * stride];
-        d_above += T(odd_sign(j)) * cell.slope[j] * above[start + j * stride];
+        value_lo += cell.trace_value[t][0][j] * below[start + j * stride];
+        slope_lo += cell.trace_slope[t][0][j] * below[start + j * stride];
+        value_hi += cell.trace_value[t][1][j] * above[start + j * stride];
+        slope_hi += cell.trace_slope[t][1][j] * above[start + j * stride];
       }
-      const V v_hi = v_even + v_odd;
-      const V v_lo = v_even - v_odd;
-      const V d_hi = d_even + d_odd;
-      const V d_lo = d_even - d_odd;
-      // Coefficients of the test trace and of half the test derivative on either face.
-      const V a_hi = weight_above * (cell.penalty * v_hi - half * d_hi) - cell.penalty * v_above + half * d_above;
-      const V a_lo = weight_below * (cell.penalty * v_lo - half * d_lo) - cell.penalty * v_below + half * d_below;
-      const V b_hi = half * (v_above - weight_above * v_hi);
-      const V b_lo = half * (v_below - weight_below * v_lo);
-      const V a_even = factor * (a_hi + a_lo);
-      const V a_odd = factor * (a_hi - a_lo);
-      const V b_even = factor * (b_hi + b_lo);
-      const V b_odd = factor * (b_hi - b_lo);
+      const V value_even = value_hi + value_lo;
+      const V value_odd = value_hi - value_lo;
+      const V slope_even = slope_hi + slope_lo;
+      const V slope_odd = slope_hi - slope_lo;
 #pragma GCC unroll 16
       for (int j = 0; j < n; ++j) {
-        V sum = cell.value[j] * (j % 2 == 0 ? a_even : a_odd) + cell.slope[j] * (j % 2 == 0 ? b_even : b_odd);
-        if (j > 0) {
-          V inner{};
+        V sum = cell.value[j] * (j % 2 == 0 ? value_even : value_odd) +
+                cell.slope[j] * (j % 2 == 0 ? slope_even : slope_odd);
 #pragma GCC unroll 16
-          for (int i = 2 - j % 2; i < n; i += 2) inner += cell.volume[j][i] * own[i * stride];
-          sum += factor * inner;
-        }
+        for (int i = j % 2; i < n; i += 2) sum += cell.own[t][j][i] * own[i * stride];
         w[start + j * stride] += sum;
+      }
+    }
+    for (int upper = 0; upper < 2; ++upper) {
+      V extra{};
+      bool any = false;
+      for (int l = 0; l < lanes<T>; ++l) {
+        const int weight = face_weight(topology.face[2 * t + upper][cells[l]]);
+        extra[l] = static_cast<T>(weight - 1);
+        any = any || weight != 1;
+      }
+      if (any) add_boundary_face<stride>(cell, t, upper, extra, u, w);
+    }
+  }
+
+  /// w += extra nu E(u, .) on the lower or upper face in direction t: what a boundary face has over an interior one.
+  template <int stride>
+  static void add_boundary_face(const CellData<T>& cell, int t, int upper, V extra, const V* u, V* w) {
+    const T factor = cell.viscosity * cell.inverse_h[t] * cell.inverse_h[t];
+    const T sign = upper == 1 ? T(1) : T(-1);  // of odd modes
+    for (int line = 0; line < rows * columns / n; ++line) {
+      const int start = line / stride * stride * n + line % stride;
+      V v{};
+      V d{};
+      for (int j = 0; j < n; ++j) {
+        const V mode = (j % 2 == 0 ? T(1) : sign) * u[start + j * stride];
+        v += cell.value[j] * mode;
+        d += cell.slope[j] * mode;
+      }
+      const V value = factor * extra * (cell.penalty * v - T(0.5) * d);
+      const V slope = factor * extra * T(-0.5) * v;
+      for (int j = 0; j < n; ++j) {
+        w[start + j * stride] += (j % 2 == 0 ? T(1) : sign) * (cell.value[j] * value + cell.slope[j] * slope);
       }
     }
   }
@@ -104,9 +115,9 @@ struct ComponentOperator {
     Lanes<T> at;
     Lanes<T> at_hat;
     for (int l = 0; l < lanes<T>; ++l) {
-      const std::int32_t other = topology.neighbour[cells[l]][side];
+      const std::int32_t other = topology.neighbour[side][cells[l]];
       at.offset[l] = static_cast<std::int64_t>(other) * record;
-      at_hat.offset[l] = static_cast<std::int64_t>(topology.neighbour[other][2 * c + 1]) * record;
+      at_hat.offset[l] = static_cast<std::int64_t>(topology.neighbour[2 * c + 1][other]) * record;
     }
     load_records<block>(x, at, c * block, out);
     load_records<columns>(x, at_hat, c * block, out + block);
@@ -123,7 +134,7 @@ struct ComponentOperator {
     Lanes<T> at_hat;
     for (int l = 0; l < lanes<T>; ++l) {
       at.offset[l] = static_cast<std::int64_t>(cells[l]) * record;
-      at_hat.offset[l] = static_cast<std::int64_t>(topology.neighbour[cells[l]][2 * c + 1]) * record;
+      at_hat.offset[l] = static_cast<std::int64_t>(topology.neighbour[2 * c + 1][cells[l]]) * record;
     }
     load_records<block>(x, at, c * block, u);
     load_records<columns>(x, at_hat, c * block, u + block);
@@ -177,7 +188,7 @@ struct Operator {
     for (int l = 0; l < active; ++l) {
       if (target[l] < 0) continue;
       T* to = y + static_cast<std::int64_t>(target[l]) * record + c * block;
-      for (int i = 0; i < columns; ++i) to[i] = spill[l * columns + i];
+      std::memcpy(to, spill + l * columns, columns * sizeof(T));
     }
   }
 
@@ -189,7 +200,7 @@ struct Operator {
       std::int32_t target[lanes<T>];
       for (int l = 0; l < lanes<T>; ++l) {
         cells[l] = arguments.carry[c][first + (l < active ? l : 0)];
-        target[l] = arguments.topology.neighbour[cells[l]][2 * c + 1];
+        target[l] = arguments.topology.neighbour[2 * c + 1][cells[l]];
       }
       V p[block];
       V y[(n + 1) * columns];
@@ -217,7 +228,7 @@ struct Operator {
     std::int32_t hat_only[lanes<T>];
     bool any_hat_only = false;
     for (int l = 0; l < lanes<T>; ++l) {
-      const std::int32_t next = topology.neighbour[cells[l]][2 * c + 1];
+      const std::int32_t next = topology.neighbour[2 * c + 1][cells[l]];
       target[l] = next < topology.cells && next > cells[l] && next < arguments.end ? next : -1;
       hat_only[l] = next >= topology.cells && next < topology.records ? next : -1;
       any_hat_only = any_hat_only || hat_only[l] >= 0;
@@ -233,8 +244,8 @@ struct Operator {
     V free{};
     for (int l = 0; l < lanes<T>; ++l) {
       at.offset[l] = static_cast<std::int64_t>(cells[l]) * record;
-      has_below[l] = topology.face[cells[l]][2 * c] == Face::interior ? T(1) : T(0);
-      free[l] = normal_fixed(topology.face[cells[l]][2 * c]) ? T(0) : T(1);
+      has_below[l] = topology.face[2 * c][cells[l]] == Face::interior ? T(1) : T(0);
+      free[l] = normal_fixed(topology.face[2 * c][cells[l]]) ? T(0) : T(1);
     }
     load_records<columns>(arguments.y, at, c * block, carried);
     for (int i = 0; i < columns; ++i) y[i] = free * (y[i] + (has_below != T(0) ? carried[i] : V{}));
@@ -245,7 +256,7 @@ struct Operator {
                               const std::int32_t* hat_only, const V* carry, int c, int active) {
     for (int l = 0; l < active; ++l) {
       if (hat_only[l] < 0) continue;
-      const bool fixed = normal_fixed(arguments.topology.face[cells[l]][2 * c + 1]);
+      const bool fixed = normal_fixed(arguments.topology.face[2 * c + 1][cells[l]]);
       const std::int64_t offset = static_cast<std::int64_t>(hat_only[l]) * record + c * block;
       for (int i = 0; i < columns; ++i) {
         const T value = fixed ? T(0) : carry[i][l];

@@ -96,6 +96,33 @@ struct Lanes {
   std::int64_t offset[lanes<T>];
 };
 
+/// lane l = base[at.offset[l] + i]
+template <class T>
+[[gnu::always_inline]] inline Simd<T> gather(const T* base, const Lanes<T>& at, int i) {
+#if defined(__AVX512F__)
+  if constexpr (sizeof(T) == 8) {
+    const __m512i index = _mm512_loadu_si512(at.offset);
+    return reinterpret_cast<Simd<T>>(_mm512_mask_i64gather_pd(_mm512_setzero_pd(), 0xff, index, base + i, 8));
+  } else {
+    const __m256 low = _mm512_mask_i64gather_ps(_mm256_setzero_ps(), 0xff, _mm512_loadu_si512(at.offset), base + i, 4);
+    const __m256 high =
+        _mm512_mask_i64gather_ps(_mm256_setzero_ps(), 0xff, _mm512_loadu_si512(at.offset + 8), base + i, 4);
+    return reinterpret_cast<Simd<T>>(_mm512_insertf32x8(_mm512_zextps256_ps512(low), high, 1));
+  }
+#else
+  Simd<T> v;
+#pragma GCC unroll 16
+  for (int l = 0; l < lanes<T>; ++l) v[l] = base[at.offset[l] + i];
+  return v;
+#endif
+}
+
+/// Left-over columns up to which gathers are cheaper than transposing one more square.
+template <class T>
+inline constexpr int few_columns = lanes<T> >= 16  ? 4
+                                   : lanes<T> >= 8 ? 3
+                                                   : 1;
+
 /// out[i] lane l = base[at.offset[l] + i], i < count. Reads up to lanes - 1 numbers more from each record.
 template <int count, class T>
 [[gnu::always_inline]] inline void load_records(const T* base, const Lanes<T>& at, int shift, Simd<T>* out) {
@@ -109,7 +136,11 @@ template <int count, class T>
 #pragma GCC unroll 16
     for (int i = 0; i < w; ++i) out[first + i] = rows[i];
   }
-  if constexpr (count % w != 0) {
+  if constexpr (count % w != 0 && count % w <= few_columns<T>) {
+    constexpr int first = count / w * w;
+#pragma GCC unroll 16
+    for (int i = first; i < count; ++i) out[i] = gather(base, at, shift + i);
+  } else if constexpr (count % w != 0) {
     constexpr int first = count / w * w;
     Simd<T> rows[w];
 #pragma GCC unroll 16
@@ -120,32 +151,41 @@ template <int count, class T>
   }
 }
 
+template <int count, class T>
+[[gnu::always_inline]] inline void store_square(T* base, const Lanes<T>& at, int shift, const Simd<T>* in, int active) {
+  constexpr int w = lanes<T>;
+  Simd<T> rows[w];
+#pragma GCC unroll 16
+  for (int i = 0; i < w; ++i) rows[i] = i < count ? in[i] : Simd<T>{};
+  transpose<T>(rows);
+  const auto put = [&](int l) {
+    if constexpr (count == w) {
+      store(base + at.offset[l] + shift, rows[l]);
+    } else {
+      store_part<count>(base + at.offset[l] + shift, rows[l]);
+    }
+  };
+  if (active == w) {
+#pragma GCC unroll 16
+    for (int l = 0; l < w; ++l) put(l);
+  } else {
+#pragma GCC unroll 16
+    for (int l = 0; l < w; ++l) {
+      if (l < active) put(l);
+    }
+  }
+}
+
 /// base[at.offset[l] + i] = in[i] lane l for l < active, i < count; writes nothing else.
 template <int count, class T>
 [[gnu::always_inline]] inline void store_records(T* base, const Lanes<T>& at, int shift, const Simd<T>* in,
                                                  int active) {
   constexpr int w = lanes<T>;
 #pragma GCC unroll 1
-  for (int first = 0; first + w <= count; first += w) {
-    Simd<T> rows[w];
-#pragma GCC unroll 16
-    for (int i = 0; i < w; ++i) rows[i] = in[first + i];
-    transpose<T>(rows);
-#pragma GCC unroll 16
-    for (int l = 0; l < w; ++l) {
-      if (l < active) store(base + at.offset[l] + shift + first, rows[l]);
-    }
-  }
+  for (int first = 0; first + w <= count; first += w) store_square<w>(base, at, shift + first, in + first, active);
   if constexpr (count % w != 0) {
     constexpr int first = count / w * w;
-    Simd<T> rows[w];
-#pragma GCC unroll 16
-    for (int i = 0; i < w; ++i) rows[i] = i < count - first ? in[first + i] : Simd<T>{};
-    transpose<T>(rows);
-#pragma GCC unroll 16
-    for (int l = 0; l < w; ++l) {
-      if (l < active) store_part<count - first>(base + at.offset[l] + shift + first, rows[l]);
-    }
+    store_square<count % w>(base, at, shift + first, in + first, active);
   }
 }
 

@@ -249,7 +249,7 @@ struct PatchSmoother {
       for (int bits = 0; bits < corners; ++bits) {
         std::int32_t cell = lower;
         for (int a = 0; a < dim; ++a) {
-          if ((bits >> a & 1) != 0) cell = arguments.topology.neighbour[cell][2 * a + 1];
+          if ((bits >> a & 1) != 0) cell = arguments.topology.neighbour[2 * a + 1][cell];
         }
         batch.cells[bits][l] = cell;
       }
@@ -266,7 +266,7 @@ struct PatchSmoother {
     Lanes<T> lanes_at;
     for (int l = 0; l < lanes<T>; ++l) {
       lanes_at.offset[l] =
-          static_cast<std::int64_t>(arguments.topology.neighbour[cells[l]][2 * direction + 1]) * record;
+          static_cast<std::int64_t>(arguments.topology.neighbour[2 * direction + 1][cells[l]]) * record;
     }
     return lanes_at;
   }

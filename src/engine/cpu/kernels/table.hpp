@@ -15,7 +15,6 @@ inline constexpr int max_n = 9;  ///< k + 1 for the largest order
 template <class T>
 struct CellData {
   T mass[max_n + 1][max_n + 1];
-  T volume[max_n][max_n];
   T value[max_n];
   T slope[max_n];
   T embed_o[2][max_n][max_n];  ///< [child][fine][coarse]
@@ -24,12 +23,18 @@ struct CellData {
   T inverse_h[3];
   T viscosity;
   T alpha;
+  // Interior-penalty Laplacian of O in each direction, times nu / h^2: the cell's own block between two interior faces,
+  T own[3][max_n][max_n];
+  // and what a neighbour's modes give to the coefficients of the test trace and test derivative at the common face,
+  // [direction][neighbour below, above][mode].
+  T trace_value[3][2][max_n];
+  T trace_slope[3][2][max_n];
 };
 
 /// The cells of a level as the kernels see them.
 struct CellTopology {
-  const std::int32_t (*neighbour)[6];
-  const Face (*face)[6];
+  const std::int32_t* neighbour[6];  ///< [side][record]
+  const Face* face[6];               ///< [side][cell]
   std::int32_t cells;
   std::int32_t records;
 };

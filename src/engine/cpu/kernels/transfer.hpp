@@ -78,7 +78,7 @@ struct Transfer {
       load_records<record>(arguments.from, at(cells), 0, coarse);
       for (int c = 0; c < dim; ++c) {
         std::int32_t above[lanes<T>];
-        for (int l = 0; l < lanes<T>; ++l) above[l] = arguments.coarse.neighbour[cells[l]][2 * c + 1];
+        for (int l = 0; l < lanes<T>; ++l) above[l] = arguments.coarse.neighbour[2 * c + 1][cells[l]];
         load_records<columns>(arguments.from, at(above), c * block, upper[c]);
       }
       for (int bits = 0; bits < corners; ++bits) {
@@ -156,7 +156,7 @@ struct Transfer {
       }
       for (int c = 0; c < dim; ++c) {
         V free{};
-        for (int l = 0; l < lanes<T>; ++l) free[l] = normal_fixed(arguments.coarse.face[cells[l]][2 * c]) ? T(0) : T(1);
+        for (int l = 0; l < lanes<T>; ++l) free[l] = normal_fixed(arguments.coarse.face[2 * c][cells[l]]) ? T(0) : T(1);
         for (int i = 0; i < columns; ++i) coarse[c * block + i] *= free;
       }
       store_records<record>(arguments.to, at(cells), 0, coarse, active);
@@ -169,7 +169,7 @@ struct Transfer {
     std::int32_t children[lanes<T>];
     V exists_below{};
     for (int l = 0; l < lanes<T>; ++l) {
-      const std::int32_t below = arguments.coarse.neighbour[cells[l]][2 * c];
+      const std::int32_t below = arguments.coarse.neighbour[2 * c][cells[l]];
       const bool inside = below < arguments.coarse.cells;
       exists_below[l] = inside ? T(1) : T(0);
       children[l] = arguments.children[(inside ? below : cells[l]) * std::int64_t(corners) + bits];

@@ -1,0 +1,136 @@
+#pragma once
+/// \file
+/// Problems with known solutions, shared by the tests of whole solves.
+
+#include <algorithm>
+#include <array>
+#include <functional>
+#include <vector>
+
+#include "solenoid/solver.hpp"
+#include "study/manufactured.hpp"
+
+namespace solenoid::test {
+
+/// A polynomial in x, y, z.
+class Polynomial {
+ public:
+  struct Term {
+    double factor;
+    std::array<int, 3> powers;
+  };
+
+  Polynomial() = default;
+  explicit Polynomial(std::vector<Term> terms) : terms_(std::move(terms)) {}
+  Polynomial(std::initializer_list<Term> terms) : terms_(terms) {}
+
+  double operator()(const Point& x) const {
+    double sum = 0.0;
+    for (const auto& [factor, powers] : terms_) {
+      double product = factor;
+      for (int a = 0; a < 3; ++a) {
+        for (int i = 0; i < powers[a]; ++i) product *= x[a];
+      }
+      sum += product;
+    }
+    return sum;
+  }
+  [[nodiscard]] Polynomial derivative(int a) const {
+    std::vector<Term> terms;
+    for (auto [factor, powers] : terms_) {
+      if (powers[a] == 0) continue;
+      factor *= powers[a]--;
+      terms.push_back({factor, powers});
+    }
+    return Polynomial(std::move(terms));
+  }
+  friend Polynomial operator+(Polynomial p, const Polynomial& q) {
+    p.terms_.insert(p.terms_.end(), q.terms_.begin(), q.terms_.end());
+    return p;
+  }
+  friend Polynomial operator*(double factor, Polynomial p) {
+    for (auto& term : p.terms_) term.factor *= factor;
+    return p;
+  }
+  [[nodiscard]] ScalarField field() const {
+    return std::function<double(const Point&)>([p = *this](const Point& x) { return p(x); });
+  }
+
+ private:
+  std::vector<Term> terms_;
+};
+
+/// A solution of the Stokes equation with a mass term in RT_k x Q_k.
+struct PolynomialFlow {
+  int dim = 3;
+  std::array<Polynomial, 3> velocity;
+  Polynomial pressure;
+
+  /// Every component has the full degree in every direction and is not zero on any side.
+  static PolynomialFlow of_order(int dim, int k) {
+    PolynomialFlow flow{.dim = dim, .velocity = {}, .pressure = {}};
+    for (int a = 0; a < dim; ++a) {
+      const int b = (a + 1) % dim;
+      const int c = dim == 3 ? (a + 2) % dim : 2;
+      // The stream function s = x_a^(k+1) x_b^(k+1) x_c^k - x_a x_b / 2 gives (ds/dx_b, -ds/dx_a) in the plane a, b.
+      std::array<int, 3> full{};
+      std::array<int, 3> low{};
+      full[a] = full[b] = k + 1;
+      if (dim == 3) full[c] = k;
+      low[a] = low[b] = 1;
+      const Polynomial stream{{1.0 + a, full}, {-0.5, low}};
+      flow.velocity[a] = flow.velocity[a] + stream.derivative(b);
+      flow.velocity[b] = flow.velocity[b] + (-1.0) * stream.derivative(a);
+      std::array<int, 3> power{};
+      power[a] = k;
+      flow.pressure = flow.pressure + Polynomial{{0.7 - a, power}};
+    }
+    flow.pressure = flow.pressure + Polynomial{{1.0, {k, k, dim == 3 ? k : 0}}};
+    return flow;
+  }
+
+  [[nodiscard]] VectorField velocity_field() const {
+    return {velocity[0].field(), velocity[1].field(), velocity[2].field()};
+  }
+  /// alpha u - nu Laplace u + grad p
+  [[nodiscard]] VectorField force(double nu, double alpha) const {
+    VectorField force;
+    for (int c = 0; c < dim; ++c) {
+      Polynomial f = alpha * velocity[c] + pressure.derivative(c);
+      for (int a = 0; a < dim; ++a) f = f + (-nu) * velocity[c].derivative(a).derivative(a);
+      force[c] = f.field();
+    }
+    return force;
+  }
+  /// nu du/dn - p n on a side.
+  [[nodiscard]] VectorField traction(double nu, int side) const {
+    const double sign = side % 2 == 0 ? -1.0 : 1.0;
+    VectorField traction;
+    for (int c = 0; c < dim; ++c) {
+      Polynomial t = (nu * sign) * velocity[c].derivative(side / 2);
+      if (c == side / 2) t = t + (-sign) * pressure;
+      traction[c] = t.field();
+    }
+    return traction;
+  }
+};
+
+/// The problem of the paper's experiments.
+inline Problem paper(int dim, int order, int refine) {
+  return manufactured_problem(ManufacturedKind::gaussian, dim, order, refine);
+}
+
+/// True if the build has this order.
+inline bool has_order(int dim, int order) {
+  const auto orders = available_orders(dim);
+  return std::find(orders.begin(), orders.end(), order) != orders.end();
+}
+
+/// Sanitizers make programs slow, and change nothing about iteration counts and memory.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr bool sanitized = true;
+#else
+constexpr bool sanitized = false;
+#endif
+
+}  // namespace solenoid::test

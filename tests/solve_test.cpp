@@ -1,0 +1,322 @@
+/// \file
+/// Whole solves: known solutions, boundary data, errors in the input, reproducibility, memory, and what the report
+/// says.
+
+#include <gtest/gtest.h>
+#include <malloc.h>
+
+#include <atomic>
+#include <cmath>
+#include <cstring>
+#include <fstream>
+#include <limits>
+
+#include "flows.hpp"
+#include "levels.hpp"
+#include "solenoid/error.hpp"
+
+namespace solenoid {
+namespace {
+
+using test::paper;
+using test::PolynomialFlow;
+
+SolverOptions options_with(Precision precision, double rtol = 1e-12) {
+  SolverOptions options;
+  options.precision = precision;
+  options.rtol = rtol;
+  return options;
+}
+
+/// An order that the build has, if possible 2.
+int some_order(int dim) { return test::has_order(dim, 2) ? 2 : available_orders(dim).back(); }
+
+std::string message(const Problem& problem, const SolverOptions& options = {}) {
+  try {
+    solve(problem, options);
+  } catch (const InputError& error) {
+    return error.what();
+  }
+  return "no error";
+}
+void expect_contains(const std::string& text, const std::vector<std::string>& parts) {
+  for (const auto& part : parts) EXPECT_NE(text.find(part), std::string::npos) << part << " is not in: " << text;
+}
+
+// Known solutions ----------------------------------------------------------------------------------------------------
+
+/// Sets boundary velocities and tractions as in `flow` on all sides and holes that are not periodic.
+Problem with_flow(const test::MeshCase& mesh, int order, const PolynomialFlow& flow) {
+  Problem problem{.mesh = mesh.mesh, .order = order, .viscosity = 0.7, .mass = mesh.mass, .boundary = mesh.boundary};
+  problem.force = flow.force(problem.viscosity, problem.mass);
+  for (int side = 0; side < 2 * mesh.mesh.dim; ++side) {
+    Side& s = problem.boundary.sides[side];
+    s.data = s.kind == SideKind::outflow ? flow.traction(problem.viscosity, side) : flow.velocity_field();
+  }
+  problem.boundary.holes.data = flow.velocity_field();
+  return problem;
+}
+
+class FlowInTheSpace : public testing::TestWithParam<std::tuple<int, int>> {};
+INSTANTIATE_TEST_SUITE_P(Orders, FlowInTheSpace, testing::Combine(testing::Values(2, 3), testing::Range(0, 4)));
+
+TEST_P(FlowInTheSpace, IsReproduced) {
+  const auto [dim, order] = GetParam();
+  if (!test::has_order(dim, order)) GTEST_SKIP() << "the order is not in this build";
+  for (auto mesh : test::mesh_cases(dim)) {
+    bool possible = mesh.name != "long_box";
+    for (const Side& side : mesh.boundary.sides) {
+      possible = possible && (side.kind == SideKind::velocity || side.kind == SideKind::outflow);
+    }
+    if (!possible) continue;
+    SCOPED_TRACE(mesh.name);
+    mesh.mesh.refine = 1;
+    mesh.boundary.holes.kind = SideKind::velocity;
+    const auto flow = PolynomialFlow::of_order(dim, order);
+    for (const auto precision : {Precision::mixed, Precision::full_double}) {
+      const auto [solution, report] = solve(with_flow(mesh, order, flow), options_with(precision, 1e-13));
+      EXPECT_LE(report.residual_history.back(), 1e-12) << report.reason;
+      EXPECT_LE(solution.velocity_error(flow.velocity_field()), 1e-10);
+      EXPECT_LE(solution.pressure_error(flow.pressure.field()), 1e-9);
+      EXPECT_LE(solution.divergence_max(), 1e-11);
+    }
+  }
+}
+
+/// Half a channel: a wall below, a plane of symmetry above, u = y (2 - y) / 2 under the force 1.
+TEST(Solve, SlipSideIsAPlaneOfSymmetry) {
+  for (const int dim : available_orders(3).empty() ? std::vector{2} : std::vector{2, 3}) {
+    for (const int order : available_orders(dim)) {
+      if (order < 2 || order > 3) continue;
+      Mesh mesh = Mesh::unit(dim, 2);
+      Problem problem{.mesh = mesh, .order = order, .force = {1.0, 0.0, 0.0}, .boundary = test::periodic({0})};
+      problem.boundary.sides[3].kind = SideKind::slip;
+      problem.boundary.sides[4].kind = problem.boundary.sides[5].kind = SideKind::slip;
+      const auto [solution, report] = solve(problem, options_with(Precision::mixed));
+      EXPECT_TRUE(report.converged);
+      const VectorField exact{
+          std::function<double(const Point&)>([](const Point& x) { return x[1] * (1 - x[1] / 2); })};
+      EXPECT_LE(solution.velocity_error(exact), 1e-11);
+      EXPECT_NEAR(solution.flux(0, 0.3), 1.0 / 3.0, 1e-11);
+    }
+  }
+}
+
+TEST(Solve, PressureDropDrivesAChannel) {
+  Problem problem{.mesh = Mesh::unit(2, 3), .order = some_order(2)};
+  problem.mesh.upper[0] = 2.0;
+  problem.boundary.sides[0] = {SideKind::outflow, {3.0}};
+  problem.boundary.sides[1] = {SideKind::outflow, {-1.0}};
+  const auto [solution, report] = solve(problem, options_with(Precision::mixed));
+  const VectorField exact{std::function<double(const Point&)>([](const Point& x) { return x[1] * (1 - x[1]) / 2; })};
+  EXPECT_LE(solution.velocity_error(exact), 1e-11);
+  EXPECT_LE(solution.pressure_error(std::function<double(const Point&)>([](const Point& x) { return 3 - x[0]; })),
+            1e-10);
+}
+
+/// Full multigrid against the converged solution.
+class FullMultigrid : public testing::TestWithParam<std::tuple<int, int, Precision>> {};
+INSTANTIATE_TEST_SUITE_P(Orders, FullMultigrid,
+                         testing::Combine(testing::Values(2, 3), testing::Values(2, 3),
+                                          testing::Values(Precision::mixed, Precision::full_double)));
+
+TEST_P(FullMultigrid, ReachesTheDiscretisationError) {
+  const auto [dim, order, precision] = GetParam();
+  if (!test::has_order(dim, order)) GTEST_SKIP() << "the order is not in this build";
+  for (int refine = 2; refine <= (dim == 2 ? 6 : 4) - (order == 3 && dim == 3 ? 1 : 0) - (test::sanitized ? 2 : 0);
+       ++refine) {
+    SCOPED_TRACE(refine);
+    const Problem problem = paper(dim, order, refine);
+    const Exact exact = Manufactured(ManufacturedKind::gaussian, dim).exact();
+    SolverOptions options = options_with(precision, 1e-10);
+    const Solution converged = solve(problem, options).solution;
+    options.method = Method::fmg;
+    const auto [solution, report] = solve(problem, options);
+    EXPECT_LE(solution.velocity_error(*exact.velocity), 1.05 * converged.velocity_error(*exact.velocity));
+    EXPECT_LE(solution.pressure_error(*exact.pressure), 1.05 * converged.pressure_error(*exact.pressure));
+  }
+}
+
+// Wrong input --------------------------------------------------------------------------------------------------------
+
+TEST(Solve, FluxThatDoesNotBalanceIsAnError) {
+  Problem problem{.mesh = Mesh::unit(2, 2), .order = some_order(2)};
+  problem.boundary.sides[3].data[1] = 0.25;
+  expect_contains(message(problem), {"[boundary]", "2.500000e-01"});
+  problem.boundary.sides[2].data[1] = 0.25;
+  EXPECT_EQ(message(problem), "no error");
+  problem.boundary.sides[2].data[1] = 0.0;
+  problem.boundary.sides[0].kind = SideKind::outflow;
+  const auto [solution, report] = solve(problem);
+  EXPECT_TRUE(report.converged);
+  EXPECT_NEAR(solution.flux(0, 0.0), 0.25, 1e-8);
+}
+
+TEST(Solve, ValuesThatAreNotFiniteAreErrorsThatNameThePoint) {
+  const auto bad = ScalarField::expression("1/(x-x)", 2, "the field");
+  Problem problem{.mesh = Mesh::unit(2, 2), .order = some_order(2)};
+  problem.force[1] = bad;
+  expect_contains(message(problem), {"the field", "point", "("});
+  problem.force[1] = 0.0;
+  problem.boundary.sides[2].data[0] = bad;
+  expect_contains(message(problem), {"the field", "point", "("});
+  problem.boundary.sides[2].kind = SideKind::outflow;
+  expect_contains(message(problem), {"the field", "point", "("});
+}
+
+TEST(Solve, PeriodicDomainNeedsAForceWithoutMean) {
+  Problem problem{
+      .mesh = Mesh::unit(2, 3), .order = some_order(2), .force = {0.0, 1.0}, .boundary = test::periodic({0, 1})};
+  expect_contains(message(problem), {"[physics] force", "mean"});
+  problem.mass = 0.5;
+  const auto [solution, report] = solve(problem);
+  EXPECT_TRUE(report.converged);
+  EXPECT_NEAR(solution.velocity({{{0.3, 0.4, 0.0}}})[0][1], 2.0, 1e-7);
+}
+
+TEST(Solve, MeshWithoutInteriorVerticesIsAnError) {
+  // Two squares in a row, then a single layer of cells: nothing to put a patch around.
+  Problem problem{.mesh = {.dim = 2, .cells = {400, 1, 1}, .refine = 0}, .order = some_order(2)};
+  expect_contains(message(problem), {"[mesh] refine = 1"});
+}
+
+// The report ---------------------------------------------------------------------------------------------------------
+
+TEST(Solve, ReportsThatItDidNotConverge) {
+  SolverOptions options;
+  options.max_iterations = 1;
+  for (const auto method : {Method::gmres, Method::vcycle}) {
+    for (const auto side : {PreconditionerSide::right, PreconditionerSide::left}) {
+      options.method = method;
+      options.side = side;
+      const Report report = solve(paper(2, some_order(2), 3), options).report;
+      EXPECT_FALSE(report.converged);
+      EXPECT_EQ(report.iterations, 1);
+      EXPECT_EQ(report.residual_history.size(), 2U);
+      EXPECT_NE(report.reason.find("max_iterations"), std::string::npos) << report.reason;
+    }
+  }
+}
+
+TEST(Solve, StopsWhenInterrupted) {
+  for (const auto method : {Method::gmres, Method::vcycle, Method::fmg}) {
+    std::atomic<bool> interrupted = false;
+    int messages = 0;
+    SolverOptions options;
+    options.method = method;
+    options.interrupted = &interrupted;
+    options.progress = [&](const Progress& progress) {
+      if (progress.stage == "solve" && ++messages == 2) interrupted = true;
+    };
+    const Report report = solve(paper(2, some_order(2), 4), options).report;
+    EXPECT_FALSE(report.converged);
+    EXPECT_EQ(report.reason, "interrupted");
+  }
+}
+
+TEST(Solve, NothingToSolveIsSolved) {
+  for (const auto method : {Method::gmres, Method::vcycle, Method::fmg}) {
+    for (const auto side : {PreconditionerSide::right, PreconditionerSide::left}) {
+      SolverOptions options;
+      options.method = method;
+      options.side = side;
+      const auto [solution, report] = solve({.mesh = Mesh::unit(2, 3), .order = some_order(2)}, options);
+      EXPECT_TRUE(report.converged) << report.reason;
+      EXPECT_EQ(solution.max_speed(), 0.0);
+    }
+  }
+}
+
+TEST(Solve, HugeNumbersStopAtOnce) {
+  SolverOptions options;
+  options.precision = Precision::mixed;
+  Problem problem{.mesh = Mesh::unit(2, 3), .order = some_order(2), .force = {1e300, -1e300}};
+  problem.force[0] = std::function<double(const Point&)>([](const Point& x) { return 1e300 * x[1]; });
+  for (const auto method : {Method::gmres, Method::vcycle, Method::fmg}) {
+    options.method = method;
+    const Report report = solve(problem, options).report;
+    EXPECT_FALSE(report.converged);
+    EXPECT_LE(report.iterations, 1);
+    EXPECT_NE(report.reason.find("finite"), std::string::npos) << report.reason;
+  }
+}
+
+TEST(Solve, CountsUnknowns) {
+  const Report report = solve(paper(2, some_order(2), 3)).report;
+  const int n = some_order(2) + 1;
+  EXPECT_EQ(report.cells, 64);
+  EXPECT_EQ(report.dofs, 64 * n * n + 2 * (8 * n - 1) * 8 * n);
+  EXPECT_EQ(report.levels, 3);
+}
+
+// Reproducibility ----------------------------------------------------------------------------------------------------
+
+TEST(Solve, SameBitsForTheSameThreadsAndNearlyForOthers) {
+  const Problem problem = paper(3, some_order(3), test::sanitized ? 2 : 3);
+  for (const auto precision : {Precision::mixed, Precision::full_double}) {
+    for (const auto method : {Method::gmres, Method::fmg}) {
+      std::vector<double> one_thread;
+      for (const int threads : {1, 2, 3}) {
+        SolverOptions options = options_with(precision, 1e-10);
+        options.threads = threads;
+        options.method = method;
+        const Solution first = solve(problem, options).solution;
+        const Solution second = solve(problem, options).solution;
+        const auto a = first.coefficients();
+        const auto b = second.coefficients();
+        EXPECT_EQ(std::memcmp(a.data(), b.data(), a.size_bytes()), 0);
+        if (threads == 1) one_thread.assign(a.begin(), a.end());
+        double largest = 0.0;
+        double difference = 0.0;
+        for (std::size_t i = 0; i < a.size(); ++i) {
+          largest = std::max(largest, std::abs(a[i]));
+          difference = std::max(difference, std::abs(a[i] - one_thread[i]));
+        }
+        EXPECT_LE(difference, (precision == Precision::mixed ? 1e-7 : 1e-13) * largest);
+      }
+    }
+  }
+}
+
+// Memory -------------------------------------------------------------------------------------------------------------
+
+/// A line of /proc/self/status in bytes.
+std::int64_t status_bytes(const std::string& key) {
+  std::ifstream file("/proc/self/status");
+  for (std::string word; file >> word;) {
+    std::int64_t kilobytes = 0;
+    if (word == key && file >> kilobytes) return kilobytes * 1024;
+  }
+  return 0;
+}
+/// Makes the peak of the resident size the present size. False if the system cannot.
+bool reset_peak() {
+  std::ofstream file("/proc/self/clear_refs");
+  return static_cast<bool>(file << "5" << std::flush);
+}
+
+/// What the solver allocated by its own account, and by how much the process grew.
+void expect_bytes_per_unknown(Method method, double bound) {
+  const Problem problem = paper(3, some_order(3), 4);
+  SolverOptions options;
+  options.method = method;
+  options.max_iterations = 4;
+  options.threads = 2;
+  malloc_trim(0);
+  const bool measurable = reset_peak();
+  const std::int64_t before = status_bytes("VmRSS:");
+  const auto [solution, report] = solve(problem, options);
+  const std::int64_t grown = status_bytes("VmHWM:") - before;
+  const auto dofs = static_cast<double>(report.dofs);
+  EXPECT_LE(static_cast<double>(report.memory_bytes), bound * dofs);
+  EXPECT_LE(static_cast<double>(report.memory_bytes), static_cast<double>(estimate(problem, options).bytes_needed));
+  if (!measurable || test::sanitized) return;  // sanitizers keep shadow memory and freed blocks
+  EXPECT_LE(static_cast<double>(grown), bound * dofs);
+  EXPECT_NEAR(static_cast<double>(report.memory_bytes), static_cast<double>(grown), 0.2 * static_cast<double>(grown));
+}
+
+TEST(Solve, FullMultigridFitsIn60BytesPerUnknown) { expect_bytes_per_unknown(Method::fmg, 60.0); }
+TEST(Solve, FourIterationsFitIn110BytesPerUnknown) { expect_bytes_per_unknown(Method::gmres, 110.0); }
+
+}  // namespace
+}  // namespace solenoid

@@ -1,0 +1,257 @@
+// Manufactured solutions, and the studies of the program.
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <random>
+
+#include "solenoid/solver.hpp"
+#include "study/ceilings.hpp"
+#include "study/manufactured.hpp"
+
+namespace solenoid {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::json;
+
+using Kind = ManufacturedKind;
+
+struct ManufacturedTest : testing::TestWithParam<std::tuple<Kind, int>> {
+  [[nodiscard]] Kind kind() const { return std::get<0>(GetParam()); }
+  [[nodiscard]] int dim() const { return std::get<1>(GetParam()); }
+
+  std::vector<Point> random_points(int count) const {
+    std::mt19937_64 engine(5);
+    std::uniform_real_distribution<double> inside(0.1, 0.9);
+    std::vector<Point> points(count, Point{});
+    for (Point& point : points) {
+      for (int a = 0; a < dim(); ++a) point[a] = inside(engine);
+    }
+    return points;
+  }
+};
+
+/// Central differences of sixth order.
+double first_derivative(const ScalarField& f, Point x, int a, double h) {
+  const auto at = [&](int i) {
+    Point y = x;
+    y[a] += i * h;
+    return f(y);
+  };
+  return (45 * (at(1) - at(-1)) - 9 * (at(2) - at(-2)) + at(3) - at(-3)) / (60 * h);
+}
+double second_derivative(const ScalarField& f, Point x, int a, double h) {
+  const auto at = [&](int i) {
+    Point y = x;
+    y[a] += i * h;
+    return f(y);
+  };
+  return (-490 * at(0) + 270 * (at(1) + at(-1)) - 27 * (at(2) + at(-2)) + 2 * (at(3) + at(-3))) / (180 * h * h);
+}
+
+TEST_P(ManufacturedTest, IsASolution) {
+  constexpr double viscosity = 0.7;
+  constexpr double h = 4e-3;
+  constexpr double tolerance = 1e-6;  // values are of the order of 1 to 100
+  const Manufactured exact(kind(), dim(), viscosity);
+  for (const Point& x : random_points(20)) {
+    double divergence = 0.0;
+    for (int a = 0; a < dim(); ++a) divergence += first_derivative(exact.velocity[a], x, a, h);
+    EXPECT_NEAR(divergence, 0.0, tolerance);
+    for (int c = 0; c < dim(); ++c) {
+      double f = first_derivative(exact.pressure, x, c, h);
+      for (int a = 0; a < dim(); ++a) f -= viscosity * second_derivative(exact.velocity[c], x, a, h);
+      EXPECT_NEAR(exact.force[c](x), f, tolerance);
+    }
+  }
+}
+
+TEST_P(ManufacturedTest, VanishesOnTheBoundary) {
+  const Manufactured exact(kind(), dim());
+  for (Point x : random_points(10)) {
+    for (int side = 0; side < 2 * dim(); ++side) {
+      Point on_side = x;
+      on_side[side / 2] = side % 2;
+      for (int c = 0; c < dim(); ++c) EXPECT_NEAR(exact.velocity[c](on_side), 0.0, 1e-14);
+    }
+  }
+}
+
+TEST_P(ManufacturedTest, BulkEvaluationAgreesWithSinglePoints) {
+  const Manufactured exact(kind(), dim());
+  const auto points = random_points(500);  // more than the cache of coordinates holds
+  std::vector<double> values(points.size());
+  exact.force[0].evaluate(points, values);
+  for (std::size_t i = 0; i < points.size(); ++i) EXPECT_EQ(values[i], exact.force[0](points[i]));
+}
+
+INSTANTIATE_TEST_SUITE_P(All, ManufacturedTest,
+                         testing::Combine(testing::Values(Kind::gaussian, Kind::trigonometric), testing::Values(2, 3)));
+
+TEST(Manufactured, HasTheKnownFormulas) {
+  constexpr double pi = 3.14159265358979323846;
+  const Point x{0.3, 0.45, 0.8};
+  const auto s = [](double t) { return std::sin(pi * t); };
+  const Manufactured step104(Kind::trigonometric, 3);
+  const double u = pi * s(x[0]) * s(x[0]) * (s(2 * x[1]) * s(x[2]) * s(x[2]) - s(x[1]) * s(x[1]) * s(2 * x[2]));
+  EXPECT_NEAR(step104.velocity[0](x), u, 1e-14);
+  EXPECT_NEAR(step104.pressure(x), std::cos(pi * x[0]) * std::cos(pi * x[1]) * std::cos(pi * x[2]), 1e-15);
+
+  // As in cases/paper_2d.toml.
+  const Point y{0.3, 0.45, 0.0};
+  const auto paper = ScalarField::expression(
+      "3/(2*pi)*exp(-1.5*(x^2+y^2-1.3*(x+y)+0.845))*x^2*(1-2*x+x^2)*y*(1-y)*(((3*y-4.95)*y-2.05)*y+2)", 2);
+  EXPECT_NEAR(Manufactured(Kind::gaussian, 2).velocity[0](y), paper(y), 1e-16);
+}
+
+TEST(Ceilings, ArePlausible) {
+  const CopyRate copy = measure_copy(2, 200'000'000);
+  EXPECT_GT(copy.bytes, 40'000'000);
+  EXPECT_LE(copy.bytes, 50'000'000);
+  EXPECT_GT(copy.bytes_per_second, 1e8);
+  EXPECT_LT(copy.bytes_per_second, 1e13);
+  EXPECT_GT(measure_fma<float>(1), 1e8);
+  EXPECT_LT(measure_fma<double>(1), 1e12);
+}
+
+bool has_orders(int dim, const std::vector<int>& orders) {
+  const auto available = available_orders(dim);
+  return std::includes(available.begin(), available.end(), orders.begin(), orders.end());
+}
+
+class Study : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::string pattern = (fs::temp_directory_path() / "solenoid-XXXXXX").string();
+    ASSERT_NE(mkdtemp(pattern.data()), nullptr);
+    folder_ = pattern;
+  }
+  void TearDown() override { fs::remove_all(folder_); }
+
+  /// Exit code of `solenoid study ARGUMENTS --json FILE`.
+  int run(const std::string& arguments) {
+    fs::remove(file());
+    const std::string command = std::string(SOLENOID_PROGRAM) + " study " + arguments + " --json " + file().string() +
+                                " > " + (folder_ / "out").string() + " 2> " + (folder_ / "err").string();
+    const int status = std::system(command.c_str());
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  }
+  [[nodiscard]] fs::path file() const { return folder_ / "study.json"; }
+  [[nodiscard]] Json json() const { return Json::parse(std::ifstream(file())); }
+  [[nodiscard]] std::string errors() const {
+    std::ifstream stream(folder_ / "err");
+    return {std::istreambuf_iterator<char>(stream), {}};
+  }
+
+ private:
+  fs::path folder_;
+};
+
+TEST_F(Study, IterationsAreThoseOfThePaper) {
+  if (!has_orders(2, {3})) GTEST_SKIP() << "this build has no order 3 in 2D";
+  ASSERT_EQ(run("iterations --preset paper --orders 3 --levels 3..5"), 0);
+  const Json study = json();
+  EXPECT_EQ(study["precision"], "double");
+  EXPECT_EQ(study["paper"]["compared"], 3);
+  EXPECT_EQ(study["paper"]["outside"], 0);
+  const std::array<double, 3> paper{2.6, 3.2, 3.3};
+  ASSERT_EQ(study["rows"].size(), 3);
+  for (int i = 0; i < 3; ++i) {
+    const Json& row = study["rows"][i];
+    EXPECT_EQ(row["level"], 3 + i);
+    EXPECT_EQ(row["paper"], paper[i]);
+    EXPECT_NEAR(row["fractional_iterations"], paper[i], 0.1);
+  }
+}
+
+TEST_F(Study, IterationsInThreeDimensions) {
+  if (!has_orders(3, {1, 2})) GTEST_SKIP() << "this build lacks orders in 3D";
+  ASSERT_EQ(run("iterations --orders 1,2 --levels 3,4"), 0);
+  const Json study = json();
+  EXPECT_TRUE(study["complete"]);
+  EXPECT_FALSE(study.contains("paper"));
+  ASSERT_EQ(study["rows"].size(), 8);
+  for (const Json& row : study["rows"]) {
+    EXPECT_TRUE(row["converged"]);
+    const bool random = row["load"] == "random";
+    const int most = row["order"] == 1 ? (random ? 10 : 7) : (random ? 6 : 4);
+    EXPECT_LE(row["iterations"], most) << row;
+  }
+}
+
+TEST_F(Study, ErrorsFallWithOrderKPlusOneIn2D) {
+  const std::string orders = has_orders(2, {0, 1, 2, 3, 4, 5}) ? "0..5" : has_orders(2, {0, 1, 2, 3}) ? "0..3" : "2";
+  ASSERT_EQ(run("convergence --dim 2 --refine 2..4 --orders " + orders), 0);
+  for (const Json& entry : json()["orders"]) {
+    const double expected = entry["expected"];
+    EXPECT_NEAR(entry["velocity"], expected, 0.2) << entry;
+    EXPECT_NEAR(entry["pressure"], expected, 0.3) << entry;
+  }
+  for (const Json& row : json()["rows"]) EXPECT_LT(row["divergence_max"], 1e-12) << row;
+}
+
+TEST_F(Study, ErrorsFallWithOrderKPlusOneIn3D) {
+  const std::string orders = has_orders(3, {0, 1, 2}) ? "0..2" : "2";
+  ASSERT_EQ(run("convergence --dim 3 --refine 2..4 --orders " + orders), 0);
+  for (const Json& entry : json()["orders"]) {
+    const double expected = entry["expected"];
+    EXPECT_NEAR(entry["velocity"], expected, 0.2) << entry;
+    EXPECT_NEAR(entry["pressure"], expected, 0.3) << entry;
+  }
+  for (const Json& row : json()["rows"]) EXPECT_LT(row["divergence_max"], 1e-12) << row;
+}
+
+TEST_F(Study, ThroughputHasAllParts) {
+  if (!has_orders(3, {2})) GTEST_SKIP() << "this build has no order 2 in 3D";
+  ASSERT_EQ(run("throughput --orders 2 --sizes 7e3,5e4 --threads 1"), 0);
+  const Json study = json();
+  EXPECT_EQ(study["threads"], 1);
+  for (const char* key : {"copy_bytes_per_second", "fma_fp32_per_second", "fma_fp64_per_second"}) {
+    EXPECT_GT(study["ceilings"][key], 0.0) << key;
+  }
+  ASSERT_EQ(study["rows"].size(), 2);
+  EXPECT_EQ(study["rows"][0]["refine"], 2);
+  EXPECT_EQ(study["rows"][1]["dofs"], 53568);
+  for (const char* key : {"operator_fp64", "operator_fp32", "smoothing_step_fp32", "vcycle_fp32",
+                          "full_multigrid_mixed", "solve_mixed"}) {
+    EXPECT_GT(study["rows"][1]["ns_per_dof"][key], 0.0) << key;
+  }
+  for (const char* key :
+       {"operator_fp64_of_copy_bound", "smoothing_step_in_operators", "solve_dofs_per_second_per_core"}) {
+    EXPECT_GT(study["rows"][1]["ratios"][key], 0.0) << key;
+  }
+}
+
+TEST_F(Study, WrongListsAreUsageErrors) {
+  for (const char* arguments :
+       {"iterations --orders 3,x", "iterations --orders 5..3", "iterations --levels ''", "convergence --refine 1..",
+        "iterations --levels 0,3", "throughput --orders 99", "convergence --dim 4"}) {
+    EXPECT_EQ(run(arguments), 2) << arguments;
+    EXPECT_FALSE(errors().empty()) << arguments;
+    EXPECT_FALSE(fs::exists(file())) << arguments;
+  }
+}
+
+TEST(Estimate, CountsTheUnknownsOfASolve) {
+  Problem problem;
+  problem.mesh.cells = {3, 2, 2};
+  problem.mesh.refine = 1;
+  problem.mesh.holes = {{{1, 0, 0}, {2, 1, 1}}, {{0, 1, 1}, {1, 2, 2}}};
+  problem.order = 2;
+  problem.force[0] = 1.0;
+  for (const SideKind x : {SideKind::velocity, SideKind::periodic, SideKind::outflow}) {
+    problem.boundary.sides[0].kind = problem.boundary.sides[1].kind = x;
+    problem.boundary.sides[2].kind = SideKind::slip;
+    SolverOptions options;
+    options.max_iterations = 1;
+    EXPECT_EQ(estimate(problem, options).dofs, solve(problem, options).report.dofs) << static_cast<int>(x);
+  }
+}
+
+}  // namespace
+}  // namespace solenoid
