@@ -176,7 +176,7 @@ TEST(Solve, PeriodicDomainNeedsAForceWithoutMean) {
 
 TEST(Solve, MeshWithoutInteriorVerticesIsAnError) {
   // Two squares in a row, then a single layer of cells: nothing to put a patch around.
-  Problem problem{.mesh = {.dim = 2, .cells = {400, 1, 1}, .refine = 0}, .order = some_order(2)};
+  Problem problem{.mesh = {.dim = 2, .cells = {400, 1, 1}, .refine = 0, .holes = {}}, .order = some_order(2)};
   expect_contains(message(problem), {"[mesh] refine = 1"});
 }
 
