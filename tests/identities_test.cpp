@@ -40,7 +40,9 @@ std::vector<IdentityCase> identity_cases() {
       if (mesh.name == "long_box") continue;  // no other kind of face or patch
       mesh.mesh.refine = 1;
       for (const int order : available_orders(dim)) {
-        if (order > (dim == 2 ? 3 : 2)) continue;
+        // Higher orders in 3D only where there is something new, and without sanitizers.
+        const bool new_at_order_2 = mesh.name == "channel" || mesh.name == "periodic_x";
+        if (order > (dim == 2 ? 3 : new_at_order_2 && !test::sanitized ? 2 : 1)) continue;
         cases.push_back({mesh, order, order % 2 == 0 ? Precision::mixed : Precision::full_double});
       }
     }
@@ -76,7 +78,7 @@ Solution solved(const Problem& problem, Precision precision) {
   SolverOptions options;
   options.rtol = rtol;
   options.precision = precision;
-  options.threads = 2;
+  options.threads = 1;  // small meshes; ctest runs many at a time
   auto [solution, report] = solve(problem, options);
   EXPECT_TRUE(report.converged) << report.reason << " after " << report.iterations << " iterations, residual "
                                 << report.residual_history.back();

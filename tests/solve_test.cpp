@@ -25,6 +25,7 @@ SolverOptions options_with(Precision precision, double rtol = 1e-12) {
   SolverOptions options;
   options.precision = precision;
   options.rtol = rtol;
+  options.threads = 1;
   return options;
 }
 

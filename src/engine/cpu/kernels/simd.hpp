@@ -107,7 +107,7 @@ template <class T>
     const __m256 low = _mm512_mask_i64gather_ps(_mm256_setzero_ps(), 0xff, _mm512_loadu_si512(at.offset), base + i, 4);
     const __m256 high =
         _mm512_mask_i64gather_ps(_mm256_setzero_ps(), 0xff, _mm512_loadu_si512(at.offset + 8), base + i, 4);
-    return reinterpret_cast<Simd<T>>(_mm512_insertf32x8(_mm512_zextps256_ps512(low), high, 1));
+    return __builtin_shufflevector(low, high, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
   }
 #else
   Simd<T> v;
