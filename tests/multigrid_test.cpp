@@ -67,7 +67,7 @@ TEST_P(Options, AllCombinationsConverge) {
     reference->residual(load.data(), solution.coefficients().data(), r.data());
     return std::sqrt(reference->dot(r.data(), r.data())) / norm;
   };
-  for (int choice = 0; choice < 32; ++choice) {
+  for (int choice = 0; choice < 32; choice += test::sanitized ? 5 : 1) {
     const auto bit = [choice](int i) { return (choice >> i & 1) != 0; };
     const bool additive = bit(0);
     SolverOptions options;

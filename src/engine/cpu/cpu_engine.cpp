@@ -282,7 +282,7 @@ class CpuKernels final : public Kernels<T> {
               sum[l] += static_cast<double>(v[i][j + l]) * static_cast<double>(w[j + l]);
           }
           for (; j < end; ++j) sum[0] += static_cast<double>(v[i][j]) * static_cast<double>(w[j]);
-          for (int l = 0; l < partial; ++l) mine[i] += sum[l];
+          for (const double part : sum) mine[i] += part;
         }
       }
       std::copy(mine.begin(), mine.end(), sums.begin() + static_cast<std::ptrdiff_t>(t) * count);
@@ -329,7 +329,7 @@ class CpuKernels final : public Kernels<T> {
         }
         for (; j < count; ++j) sum[0] += row[j] * b[index[j]];
         T total = T(0);
-        for (int l = 0; l < partial; ++l) total += sum[l];
+        for (const T part : sum) total += part;
         x[index[i]] = total;
       }
     });
