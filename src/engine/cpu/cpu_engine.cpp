@@ -61,18 +61,16 @@ class PatchTables {
       inverses_.push_back(keep(block.inverse));
     }
     data_.block_count = static_cast<int>(starts_.size());
+    data_.block_start = reinterpret_cast<const int(*)[3]>(starts_.data());
+    data_.block_length = reinterpret_cast<const int(*)[3]>(lengths_.data());
+    data_.block_inverse = inverses_.data();
     if (solver.constant().size() > 0) data_.constant = keep(Matrix(solver.constant()));
     for (int i = 0; i < 2; ++i) data_.schur_bounds[i] = static_cast<T>(solver.schur_bounds()[i]);
     if (solver.dense().size() > 0) data_.dense = keep(solver.dense());
     data_.dense_size = solver.dense().rows();
   }
 
-  [[nodiscard]] const cpu::PatchData<T>* data() {
-    data_.block_start = reinterpret_cast<const int(*)[3]>(starts_.data());
-    data_.block_length = reinterpret_cast<const int(*)[3]>(lengths_.data());
-    data_.block_inverse = inverses_.data();
-    return &data_;
-  }
+  [[nodiscard]] const cpu::PatchData<T>* data() const { return &data_; }
   [[nodiscard]] bool general() const { return general_; }
 
  private:
