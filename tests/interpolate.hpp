@@ -29,7 +29,7 @@ inline Solution interpolate(const Problem& problem, const Functions& velocity, c
   const Point& h = grid->size();
   const Quadrature rule = gauss(points > 0 ? points : order + 3);
   const int count = static_cast<int>(rule.points.size());
-  std::vector<double> x((std::int64_t{grid->records()} + 1) * record);
+  std::vector<double> x(std::int64_t{grid->storage()} * record);
 
   double scale = 1.0;  // a mode's coefficient is its reference moment times sqrt(h) per direction
   for (int a = 0; a < dim; ++a) scale *= std::sqrt(h[a]);
@@ -54,7 +54,7 @@ inline Solution interpolate(const Problem& problem, const Functions& velocity, c
         const double value = factor * scale * weight * f(point);
         for (int ib = 0; ib < (dim == 3 ? n : 1); ++ib) {
           for (int ia = 0; ia < n; ++ia) {
-            target[ia + n * ib] += value * psi[qa][ia] * (b >= 0 ? psi[qb][ib] : 1.0);
+            target[interleave * (ia + n * ib)] += value * psi[qa][ia] * (b >= 0 ? psi[qb][ib] : 1.0);
           }
         }
       }
@@ -64,19 +64,21 @@ inline Solution interpolate(const Problem& problem, const Functions& velocity, c
   const int slice = power(n, dim - 1);
   for (Grid::Record cell = 0; cell < grid->cells(); ++cell) {
     const Point corner = grid->corner(cell);
-    double* own = &x[std::int64_t{cell} * record];
+    double* own = &x[record_offset(cell, record)];
     for (int c = 0; c < dim; ++c) {
-      double* block = own + c * power(n, dim);
+      double* block = own + interleave * c * power(n, dim);
       add_section(velocity[c], corner, c, 0.0, 1.0, block);
       const Grid::Record upper = grid->neighbour(cell, 2 * c + 1);
       if (upper >= grid->cells()) {
-        add_section(velocity[c], corner, c, 1.0, 1.0, &x[std::int64_t{upper} * record + c * power(n, dim)]);
+        add_section(velocity[c], corner, c, 1.0, 1.0,
+                    &x[record_offset(upper, record) + std::int64_t{interleave} * c * power(n, dim)]);
       }
       for (int j = 1; j <= order; ++j) {
-        add_section(velocity[c], corner, c, 1.0, legendre(order, 1.0)[j], block + slice * j);
-        add_section(velocity[c], corner, c, 0.0, -legendre(order, 0.0)[j], block + slice * j);
+        add_section(velocity[c], corner, c, 1.0, legendre(order, 1.0)[j], block + interleave * slice * j);
+        add_section(velocity[c], corner, c, 0.0, -legendre(order, 0.0)[j], block + interleave * slice * j);
         for (int q = 0; q < count; ++q) {
-          add_section(velocity[c], corner, c, rule.points[q], -rule.weights[q] * slope[q][j], block + slice * j);
+          add_section(velocity[c], corner, c, rule.points[q], -rule.weights[q] * slope[q][j],
+                      block + interleave * slice * j);
         }
       }
     }
@@ -85,7 +87,7 @@ inline Solution interpolate(const Problem& problem, const Functions& velocity, c
     for (int q = 0; q < count; ++q) {
       for (int j = 0; j < n; ++j) {
         add_section(pressure, corner, last, rule.points[q], rule.weights[q] * psi[q][j],
-                    own + dim * power(n, dim) + slice * j);
+                    own + interleave * (dim * power(n, dim) + slice * j));
       }
     }
   }

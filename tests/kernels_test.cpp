@@ -129,10 +129,12 @@ void expect_same(const Level& level, const Values& expected, const Values& actua
   ASSERT_EQ(expected.size(), actual.size());
   const auto unknown = reference::unknowns(level);
   const std::size_t record = level.equation.record();
+  const auto place = [&](std::size_t i) { return i / interleave % record; };  // in its record
+  const auto owner = [&](std::size_t i) { return i / interleave / record * interleave + i % interleave; };
   const std::size_t block = power(level.equation.n(), level.equation.dim);
   Values scale(level.equation.dim + 1, std::numeric_limits<double>::min());
   for (std::size_t i = 0; i < expected.size(); ++i) {
-    double& largest = scale[i % record / block];
+    double& largest = scale[place(i) / block];
     largest = std::max(largest, std::abs(expected[i]));
   }
   // Components of the velocity have one scale.
@@ -142,15 +144,15 @@ void expect_same(const Level& level, const Values& expected, const Values& actua
   std::size_t where = 0;
   for (std::size_t i = 0; i < expected.size(); ++i) {
     if (!unknown[i]) {
-      ASSERT_EQ(actual[i], 0.0) << what << ": no unknown at record " << i / record << ", place " << i % record;
+      ASSERT_EQ(actual[i], 0.0) << what << ": no unknown at record " << owner(i) << ", place " << place(i);
     }
-    const double difference = std::abs(actual[i] - expected[i]) / scale[i % record / block];
+    const double difference = std::abs(actual[i] - expected[i]) / scale[place(i) / block];
     if (!(difference <= worst)) worst = difference, where = i;
     if (std::isnan(difference)) break;
   }
-  EXPECT_LE(worst, tolerance) << what << ": record " << where / record << " of " << level.grid.cells()
-                              << " cells, place " << where % record << " of " << record << ", expected "
-                              << expected[where] << ", got " << actual[where];
+  EXPECT_LE(worst, tolerance) << what << ": record " << owner(where) << " of " << level.grid.cells() << " cells, place "
+                              << place(where) << " of " << record << ", expected " << expected[where] << ", got "
+                              << actual[where];
 }
 
 class KernelsTest : public testing::TestWithParam<KernelCase> {

@@ -100,13 +100,12 @@ inline std::vector<double> random_vector(const Level& level, std::uint64_t seed,
   auto used = reference::unknowns(level);
   if (boundary_values) {
     const Grid& grid = level.grid;
-    const std::int64_t record = level.equation.record();
     const int block = power(level.equation.n(), level.equation.dim);
     const int hats = power(level.equation.n(), level.equation.dim - 1);
     for (Grid::Record r = 0; r < grid.records(); ++r) {
       for (int c = 0; c < level.equation.dim; ++c) {
         if (r >= grid.cells() && grid.hat_direction(r) != c) continue;
-        for (int i = 0; i < hats; ++i) used[r * record + c * block + i] = true;
+        for (int i = 0; i < hats; ++i) used[level.index(r, c * block + i)] = true;
       }
     }
   }

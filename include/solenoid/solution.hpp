@@ -20,8 +20,8 @@ using Gradient = std::array<std::array<double, 3>, 3>;  ///< [component][directi
 /// u_h and p_h with point evaluation and integrals. Cheap to copy (shares its coefficients).
 class Solution {
  public:
-  /// Coefficients in record layout (docs/method: one record of (dim+1)(k+1)^dim numbers per cell) on `grid`,
-  /// which stores the normal unknowns of all upper boundary faces.
+  /// Coefficients in record layout (docs/method.md: one record of (dim+1)(k+1)^dim numbers per cell, the records
+  /// interleaved by 16) on `grid`, which stores the normal unknowns of all upper boundary faces.
   Solution(Problem problem, std::shared_ptr<const Grid> grid, std::vector<double> coefficients);
 
   [[nodiscard]] const Problem& problem() const { return problem_; }

@@ -2,9 +2,9 @@
 /// \file
 /// The kernel set: all that an engine implements. Algorithms (solver/) are written against it and know no engine.
 ///
-/// A vector of a level is a pointer T* to Level::size() numbers in the engine's memory, record after record
+/// A vector of a level is a pointer T* to Level::size() numbers in the engine's memory, interleaved records
 /// (mesh/record.hpp). Normal unknowns on faces where the normal velocity is prescribed, the other values of hat-only
-/// records and the null record are zero in every vector, before and after every kernel.
+/// records, the null record and padding are zero in every vector, before and after every kernel.
 
 #include <cstddef>
 #include <cstdint>
@@ -94,12 +94,10 @@ std::unique_ptr<Kernels<T>> make_kernels(Engine& engine, const Level& level, Loc
   }
 }
 
-/// Engine memory for `size` numbers, zeroed; some room after the end lets kernels read whole SIMD registers.
+/// Engine memory for `size` numbers, zeroed.
 template <class T>
 class Vector {
  public:
-  static constexpr std::size_t padding = 64;  // numbers readable after the end
-
   Vector() = default;
   Vector(Engine& engine, std::int64_t size)
       : engine_(&engine), size_(size), data_(static_cast<T*>(engine.allocate(bytes()))) {}
@@ -121,7 +119,7 @@ class Vector {
   void download(T* host) const { engine_->download(data_, host, size_ * sizeof(T)); }
 
  private:
-  [[nodiscard]] std::size_t bytes() const { return (size_ + padding) * sizeof(T); }
+  [[nodiscard]] std::size_t bytes() const { return size_ * sizeof(T); }
   void swap(Vector& other) noexcept {
     std::swap(engine_, other.engine_);
     std::swap(size_, other.size_);

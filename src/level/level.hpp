@@ -44,9 +44,11 @@ struct Level {
   /// Directions in which the next coarser level has cells twice as large.
   std::array<bool, 3> coarsened{};
 
-  /// Numbers in a vector of this level, the null record included.
-  [[nodiscard]] std::int64_t size() const {
-    return (static_cast<std::int64_t>(grid.records()) + 1) * equation.record();
+  /// Numbers in a vector of this level, padding and the null record included.
+  [[nodiscard]] std::int64_t size() const { return static_cast<std::int64_t>(grid.storage()) * equation.record(); }
+  /// Place of value i of a record in a vector of this level.
+  [[nodiscard]] std::int64_t index(std::int64_t record, int i) const {
+    return record_offset(record, equation.record()) + std::int64_t{interleave} * i;
   }
   /// Degrees of freedom: unknowns that are solved for.
   [[nodiscard]] std::int64_t dofs() const;
@@ -69,7 +71,7 @@ void Level::for_each_unknown(Visit visit) const {
       const bool hat = c < equation.dim && i % block < columns;
       const bool unknown = cell ? !(hat && normal_fixed(grid.face(r, 2 * c)))
                                 : hat && c == grid.hat_direction(r) && !normal_fixed(grid.hat_face(r));
-      if (unknown) visit(static_cast<std::int64_t>(r) * record + i);
+      if (unknown) visit(index(r, i));
     }
   }
 }

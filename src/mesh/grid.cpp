@@ -26,6 +26,14 @@ bool inside(const IndexBox& box, const std::array<int, 3>& position) {
   return true;
 }
 
+/// visit(x) for the cells of a row in the order of their numbers: even x, then odd x.
+template <class Visit>
+void for_row(int extent, Visit&& visit) {
+  for (int first = 0; first < 2; ++first) {
+    for (int x = first; x < extent; x += 2) visit(x);
+  }
+}
+
 }  // namespace
 
 Grid::Grid(const Mesh& mesh, const Boundary& boundary, bool boundary_hats)
@@ -42,16 +50,16 @@ Grid::Grid(const Mesh& mesh, const Boundary& boundary, bool boundary_hats)
   lattice_.assign(static_cast<std::size_t>(extent_[0]) * extent_[1] * extent_[2], -1);
   for (int z = 0; z < extent_[2]; ++z) {
     for (int y = 0; y < extent_[1]; ++y) {
-      for (int x = 0; x < extent_[0]; ++x) {
+      for_row(extent_[0], [&](int x) {
         const std::array<int, 3> coarse{x >> shift[0], y >> shift[1], z >> shift[2]};
         const bool hole = std::any_of(mesh.holes.begin(), mesh.holes.end(), [&](IndexBox box) {
           if (dim_ == 2) box.lower[2] = 0, box.upper[2] = 1;
           return inside(box, coarse);
         });
-        if (hole) continue;
+        if (hole) return;
         lattice_[index(extent_, x, y, z)] = static_cast<Record>(position_.size());
         position_.push_back({x, y, z});
-      }
+      });
     }
   }
   connect();
@@ -94,8 +102,11 @@ void Grid::connect() {
       hat_direction_.push_back(static_cast<std::uint8_t>(a));
     }
   }
-  for (auto& behind : neighbour_) behind.push_back(nothing);
-  for (auto& behind : neighbour_) std::replace(behind.begin(), behind.end(), nothing, null());
+  for (auto& behind : neighbour_) {
+    behind.resize(null() + 1, nothing);
+    std::replace(behind.begin(), behind.end(), nothing, null());
+  }
+  for (auto& faces : face_) faces.resize(null() + 1, Face::interior);
 }
 
 bool Grid::can_coarsen(const std::array<bool, 3>& directions) const {
@@ -132,11 +143,11 @@ Grid Grid::coarsen(const std::array<bool, 3>& directions) const {
   coarse.lattice_.assign(static_cast<std::size_t>(coarse.extent_[0]) * coarse.extent_[1] * coarse.extent_[2], -1);
   for (int z = 0; z < coarse.extent_[2]; ++z) {
     for (int y = 0; y < coarse.extent_[1]; ++y) {
-      for (int x = 0; x < coarse.extent_[0]; ++x) {
-        if (lattice_[index(extent_, x << shift[0], y << shift[1], z << shift[2])] < 0) continue;
+      for_row(coarse.extent_[0], [&](int x) {
+        if (lattice_[index(extent_, x << shift[0], y << shift[1], z << shift[2])] < 0) return;
         coarse.lattice_[index(coarse.extent_, x, y, z)] = coarse.cells();
         coarse.position_.push_back({x, y, z});
-      }
+      });
     }
   }
   coarse.connect();

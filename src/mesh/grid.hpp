@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "mesh/record.hpp"
 #include "solenoid/problem.hpp"
 
 namespace solenoid {
@@ -24,9 +25,11 @@ constexpr int face_weight(Face face) { return face == Face::interior ? 1 : face 
 /// True where the normal velocity is prescribed, so that its unknown is not solved for.
 constexpr bool normal_fixed(Face face) { return face == Face::velocity || face == Face::slip; }
 
-/// Cells on a box lattice, some missing. Records (of unknowns) are numbered: the cells first, x fastest, then
-/// hat-only records that carry the normal unknowns of upper boundary faces where those are stored,
-/// then one null record that is always zero and stands for "nothing there".
+/// Cells on a box lattice, some missing. Records (of unknowns) are numbered: the cells first, row by row, x fastest, in
+/// a row those at even x before those at odd x, so that the cells of neighbouring vertex patches of a colour have
+/// consecutive numbers; then hat-only records that carry the normal unknowns of upper boundary faces where those are
+/// stored; then, in a block of its own (mesh/record.hpp), a null record that is always zero and stands for "nothing
+/// there".
 class Grid {
  public:
   using Record = std::int32_t;
@@ -49,19 +52,23 @@ class Grid {
 
   [[nodiscard]] Record cells() const { return static_cast<Record>(position_.size()); }
   /// Cells and hat-only records.
-  [[nodiscard]] Record records() const { return static_cast<Record>(neighbour_[0].size()) - 1; }
+  [[nodiscard]] Record records() const { return cells() + static_cast<Record>(hat_direction_.size()); }
   /// The null record: its values are zero and stay so.
-  [[nodiscard]] Record null() const { return records(); }
+  [[nodiscard]] Record null() const { return static_cast<Record>(whole_blocks(records())); }
+  /// Records that a vector has room for: whole blocks up to that of the null record.
+  [[nodiscard]] Record storage() const { return null() + interleave; }
 
   /// Lattice coordinates of a cell.
   [[nodiscard]] const std::array<std::int32_t, 3>& position(Record cell) const { return position_[cell]; }
   /// The cell at lattice coordinates (wrapped in periodic directions), or -1.
   [[nodiscard]] Record at(std::array<int, 3> position) const;
   /// Record behind face `side` (2a lower, 2a + 1 upper side of direction a): a cell, a hat-only record or null().
-  /// Defined for every record: hat-only records know the cell below, the null record only itself.
+  /// Defined for every record up to null(): hat-only records know the cell below, those after them only the null
+  /// record.
   [[nodiscard]] Record neighbour(Record record, int side) const { return neighbour_[side][record]; }
   /// Of all records behind face `side`, indexed by record.
   [[nodiscard]] const Record* neighbours(int side) const { return neighbour_[side].data(); }
+  /// What a face of a cell means; interior for all other records.
   [[nodiscard]] Face face(Record cell, int side) const { return face_[side][cell]; }
   [[nodiscard]] const Face* faces(int side) const { return face_[side].data(); }
   /// For a hat-only record: the direction of its normal unknown and the cell below it.
@@ -91,7 +98,7 @@ class Grid {
   std::vector<Record> lattice_;                        // lattice -> cell or -1, x fastest
   std::vector<std::array<std::int32_t, 3>> position_;  // cell -> lattice
   std::array<std::vector<Record>, 6> neighbour_;       // [side][record]: record behind the face
-  std::array<std::vector<Face>, 6> face_;              // [side][cell]
+  std::array<std::vector<Face>, 6> face_;              // [side][record]
   std::vector<std::uint8_t> hat_direction_;            // hat-only record -> direction
 };
 

@@ -1,6 +1,6 @@
 #pragma once
 /// \file
-/// Where an unknown lies inside a cell's record.
+/// Where an unknown lies: inside its cell's record, and where the record lies in a vector.
 ///
 /// A record holds (dim + 1) n^dim numbers, n = k + 1: velocity component 0, 1, (2), then pressure, n^dim each.
 /// Velocity component c counts its own direction c slowest, then the others in cyclic order, c + 1 fastest:
@@ -10,6 +10,10 @@
 ///
 /// i_c = 0 is the hat on the cell's lower face in direction c, i_c = 1..k are bubbles; i_a, i_b count Legendre modes.
 /// Pressure counts x fastest: value(i_0, i_1, i_2) at dim n^dim + i_0 + n i_1 + n^2 i_2.
+///
+/// Records are interleaved by 16: a vector is an array [block of 16 records][value][record in the block]. The lanes of
+/// a SIMD register and the threads of a warp work on neighbouring records, so that they load one value of all of them
+/// with unit stride. The last block is padded with zeros.
 
 #include <cstdint>
 
@@ -19,6 +23,19 @@ constexpr int power(int base, int exponent) { return exponent == 0 ? 1 : base * 
 
 /// Numbers in one record.
 constexpr int record_size(int dim, int order) { return (dim + 1) * power(order + 1, dim); }
+
+/// Records side by side in memory; a multiple of the SIMD lanes of every machine.
+inline constexpr int interleave = 16;
+
+/// Place of value 0 of a record in a vector of records with `size` numbers; value i lies at + i * interleave.
+constexpr std::int64_t record_offset(std::int64_t record, int size) {
+  return record / interleave * interleave * size + record % interleave;
+}
+
+/// The next multiple of `interleave`.
+constexpr std::int64_t whole_blocks(std::int64_t records) {
+  return (records + interleave - 1) / interleave * interleave;
+}
 
 /// Stride of direction `a` inside the block of velocity component `c`.
 constexpr int velocity_stride(int dim, int order, int c, int a) {

@@ -83,10 +83,14 @@ void CellEvaluator::load_velocity(std::int64_t cell, int c) {
   // Slices i_c = 0..k of the cell's own record, then the upper hat from the record behind the upper face.
   const int slice = power(order_ + 1, dim_ - 1);
   const int block = slice * (order_ + 1);
-  const std::int64_t record = record_size(dim_, order_);
   const auto upper = grid_.neighbour(static_cast<Grid::Record>(cell), 2 * c + 1);
-  const auto end = std::copy_n(coefficients_.data() + cell * record + c * block, block, work_.begin());
-  std::copy_n(coefficients_.data() + upper * record + c * block, slice, end);
+  load_values(cell, c * block, block, work_.data());
+  load_values(upper, c * block, slice, work_.data() + block);
+}
+
+void CellEvaluator::load_values(std::int64_t record, int first, int count, double* out) const {
+  const double* values = coefficients_.data() + record_offset(record, record_size(dim_, order_));
+  for (int i = 0; i < count; ++i) out[i] = values[interleave * (first + i)];
 }
 
 void CellEvaluator::contract(const std::array<int, 3>& order, const std::array<const Table*, 3>& tables) {
@@ -156,7 +160,7 @@ void CellEvaluator::divergence(std::int64_t cell, double* div) {
 
 void CellEvaluator::pressure(std::int64_t cell, double* p) {
   const int block = power(order_ + 1, dim_);
-  std::copy_n(coefficients_.data() + cell * record_size(dim_, order_) + dim_ * block, block, work_.begin());
+  load_values(cell, dim_ * block, block, work_.data());
   std::array<const Table*, 3> tables{};
   for (int a = 0; a < dim_; ++a) tables[a] = &directions_[a].legendre[0];
   contract({0, 1, 2}, tables);

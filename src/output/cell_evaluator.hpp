@@ -47,6 +47,8 @@ class CellEvaluator {
     std::array<Table, 2> legendre;
   };
 
+  /// Values first .. first + count - 1 of a record.
+  void load_values(std::int64_t record, int first, int count, double* out) const;
   void load_velocity(std::int64_t cell, int c);
   /// Contracts the tensor in `work_`, whose directions are `order` (fastest first), with one table per direction.
   void contract(const std::array<int, 3>& order, const std::array<const Table*, 3>& tables);

@@ -198,10 +198,10 @@ Solution::Solution(Problem problem, std::shared_ptr<const Grid> grid, std::vecto
     : problem_(std::move(problem)),
       grid_(std::move(grid)),
       coefficients_(std::make_shared<const std::vector<double>>(std::move(coefficients))) {
-  const std::int64_t expected = (std::int64_t{grid_->records()} + 1) * record_size(grid_->dim(), problem_.order);
+  const std::int64_t expected = std::int64_t{grid_->storage()} * record_size(grid_->dim(), problem_.order);
   if (static_cast<std::int64_t>(coefficients_->size()) != expected) {
     throw InputError("solution: " + std::to_string(coefficients_->size()) + " coefficients given, expected " +
-                     std::to_string(expected) + " (all records of the grid and the null record)");
+                     std::to_string(expected) + " (whole blocks of records of the grid and of the null record)");
   }
   if (!grid_->boundary_hats()) {
     throw InputError(
@@ -269,10 +269,10 @@ double Solution::flux(int axis, double position) const {
   double scale = 1.0;
   for (int a = 0; a < dim; ++a) scale *= std::pow(grid_->size()[a], a == axis ? -0.5 : 0.5);
   const auto through = [&](Grid::Record cell, const std::vector<double>& b) {
-    const double* own = coefficients_->data() + std::int64_t{cell} * record + block;
-    const double* upper = coefficients_->data() + std::int64_t{grid_->neighbour(cell, 2 * axis + 1)} * record + block;
-    double sum = b[order + 1] * upper[0];
-    for (int j = 0; j <= order; ++j) sum += b[j] * own[j * stride];
+    const double* own = coefficients_->data() + record_offset(cell, record);
+    const double* upper = coefficients_->data() + record_offset(grid_->neighbour(cell, 2 * axis + 1), record);
+    double sum = b[order + 1] * upper[interleave * block];
+    for (int j = 0; j <= order; ++j) sum += b[j] * own[interleave * (block + j * stride)];
     return scale * sum;
   };
 

@@ -51,7 +51,7 @@ Hierarchy::Hierarchy(const Problem& problem, const MultigridOptions& options) {
     }
     return true;
   };
-  const auto small = [&](const Level& level) { return level.size() <= dense_limit + equation.record(); };
+  const auto small = [&](const Level& level) { return level.dofs() <= dense_limit; };
 
   for (;;) {
     Level& level = *fine_to_coarse.back();

@@ -48,8 +48,10 @@ class CellIntegrals {
     }
   }
 
-  /// Adds all integrals of one cell: to its record, and for its upper hats to `upper` (dim blocks of n^(dim-1)).
-  void add_cell(Record cell, double* record, double* upper) {
+  /// All integrals of one cell: its record; what belongs to its upper hats is added to `upper` (dim blocks of
+  /// n^(dim-1)).
+  const std::vector<double>& of_cell(Record cell, double* upper) {
+    record_.assign(level_.equation.record(), 0.0);
     if (!is_zero(problem_.force)) {
       make_points(cell, -1, 0);
       for (int c = 0; c < dim_; ++c) {
@@ -57,13 +59,14 @@ class CellIntegrals {
         evaluate(problem_.force[c]);
         std::array<const Table*, 3> tables = tangential_tables(c);
         tables[c] = &continuous_[c];
-        add(c, tables, record, upper);
+        add(c, tables, record_.data(), upper);
       }
     }
     for (int side = 0; side < 2 * dim_; ++side) {
       const Face face = grid_.face(cell, side);
-      if (face == Face::velocity || face == Face::outflow) add_face(cell, side, face, record, upper);
+      if (face == Face::velocity || face == Face::outflow) add_face(cell, side, face, record_.data(), upper);
     }
+    return record_;
   }
 
   /// L2 projection of the normal component of the side's velocity: the n^(dim-1) hat coefficients on a face.
@@ -214,6 +217,7 @@ class CellIntegrals {
   std::array<Table, 3> continuous_;
   std::vector<Point> points_;
   std::vector<double> values_;
+  std::vector<double> record_;
   std::vector<double> in_;
   std::vector<double> out_;
 };
@@ -244,19 +248,18 @@ std::vector<double> assemble_load(const Problem& problem, const Level& level) {
   // Shares of upper hats, kept apart so that every record has one writer.
   std::vector<double> upper(static_cast<std::size_t>(grid.cells()) * dim * columns, 0.0);
   for_cells(problem, level, [&](CellIntegrals& integrals, Record cell) {
-    integrals.add_cell(cell, &load[static_cast<std::size_t>(cell) * record],
-                       &upper[static_cast<std::size_t>(cell) * dim * columns]);
+    const std::vector<double>& own = integrals.of_cell(cell, &upper[static_cast<std::size_t>(cell) * dim * columns]);
+    for (int i = 0; i < record; ++i) load[level.index(cell, i)] = own[i];
   });
   const auto complete = [&](Record r) {
     for (int c = 0; c < dim; ++c) {
       const Record below = grid.neighbour(r, 2 * c);
-      double* hats = &load[static_cast<std::size_t>(r) * record + c * block];
-      if (below < grid.cells()) {
-        const double* share = &upper[(static_cast<std::size_t>(below) * dim + c) * columns];
-        for (int i = 0; i < columns; ++i) hats[i] += share[i];
-      }
       const Face face = r < grid.cells() ? grid.face(r, 2 * c) : grid.hat_face(r);
-      if (normal_fixed(face)) std::fill(hats, hats + columns, 0.0);
+      for (int i = 0; i < columns; ++i) {
+        double& hat = load[level.index(r, c * block + i)];
+        if (below < grid.cells()) hat += upper[(static_cast<std::size_t>(below) * dim + c) * columns + i];
+        if (normal_fixed(face)) hat = 0.0;
+      }
     }
   };
   for (Record r = 0; r < grid.records(); ++r) complete(r);
@@ -266,7 +269,6 @@ std::vector<double> assemble_load(const Problem& problem, const Level& level) {
 std::vector<double> boundary_lift(const Problem& problem, const Level& lift) {
   const Grid& grid = lift.grid;
   const int dim = lift.equation.dim;
-  const int record = lift.equation.record();
   const int block = power(lift.equation.n(), dim);
   std::vector<double> hats(lift.size(), 0.0);
   double net = 0.0;
@@ -278,8 +280,9 @@ std::vector<double> boundary_lift(const Problem& problem, const Level& lift) {
       const int a = side / 2;
       const auto coefficients = integrals.normal_coefficients(cell, side);
       const Record owner = side % 2 == 0 ? cell : grid.neighbour(cell, side);
-      std::copy(coefficients.begin(), coefficients.end(),
-                hats.begin() + static_cast<std::ptrdiff_t>(owner) * record + a * block);
+      for (std::size_t i = 0; i < coefficients.size(); ++i) {
+        hats[lift.index(owner, a * block + static_cast<int>(i))] = coefficients[i];
+      }
       // Mode 0 carries the flux: coefficient / sqrt(h_a) * sqrt(area).
       double area = 1.0;
       for (int t = 0; t < dim; ++t) area *= t == a ? 1.0 : grid.size()[t];
@@ -314,8 +317,7 @@ bool has_boundary_velocity(const Problem& problem) {
 void copy_common(const Level& from, const std::vector<double>& source, const Level& to, std::vector<double>& target) {
   const int record = from.equation.record();
   const auto copy = [&](Record a, Record b) {
-    std::copy_n(source.begin() + static_cast<std::ptrdiff_t>(a) * record, record,
-                target.begin() + static_cast<std::ptrdiff_t>(b) * record);
+    for (int i = 0; i < record; ++i) target[to.index(b, i)] = source[from.index(a, i)];
   };
   for (Record cell = 0; cell < from.grid.cells(); ++cell) {
     copy(cell, cell);

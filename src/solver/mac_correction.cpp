@@ -35,7 +35,7 @@ MacCorrection::MacCorrection(const Level& level)
 }
 
 void MacCorrection::number_unknowns() {
-  hat_unknown_.assign(grid_.records() + 1, {none, none, none});
+  hat_unknown_.assign(grid_.storage(), {none, none, none});
   for (Grid::Record r = 0; r < grid_.records(); ++r) {
     for (int c = 0; c < equation_.dim; ++c) {
       const bool cell = r < grid_.cells();
@@ -98,7 +98,6 @@ void MacCorrection::assemble() {
 
 void MacCorrection::embed(const Level& level) {
   const Grid& fine = level.grid;
-  const int record = level.equation.record();
   const int block = power(level.equation.n(), equation_.dim);
   double scale = 1.0;  // functions carry 1 / sqrt(h) in every direction
   for (int a = 0; a < equation_.dim; ++a) scale *= std::pow(0.5, 0.5 * shift_[a]);
@@ -106,7 +105,6 @@ void MacCorrection::embed(const Level& level) {
     std::array<int, 3> parent_position = fine.position(cell);
     for (int a = 0; a < equation_.dim; ++a) parent_position[a] >>= shift_[a];
     const Grid::Record parent = grid_.at(parent_position);
-    const std::int64_t first = static_cast<std::int64_t>(cell) * record;
     for (int c = 0; c < equation_.dim; ++c) {
       const Grid::Record above = grid_.neighbour(parent, 2 * c + 1);
       const double cells = 1 << shift_[c];
@@ -118,11 +116,11 @@ void MacCorrection::embed(const Level& level) {
         if (hat(above, c) != none && weight_above > 0.0)
           embedding_.push_back({row, hat(above, c), scale * weight_above});
       };
-      if (!normal_fixed(fine.face(cell, 2 * c))) put(first + c * block, upper);
+      if (!normal_fixed(fine.face(cell, 2 * c))) put(level.index(cell, c * block), upper);
       const Grid::Record next = fine.neighbour(cell, 2 * c + 1);
-      if (next >= fine.cells() && next != fine.null()) put(static_cast<std::int64_t>(next) * record + c * block, 1.0);
+      if (next >= fine.cells() && next != fine.null()) put(level.index(next, c * block), 1.0);
     }
-    embedding_.push_back({first + equation_.dim * block, pressure_ + static_cast<int>(parent), scale});
+    embedding_.push_back({level.index(cell, equation_.dim * block), pressure_ + static_cast<int>(parent), scale});
   }
 }
 

@@ -125,10 +125,12 @@ cpu::CellData<T> make_cell_data(const Level& level) {
     for (int j = 0; j < n; ++j) {
       const double v = matrices.value[j];
       const double d = matrices.slope[j];
-      for (int above = 0; above < 2; ++above) {
-        const double sign = above == 1 && j % 2 == 1 ? -1.0 : 1.0;
-        data.trace_value[t][above][j] = static_cast<T>(factor * sign * (0.5 * d - matrices.penalty * v));
-        data.trace_slope[t][above][j] = static_cast<T>(factor * sign * 0.5 * v);
+      // Test function j on the lower face of the cell, (-1)^j v and -(-1)^j d, against trial i on the upper face of the
+      // cell below.
+      const double sign = j % 2 == 1 ? -1.0 : 1.0;
+      for (int i = 0; i < n; ++i) {
+        data.below[t][j][i] = static_cast<T>(factor * sign * 0.5 * (v * matrices.slope[i] + d * matrices.value[i]) -
+                                             factor * sign * matrices.penalty * v * matrices.value[i]);
       }
       for (int i = j % 2; i < n; i += 2) {  // both faces: E doubles for equal parities and cancels for others
         const double face =
@@ -140,8 +142,14 @@ cpu::CellData<T> make_cell_data(const Level& level) {
   return data;
 }
 
+/// The last-level cache that all threads share.
+std::int64_t cache_bytes() {
+  static const std::int64_t bytes = std::max<std::int64_t>(sysconf(_SC_LEVEL3_CACHE_SIZE), 1 << 22);
+  return bytes;
+}
+
 cpu::CellTopology topology_of(const Grid& grid) {
-  cpu::CellTopology topology{{}, {}, grid.cells(), grid.records()};
+  cpu::CellTopology topology{{}, {}, grid.cells(), grid.records(), grid.null()};
   for (int side = 0; side < 6; ++side) {
     topology.neighbour[side] = grid.neighbours(side);
     topology.face[side] = grid.faces(side);
@@ -186,6 +194,7 @@ class CpuKernels final : public Kernels<T> {
       const PatchSolver solver(level.equation, level.grid.size(), kind, local);
       patches_.push_back(std::make_unique<PatchTables<T>>(level, kind, solver));
     }
+    make_batches();
     make_carry_lists();
     workspace_.resize(team.size());
     for (auto& memory : workspace_) {
@@ -201,16 +210,21 @@ class CpuKernels final : public Kernels<T> {
 
   void smooth(int colour, const T* b, const T* x, T* y) override {
     const auto& uncovered = level_.patches.uncovered[colour];
-    const std::int64_t record = level_.equation.record();
     smooth_patches(colour, b, x, y, false, T(1), [&](int t) {
       const auto range = team_.range(static_cast<std::int64_t>(uncovered.size()), t);
-      for (auto i = range.begin; i < range.end; ++i) {
-        T* to = y + uncovered[i] * record;
-        if (x == nullptr) {
-          std::memset(to, 0, record * sizeof(T));
-        } else {
-          std::memcpy(to, x + uncovered[i] * record, record * sizeof(T));
+      for (auto i = range.begin; i < range.end;) {
+        auto end = i + 1;  // of consecutive records in a block
+        while (end < range.end && uncovered[end] == uncovered[end - 1] + 1 && uncovered[end] % interleave != 0) ++end;
+        const std::size_t bytes = (end - i) * sizeof(T);
+        for (int value = 0; value < level_.equation.record(); ++value) {
+          const std::int64_t at = level_.index(uncovered[i], value);
+          if (x == nullptr) {
+            std::memset(y + at, 0, bytes);
+          } else {
+            std::memcpy(y + at, x + at, bytes);
+          }
         }
+        i = end;
       }
     });
   }
@@ -305,11 +319,14 @@ class CpuKernels final : public Kernels<T> {
   }
 
   void project(T* x) override {
-    const int record = level_.equation.record();
     const int block = power(level_.equation.n(), level_.equation.dim);
-    if (level_.constants.pressure) remove_mean(x, level_.equation.dim * block, record, level_.grid.cells());
+    if (level_.constants.pressure) {
+      remove_mean(x, level_.equation.dim * block, [&](Record r) { return r < level_.grid.cells(); });
+    }
+    // A constant velocity has equal hats (those of hat-only records too), tangential modes 0.
     for (int c = 0; c < level_.equation.dim; ++c) {
-      if (level_.constants.velocity[c]) remove_velocity_mean(x, c, c * block, record);
+      if (!level_.constants.velocity[c]) continue;
+      remove_mean(x, c * block, [&](Record r) { return r < level_.grid.cells() || level_.grid.hat_direction(r) == c; });
     }
   }
 
@@ -356,7 +373,51 @@ class CpuKernels final : public Kernels<T> {
     });
   }
 
-  [[nodiscard]] Team::Range cell_range(int t) const { return team_.range(level_.grid.cells(), t, table_.batch); }
+  /// Whole blocks of cells for each thread.
+  [[nodiscard]] Team::Range cell_range(int t) const { return team_.range(level_.grid.cells(), t, interleave); }
+
+  /// Patches in batches of one per lane. Where enough lower cells of a group of records (kernels/simd.hpp) are patches
+  /// of a kind, the lanes are the group, so that records are loaded without shuffles; the others fill batches in order.
+  void make_batches() {
+    constexpr int width = interleave;
+    const auto& patches = level_.patches;
+    const auto add = [&](const std::vector<Record>& lower, std::uint32_t active) {
+      lower_.insert(lower_.end(), lower.begin(), lower.end());
+      active_.push_back(active);
+    };
+    for (const auto& runs : patches.colours) {
+      batches_.emplace_back();
+      for (const PatchRun& run : runs) {
+        const auto begin = static_cast<std::int64_t>(active_.size());
+        std::vector<Record> left_over;
+        for (auto i = run.begin; i < run.end;) {
+          const Record group = patches.lower_cell[i] / width;
+          auto end = i;
+          std::uint32_t active = 0;
+          for (; end < run.end && patches.lower_cell[end] / width == group; ++end) {
+            active |= 1U << patches.lower_cell[end] % width;
+          }
+          if (2 * (end - i) >= width) {
+            std::vector<Record> lower(width, level_.grid.null());
+            for (int l = 0; l < width; ++l) {
+              if (group * width + l < level_.grid.cells()) lower[l] = group * width + l;
+            }
+            add(lower, active);
+          } else {
+            left_over.insert(left_over.end(), patches.lower_cell.begin() + i, patches.lower_cell.begin() + end);
+          }
+          i = end;
+        }
+        for (std::size_t i = 0; i < left_over.size(); i += width) {
+          const std::size_t count = std::min<std::size_t>(width, left_over.size() - i);
+          std::vector<Record> lower(width, level_.grid.null());
+          std::copy_n(left_over.begin() + static_cast<std::ptrdiff_t>(i), count, lower.begin());
+          add(lower, static_cast<std::uint32_t>((std::uint64_t{1} << count) - 1));
+        }
+        batches_.back().push_back({run.kind, begin, static_cast<std::int64_t>(active_.size())});
+      }
+    }
+  }
 
   void make_carry_lists() {
     const Grid& grid = level_.grid;
@@ -366,7 +427,7 @@ class CpuKernels final : public Kernels<T> {
       for (auto cell = static_cast<Record>(range.begin); cell < range.end; ++cell) {
         for (int c = 0; c < level_.equation.dim; ++c) {
           const Record below = grid.neighbour(cell, 2 * c);
-          if (below < grid.cells() && (below < range.begin || below >= cell)) carry_[t][c].push_back(below);
+          if (below < grid.cells() && (below < range.begin || below >= range.end)) carry_[t][c].push_back(below);
         }
       }
     }
@@ -383,30 +444,25 @@ class CpuKernels final : public Kernels<T> {
                                        {},
                                        x,
                                        b,
-                                       y};
+                                       y,
+                                       level_.size() * static_cast<std::int64_t>(sizeof(T)) > cache_bytes() / 2};
       for (int c = 0; c < 3; ++c) arguments.carry_count[c] = static_cast<std::int64_t>(carry_[t][c].size());
       table_.apply(arguments);
     });
-    clear_null(y);
-  }
-
-  /// Every kernel that writes whole vectors leaves the null record zero, whatever the memory held.
-  void clear_null(T* y) {
-    const std::int64_t record = level_.equation.record();
-    std::memset(y + level_.grid.null() * record, 0, record * sizeof(T));
   }
 
   template <class F>
   void smooth_patches(int colour, const T* b, const T* x, T* y, bool add, T damping, F&& also) {
     team_.run([&](int t) {
-      for (const PatchRun& run : level_.patches.colours[colour]) {
-        const auto range = team_.range(run.end - run.begin, t, table_.batch);
+      for (const PatchRun& run : batches_[colour]) {
+        const auto range = team_.range(run.end - run.begin, t);
         if (range.begin == range.end) continue;
         auto& tables = *patches_[run.kind];
         const cpu::SmoothArguments<T> arguments{&cell_,
                                                 tables.data(),
                                                 topology_,
-                                                level_.patches.lower_cell.data(),
+                                                lower_.data(),
+                                                active_.data(),
                                                 run.begin + range.begin,
                                                 run.begin + range.end,
                                                 local_,
@@ -420,7 +476,6 @@ class CpuKernels final : public Kernels<T> {
       }
       also(t);
     });
-    if (!add) clear_null(y);
   }
 
   const std::vector<Record>& children(const Level& coarse) {
@@ -432,10 +487,11 @@ class CpuKernels final : public Kernels<T> {
   void transfer(const Level& coarse, const T* from, T* to, F kernel) {
     const Record* children_data = children(coarse).data();
     team_.run([&](int t) {
-      const auto range = team_.range(coarse.grid.cells(), t, table_.batch);
+      const auto range = team_.range(coarse.grid.cells(), t, interleave);
       const cpu::TransferArguments<T> arguments{&cell_,
                                                 topology_of(coarse.grid),
                                                 children_data,
+                                                level_.grid.null(),
                                                 {level_.coarsened[0], level_.coarsened[1], level_.coarsened[2]},
                                                 static_cast<Record>(range.begin),
                                                 static_cast<Record>(range.end),
@@ -451,9 +507,7 @@ class CpuKernels final : public Kernels<T> {
     const int block = power(level_.equation.n(), level_.equation.dim);
     const int columns = power(level_.equation.n(), level_.equation.dim - 1);
     for (Record hat = coarse.grid.cells(); hat < coarse.grid.records(); ++hat) {
-      const std::int64_t first =
-          static_cast<std::int64_t>(hat) * level_.equation.record() + coarse.grid.hat_direction(hat) * block;
-      for (int i = 0; i < columns; ++i) visit(first + i);
+      for (int i = 0; i < columns; ++i) visit(coarse.index(hat, coarse.grid.hat_direction(hat) * block + i));
     }
   }
 
@@ -467,7 +521,6 @@ class CpuKernels final : public Kernels<T> {
     const Equation& equation = level_.equation;
     const int dim = equation.dim;
     const int n = equation.n();
-    const int record = equation.record();
     const int block = power(n, dim);
     const int columns = power(n, dim - 1);
     for (Record hat = coarse.grid.cells(); hat < coarse.grid.records(); ++hat) {
@@ -490,46 +543,42 @@ class CpuKernels final : public Kernels<T> {
           for (int i = 0; i < columns; ++i) {
             const T tangential =
                 embed((c + 1) % dim, i % n, j % n) * (dim == 3 ? embed((c + 2) % dim, i / n, j / n) : T(1));
-            couple(static_cast<std::int64_t>(hat) * record + c * block + j,
-                   static_cast<std::int64_t>(fine) * record + c * block + i, own * tangential);
+            couple(coarse.index(hat, c * block + j), level_.index(fine, c * block + i), own * tangential);
           }
         }
       }
     }
   }
 
-  /// x[offset + i stride] -= mean over i < count.
-  void remove_mean(T* x, std::int64_t offset, std::int64_t stride, std::int64_t count) {
-    std::vector<double> sums(team_.size(), 0.0);
+  /// Subtracts from value `i` of the records with carries(record) its mean over them.
+  template <class F>
+  void remove_mean(T* x, int i, F&& carries) {
+    struct Sum {
+      double value = 0.0;
+      std::int64_t count = 0;
+    };
+    std::vector<Sum> sums(team_.size());
+    const auto for_carriers = [&](int t, auto&& visit) {
+      const auto range = team_.range(level_.grid.records(), t);
+      for (auto r = static_cast<Record>(range.begin); r < range.end; ++r) {
+        if (carries(r)) visit(x[level_.index(r, i)]);
+      }
+    };
     team_.run([&](int t) {
-      const auto range = team_.range(count, t);
-      double sum = 0.0;
-      for (auto i = range.begin; i < range.end; ++i) sum += static_cast<double>(x[offset + i * stride]);
+      Sum sum;
+      for_carriers(t, [&](T value) {
+        sum.value += static_cast<double>(value);
+        ++sum.count;
+      });
       sums[t] = sum;
     });
-    double mean = 0.0;
-    for (const double sum : sums) mean += sum;
-    mean /= static_cast<double>(count);
-    team_.run([&](int t) {
-      const auto range = team_.range(count, t);
-      for (auto i = range.begin; i < range.end; ++i) x[offset + i * stride] -= static_cast<T>(mean);
-    });
-  }
-
-  /// A constant velocity has equal hats (those of hat-only records too), tangential modes 0.
-  void remove_velocity_mean(T* x, int c, std::int64_t offset, std::int64_t record) {
-    const Grid& grid = level_.grid;
-    const auto carries_hat = [&](Record r) { return r < grid.cells() || grid.hat_direction(r) == c; };
-    double sum = 0.0;
-    std::int64_t count = 0;
-    for (Record r = 0; r < grid.records(); ++r) {
-      if (!carries_hat(r)) continue;
-      sum += static_cast<double>(x[offset + r * record]);
-      ++count;
+    Sum all;
+    for (const Sum& sum : sums) {
+      all.value += sum.value;
+      all.count += sum.count;
     }
-    for (Record r = 0; r < grid.records(); ++r) {
-      if (carries_hat(r)) x[offset + r * record] -= static_cast<T>(sum / static_cast<double>(count));
-    }
+    const T mean = static_cast<T>(all.value / static_cast<double>(all.count));
+    team_.run([&](int t) { for_carriers(t, [&](T& value) { value -= mean; }); });
   }
 
   struct Free {
@@ -543,6 +592,9 @@ class CpuKernels final : public Kernels<T> {
   cpu::CellData<T> cell_;
   cpu::CellTopology topology_;
   std::vector<std::unique_ptr<PatchTables<T>>> patches_;
+  std::vector<std::vector<PatchRun>> batches_;  // [colour]: runs of batches
+  std::vector<Record> lower_;                   // [batch][lane]
+  std::vector<std::uint32_t> active_;           // [batch]
   std::vector<std::array<std::vector<Record>, 3>> carry_;
   std::vector<Record> children_;
   std::vector<std::unique_ptr<std::byte, Free>> workspace_;

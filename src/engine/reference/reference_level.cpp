@@ -163,11 +163,11 @@ std::vector<bool> unknowns(const Level& level) {
   const int hats = power(order + 1, dim - 1);
   std::vector<bool> unknown(level.size(), false);
   for (Grid::Record cell = 0; cell < grid.cells(); ++cell) {
-    for (std::int64_t i = 0; i < size; ++i) unknown[cell * std::int64_t{size} + i] = true;
+    for (int i = 0; i < size; ++i) unknown[level.index(cell, i)] = true;
   }
   // The hats are the first numbers of a component's block.
   const auto set_hats = [&](Grid::Record record, int c, bool value) {
-    for (int i = 0; i < hats; ++i) unknown[record * std::int64_t{size} + c * block + i] = value;
+    for (int i = 0; i < hats; ++i) unknown[level.index(record, c * block + i)] = value;
   };
   for (Grid::Record cell = 0; cell < grid.cells(); ++cell) {
     for (int c = 0; c < dim; ++c) set_hats(cell, c, !normal_fixed(grid.face(cell, 2 * c)));
@@ -259,7 +259,7 @@ void ReferenceLevel::for_each_embedding(const Level& coarse_level, const Visit& 
         const bool owns_upper = f < dim && fine.neighbour(child, 2 * f + 1) >= fine.cells();
         Numbers numbers = field.numbers(fine, child);
         for (std::size_t j = 0; j < numbers.size(); ++j) {
-          if (field.functions()[j].upper_hat && !owns_upper) numbers[j] = fine.null() * level_.equation.record();
+          if (field.functions()[j].upper_hat && !owns_upper) numbers[j] = level_.index(fine.null(), 0);
         }
         visit(coarse_form.fields()[f].numbers(coarse, parent), numbers, matrix);
       }
@@ -293,7 +293,8 @@ VectorXd ReferenceLevel::projected(VectorXd x) const {
   const auto remove = [&](int field) {
     VectorXd constant = VectorXd::Zero(x.size());
     const int offset = field * power(level_.equation.n(), dim);
-    for (Eigen::Index i = offset; i < x.size(); i += level_.equation.record()) {
+    for (Grid::Record record = 0; record < level_.grid.records(); ++record) {
+      const std::int64_t i = level_.index(record, offset);
       if (unknown[i]) constant[i] = 1.0;
     }
     x -= constant * (constant.dot(x) / constant.squaredNorm());

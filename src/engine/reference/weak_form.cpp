@@ -113,12 +113,12 @@ Table LocalField::tabulate(const std::vector<Point>& points) const {
 }
 
 std::vector<std::int64_t> LocalField::numbers(const Grid& grid, Grid::Record cell) const {
-  const std::int64_t size = record_size(dim_, order_);
+  const int size = record_size(dim_, order_);
   std::vector<std::int64_t> numbers;
   numbers.reserve(functions_.size());
   for (const Function& function : functions_) {
     const auto record = function.upper_hat ? grid.neighbour(cell, 2 * component_ + 1) : cell;
-    numbers.push_back(record * size + function.offset);
+    numbers.push_back(record_offset(record, size) + std::int64_t{interleave} * function.offset);
   }
   return numbers;
 }

@@ -8,7 +8,8 @@
 /// next cell owns. It computes w = nu (L^O_a + L^O_b) u + alpha u on all of them (k + 2 columns), multiplies by the
 /// cell's own mass matrix and has the complete rows of its bubbles, and its share of both hats. The share of the upper
 /// hat is the *carry*: it is put where the next cell will find it, into that cell's hats of y, before that cell is
-/// finished. Traffic: x once, y once (16 bytes per unknown in double), neighbours from the caches.
+/// finished; a next cell that comes earlier in order (above a cell at odd x) has it added to its finished hats.
+/// Traffic: x once, y once (16 bytes per unknown in double), neighbours from the caches.
 
 #include "engine/cpu/kernels/simd.hpp"
 #include "engine/cpu/kernels/table.hpp"
@@ -29,144 +30,238 @@ constexpr bool mass_couples(int n, int i, int j) {
 
 constexpr int odd_sign(int j) { return j % 2 == 0 ? 1 : -1; }
 
-/// The operator on the velocity component c of a batch of cells.
+/// A batch of cells, one per lane (the null record in lanes without one), and what lies around them.
+template <class T, int dim, int order>
+struct CellBatch {
+  using Places = Lanes<record_size(dim, order)>;
+
+  CellBatch(const CellTopology& topology, const std::int32_t* cells) : topology(topology), own(cells, topology.null) {
+    std::copy_n(cells, width, cell);
+    for (int side = 0; side < 2 * dim; ++side) {
+      look_up(topology.neighbour[side], cell, beside[side]);
+      boundary[side] = false;
+      for (int l = 0; l < width; ++l) boundary[side] |= beside[side][l] >= topology.cells;
+    }
+  }
+
+  /// Where the upper hats in direction c of some records lie: in the records behind.
+  [[nodiscard]] Places hats_of(const std::int32_t* records, int c) const {
+    std::int32_t upper[width];
+    look_up(topology.neighbour[2 * c + 1], records, upper);
+    return places(upper);
+  }
+  [[nodiscard]] Places places(const std::int32_t* records) const { return Places(records, topology.null); }
+  [[nodiscard]] Face face(int side, int lane) const { return topology.face[side][cell[lane]]; }
+
+  const CellTopology& topology;
+  std::int32_t cell[width];
+  std::int32_t beside[2 * dim][width];  ///< records behind the faces, [side]
+  bool boundary[2 * dim];               ///< some lane has a boundary face there
+  Places own;
+
+ private:
+  template <class S>
+  static void look_up(const S* table, const std::int32_t* records, S* out) {
+    const std::int32_t first = records[0];
+    std::int32_t out_of_line = 0;
+    for (int l = 0; l < width; ++l) out_of_line |= records[l] - first - l;
+    if (out_of_line == 0) {
+      std::copy_n(table + first, width, out);
+    } else {
+      for (int l = 0; l < width; ++l) out[l] = table[records[l]];
+    }
+  }
+};
+
+/// Records that will be needed soon, fetched into the caches while something else is computed: the hardware does not
+/// see through the order in which the operator reads.
+template <class T>
+class Ahead {
+ public:
+  Ahead(const T* first, const T* second) : at_{first, second} {}
+  /// One value of a block of each.
+  [[gnu::always_inline]] void fetch() {
+    for (const T*& at : at_) {
+      for (std::size_t line = 0; line < interleave * sizeof(T); line += 64) {
+        __builtin_prefetch(reinterpret_cast<const char*>(at) + line);
+      }
+      at += interleave;
+    }
+  }
+
+ private:
+  const T* at_[2];
+};
+
+/// The operator on the velocity component c of a batch of cells, one register of lanes after the other.
 template <class T, int dim, int order, int c>
 struct ComponentOperator {
   static constexpr int n = order + 1;
   static constexpr int columns = power(n, dim - 1);  // tangential modes
   static constexpr int rows = n + 1;
-  static constexpr int record = record_size(dim, order);
   static constexpr int block = power(n, dim);
+  static constexpr int lines = rows * columns / n;  // in a tangential direction
   using V = Simd<T>;
+  using R = typename V::Register;
+  using Batch = CellBatch<T, dim, order>;
 
-  /// w += nu L^O_t u on all rows, t the direction with stride `stride` inside a row.
-  template <int stride>
-  [[gnu::always_inline]] static void add_tangential(const CellData<T>& cell, const CellTopology& topology,
-                                                    const std::int32_t* cells, int t, const T* x, const V* u, V* w) {
-    V below[rows * columns];
-    V above[rows * columns];
-    load_neighbour(topology, cells, 2 * t, x, below);
-    load_neighbour(topology, cells, 2 * t + 1, x, above);
-    for (int line = 0; line < rows * columns / n; ++line) {
-      const int start = line / stride * stride * n + line % stride;
-      const V* own = u + start;
-      // Coefficients of the test trace (value) and of the test derivative (slope) on the upper and lower face.
-      V value_hi{};
-      V value_lo{};
-      V slope_hi{};
-      V slope_lo{};
+  /// Values of the component on a cell: its own rows 0..k, and row k + 1, the upper hats. Value i of a piece lies at
+  /// piece + i * interleave.
+  struct Rows {
+    const T* piece[2];
+  };
+  static constexpr int piece_size(int piece) { return piece == 0 ? block : columns; }
+  struct alignas(SOLENOID_SIMD_BYTES) Scratch {
+    T values[rows * columns * interleave];
+  };
+  [[gnu::always_inline]] static Rows view(const Batch& batch, const std::int32_t* records,
+                                          const typename Batch::Places& places, const T* x, Scratch& scratch) {
+    return {{places.template view<block>(x, c * block, scratch.values),
+             batch.hats_of(records, c).template view<columns>(x, c * block, scratch.values + block * interleave)}};
+  }
+  [[gnu::always_inline]] static R get(const T* values, int i) {
+    return *reinterpret_cast<const typename V::Unaligned*>(values + i * interleave);
+  }
+
+  /// A tangential direction: its neighbours, and which lanes of them are boundary faces.
+  struct Tangential {
+    int direction;
+    Rows below;
+    Rows above;
+    Scratch scratch[2];
+
+    Tangential(const Batch& batch, int t, const T* x) : direction(t) {
+      const std::int32_t* lower = batch.beside[2 * t];
+      const std::int32_t* upper = batch.beside[2 * t + 1];
+      below = view(batch, lower, batch.places(lower), x, scratch[0]);
+      above = view(batch, upper, batch.places(upper), x, scratch[1]);
+    }
+  };
+
+  /// w = alpha u + nu L^O_t u, or w += nu L^O_t u, on all rows of the lanes from `lane` on; t is the direction with
+  /// stride `stride` inside a row.
+  template <int stride, bool first>
+  [[gnu::always_inline]] static void add_tangential(const CellData<T>& cell, const Batch& batch, const Tangential& to,
+                                                    const Rows& u, int lane, Ahead<T>& ahead, R* w) {
+    constexpr int fetched = record_size(dim, order) / (dim * (dim - 1) * V::parts);
+    const int t = to.direction;
+    for (int piece = 0; piece < 2; ++piece) {
+      for (int line = 0; line < piece_size(piece) / n; ++line) {
 #pragma GCC unroll 16
-      for (int j = 0; j < n; ++j) {
-        value_lo += cell.trace_value[t][0][j] * below[start + j * stride];
-        slope_lo += cell.trace_slope[t][0][j] * below[start + j * stride];
-        value_hi += cell.trace_value[t][1][j] * above[start + j * stride];
-        slope_hi += cell.trace_slope[t][1][j] * above[start + j * stride];
-      }
-      const V value_even = value_hi + value_lo;
-      const V value_odd = value_hi - value_lo;
-      const V slope_even = slope_hi + slope_lo;
-      const V slope_odd = slope_hi - slope_lo;
+        for (int i = 0; i < (fetched + lines - 1) / lines; ++i) ahead.fetch();
+        const int start = line / stride * stride * n + line % stride;
+        R own[n];
+        R even[n];  // of the neighbours' modes about the cell's centre
+        R odd[n];
 #pragma GCC unroll 16
-      for (int j = 0; j < n; ++j) {
-        V sum = cell.value[j] * (j % 2 == 0 ? value_even : value_odd) +
-                cell.slope[j] * (j % 2 == 0 ? slope_even : slope_odd);
+        for (int j = 0; j < n; ++j) {
+          const R lower = get(to.below.piece[piece] + lane, start + j * stride);
+          const R upper = get(to.above.piece[piece] + lane, start + j * stride);
+          own[j] = get(u.piece[piece] + lane, start + j * stride);
+          even[j] = lower + upper;
+          odd[j] = lower - upper;
+        }
 #pragma GCC unroll 16
-        for (int i = j % 2; i < n; i += 2) sum += cell.own[t][j][i] * own[i * stride];
-        w[start + j * stride] += sum;
+        for (int j = 0; j < n; ++j) {
+          R& out = w[piece * block + start + j * stride];
+          R sum = first ? cell.alpha * own[j] : out;
+#pragma GCC unroll 16
+          for (int i = 0; i < n; ++i) sum += cell.below[t][j][i] * ((i + j) % 2 == 0 ? even[i] : odd[i]);
+#pragma GCC unroll 16
+          for (int i = j % 2; i < n; i += 2) sum += cell.own[t][j][i] * own[i];
+          out = sum;
+        }
       }
     }
     for (int upper = 0; upper < 2; ++upper) {
-      V extra{};
-      bool any = false;
-      for (int l = 0; l < lanes<T>; ++l) {
-        const int weight = face_weight(topology.face[2 * t + upper][cells[l]]);
-        extra[l] = static_cast<T>(weight - 1);
-        any = any || weight != 1;
+      if (!batch.boundary[2 * t + upper]) continue;
+      R extra{};
+      for (int l = 0; l < V::lanes; ++l) {
+        extra[l] = static_cast<T>(face_weight(batch.face(2 * t + upper, lane + l)) - 1);
       }
-      if (any) add_boundary_face<stride>(cell, t, upper, extra, u, w);
+      add_boundary_face<stride>(cell, t, upper, extra, u, lane, w);
     }
   }
 
   /// w += extra nu E(u, .) on the lower or upper face in direction t: what a boundary face has over an interior one.
   template <int stride>
-  static void add_boundary_face(const CellData<T>& cell, int t, int upper, V extra, const V* u, V* w) {
+  static void add_boundary_face(const CellData<T>& cell, int t, int upper, const R& extra, const Rows& u, int lane,
+                                R* w) {
     const T factor = cell.viscosity * cell.inverse_h[t] * cell.inverse_h[t];
     const T sign = upper == 1 ? T(1) : T(-1);  // of odd modes
-    for (int line = 0; line < rows * columns / n; ++line) {
-      const int start = line / stride * stride * n + line % stride;
-      V v{};
-      V d{};
-      for (int j = 0; j < n; ++j) {
-        const V mode = (j % 2 == 0 ? T(1) : sign) * u[start + j * stride];
-        v += cell.value[j] * mode;
-        d += cell.slope[j] * mode;
-      }
-      const V value = factor * extra * (cell.penalty * v - T(0.5) * d);
-      const V slope = factor * extra * T(-0.5) * v;
-      for (int j = 0; j < n; ++j) {
-        w[start + j * stride] += (j % 2 == 0 ? T(1) : sign) * (cell.value[j] * value + cell.slope[j] * slope);
+    for (int piece = 0; piece < 2; ++piece) {
+      for (int line = 0; line < piece_size(piece) / n; ++line) {
+        const int start = line / stride * stride * n + line % stride;
+        R v{};
+        R d{};
+        for (int j = 0; j < n; ++j) {
+          const R mode = (j % 2 == 0 ? T(1) : sign) * get(u.piece[piece] + lane, start + j * stride);
+          v += cell.value[j] * mode;
+          d += cell.slope[j] * mode;
+        }
+        const R value = factor * extra * (cell.penalty * v - T(0.5) * d);
+        const R slope = factor * extra * T(-0.5) * v;
+        for (int j = 0; j < n; ++j) {
+          w[piece * block + start + j * stride] +=
+              (j % 2 == 0 ? T(1) : sign) * (cell.value[j] * value + cell.slope[j] * slope);
+        }
       }
     }
   }
 
-  /// The rows (lower hat, bubbles, upper hat) of component c of the cells behind face `side`.
-  [[gnu::always_inline]] static void load_neighbour(const CellTopology& topology, const std::int32_t* cells, int side,
-                                                    const T* x, V* out) {
-    Lanes<T> at;
-    Lanes<T> at_hat;
-    for (int l = 0; l < lanes<T>; ++l) {
-      const std::int32_t other = topology.neighbour[side][cells[l]];
-      at.offset[l] = static_cast<std::int64_t>(other) * record;
-      at_hat.offset[l] = static_cast<std::int64_t>(topology.neighbour[2 * c + 1][other]) * record;
-    }
-    load_records<block>(x, at, c * block, out);
-    load_records<columns>(x, at_hat, c * block, out + block);
-  }
-
-  /// y: all rows of the element's velocity; q += B_c u in the pressure block.
-  static void run(const CellData<T>& cell, const CellTopology& topology, const std::int32_t* cells, const T* x,
-                  const V* p, V* y, V* q) {
+  /// own, upper: rows 0..k and k + 1 of the element's velocity; q += B_c u in the pressure block. p: the pressure
+  /// block of the cells, value i at p + i * interleave. A third (half in 2D) of the records `ahead` is fetched.
+  static void run(const CellData<T>& cell, const Batch& batch, const T* x, const T* p, Ahead<T>& ahead, V* own,
+                  V* upper, V* q) {
     constexpr int a = (c + 1) % dim;
     constexpr int b = dim == 3 ? (c + 2) % dim : a;
-    V u[rows * columns];
-    V w[rows * columns];
-    Lanes<T> at;
-    Lanes<T> at_hat;
-    for (int l = 0; l < lanes<T>; ++l) {
-      at.offset[l] = static_cast<std::int64_t>(cells[l]) * record;
-      at_hat.offset[l] = static_cast<std::int64_t>(topology.neighbour[2 * c + 1][cells[l]]) * record;
+    Scratch scratch;
+    const Rows u = view(batch, batch.cell, batch.own, x, scratch);
+    const Tangential along_a(batch, a, x);
+    const Tangential along_b(batch, b, x);
+    for (int part = 0; part < V::parts; ++part) {
+      const int lane = part * V::lanes;
+      R w[rows * columns];
+      add_tangential<1, true>(cell, batch, along_a, u, lane, ahead, w);
+      if constexpr (dim == 3) add_tangential<n, false>(cell, batch, along_b, u, lane, ahead, w);
+      add_mass_and_gradient(cell, u, p + lane, lane, part, w, own, upper, q);
     }
-    load_records<block>(x, at, c * block, u);
-    load_records<columns>(x, at_hat, c * block, u + block);
-    for (int i = 0; i < rows * columns; ++i) w[i] = cell.alpha * u[i];
-    add_tangential<1>(cell, topology, cells, a, x, u, w);
-    if constexpr (dim == 3) add_tangential<n>(cell, topology, cells, b, x, u, w);
+  }
 
+  /// M^P w, the stiffness of P, the gradient of p and the divergence of u on one register of lanes.
+  [[gnu::always_inline]] static void add_mass_and_gradient(const CellData<T>& cell, const Rows& u, const T* p, int lane,
+                                                           int part, const R* w, V* own, V* upper, V* q) {
+    constexpr int a = (c + 1) % dim;
+    constexpr int b = dim == 3 ? (c + 2) % dim : a;
     const T stiffness = cell.viscosity * cell.inverse_h[c] * cell.inverse_h[c];
     const T gradient = cell.inverse_h[c];
     constexpr int stride_c = pressure_stride(order, c);
     for (int column = 0; column < columns; ++column) {
       const int base = column % n * pressure_stride(order, a) + (dim == 3 ? column / n * pressure_stride(order, b) : 0);
-      const V difference = u[n * columns + column] - u[column];
+      const auto pressure = [&](int i) { return gradient * get(p, base + i * stride_c); };
+      const auto bubble = [&](int i) { return get(u.piece[0] + lane, i * columns + column); };
+      const R difference = get(u.piece[1] + lane, column) - bubble(0);
+      R in[rows];
+#pragma GCC unroll 16
+      for (int j = 0; j < rows; ++j) in[j] = w[j * columns + column];
 #pragma GCC unroll 16
       for (int i = 0; i < rows; ++i) {
-        V sum{};
+        R sum{};
 #pragma GCC unroll 16
         for (int j = 0; j < rows; ++j) {
-          if (mass_couples(n, i, j)) sum += cell.mass[i][j] * w[j * columns + column];
+          if (mass_couples(n, i, j)) sum += cell.mass[i][j] * in[j];
         }
         if (i == 0) {
-          sum += gradient * p[base] - stiffness * difference;
+          own[column].part[part] = sum + (pressure(0) - stiffness * difference);
         } else if (i == n) {
-          sum += stiffness * difference - gradient * p[base];
+          upper[column].part[part] = sum + (stiffness * difference - pressure(0));
         } else {
-          sum += stiffness * u[i * columns + column] - gradient * p[base + i * stride_c];
+          own[i * columns + column].part[part] = sum + (stiffness * bubble(i) - pressure(i));
         }
-        y[i * columns + column] = sum;
       }
-      q[base] += gradient * difference;
+      q[base].part[part] += gradient * difference;
 #pragma GCC unroll 16
-      for (int i = 1; i < n; ++i) q[base + i * stride_c] += gradient * u[i * columns + column];
+      for (int i = 1; i < n; ++i) q[base + i * stride_c].part[part] += gradient * bubble(i);
     }
   }
 };
@@ -178,118 +273,148 @@ struct Operator {
   static constexpr int block = power(n, dim);
   static constexpr int record = record_size(dim, order);
   using V = Simd<T>;
+  using Batch = CellBatch<T, dim, order>;
 
-  /// The carry of component c from `cells` (only lanes with a target get it), as the value of y.
-  static void store_carry(const std::int32_t* target, const V* carry, int c, T* y, int active) {
-    T spill[columns * lanes<T>];
-    Lanes<T> at;
-    for (int l = 0; l < lanes<T>; ++l) at.offset[l] = l * columns;
-    store_records<columns>(spill, at, 0, carry, lanes<T>);
-    for (int l = 0; l < active; ++l) {
-      if (target[l] < 0) continue;
-      T* to = y + static_cast<std::int64_t>(target[l]) * record + c * block;
-      std::memcpy(to, spill + l * columns, columns * sizeof(T));
-    }
-  }
+  /// Position of a record in the order in which batches are worked on.
+  static std::int32_t turn(std::int32_t record_number) { return record_number / width; }
 
+  /// Shares of upper hats for this range from cells outside of it.
   template <int c>
   static void carry_from_outside(const ApplyArguments<T>& arguments) {
-    for (std::int64_t first = 0; first < arguments.carry_count[c]; first += lanes<T>) {
-      const int active = static_cast<int>(std::min<std::int64_t>(lanes<T>, arguments.carry_count[c] - first));
-      std::int32_t cells[lanes<T>];
-      std::int32_t target[lanes<T>];
-      for (int l = 0; l < lanes<T>; ++l) {
-        cells[l] = arguments.carry[c][first + (l < active ? l : 0)];
-        target[l] = arguments.topology.neighbour[2 * c + 1][cells[l]];
-      }
-      V p[block];
-      V y[(n + 1) * columns];
-      V q[block];
-      load_pressure(cells, arguments.x, p);
-      for (int i = 0; i < block; ++i) q[i] = V{};
-      ComponentOperator<T, dim, order, c>::run(*arguments.cell, arguments.topology, cells, arguments.x, p, y, q);
-      store_carry(target, y + block, c, arguments.y, active);
-    }
-  }
-
-  static void load_pressure(const std::int32_t* cells, const T* x, V* p) {
-    Lanes<T> at;
-    for (int l = 0; l < lanes<T>; ++l) at.offset[l] = static_cast<std::int64_t>(cells[l]) * record;
-    load_records<block>(x, at, dim * block, p);
-  }
-
-  template <int c>
-  [[gnu::always_inline]] static void component(const ApplyArguments<T>& arguments, const std::int32_t* cells,
-                                               int active, const V* p, V* y, V* q) {
     const auto& topology = arguments.topology;
-    ComponentOperator<T, dim, order, c>::run(*arguments.cell, topology, cells, arguments.x, p, y, q);
-    // The carry goes to cells that come later in this range; others get it from their own range's carry list.
-    std::int32_t target[lanes<T>];
-    std::int32_t hat_only[lanes<T>];
-    bool any_hat_only = false;
-    for (int l = 0; l < lanes<T>; ++l) {
-      const std::int32_t next = topology.neighbour[2 * c + 1][cells[l]];
-      target[l] = next < topology.cells && next > cells[l] && next < arguments.end ? next : -1;
-      hat_only[l] = next >= topology.cells && next < topology.records ? next : -1;
-      any_hat_only = any_hat_only || hat_only[l] >= 0;
+    for (std::int64_t first = 0; first < arguments.carry_count[c]; first += width) {
+      std::int32_t cells[width];
+      std::int32_t targets[width];
+      for (int l = 0; l < width; ++l) {
+        cells[l] = first + l < arguments.carry_count[c] ? arguments.carry[c][first + l] : topology.null;
+        targets[l] = topology.neighbour[2 * c + 1][cells[l]];
+      }
+      const Batch batch(topology, cells);
+      alignas(SOLENOID_SIMD_BYTES) T scratch[block * interleave];
+      const T* p = batch.own.template view<block>(arguments.x, dim * block, scratch);
+      V own[block];
+      V upper[columns];
+      V q[block]{};
+      Ahead<T> ahead{arguments.x, arguments.x};
+      ComponentOperator<T, dim, order, c>::run(*arguments.cell, batch, arguments.x, p, ahead, own, upper, q);
+      batch.places(targets).template write<false>(columns, arguments.y, c * block, upper);
     }
-    V* carry = y + block;
-    store_carry(target, carry, c, arguments.y, active);
-    if (any_hat_only) finish_hat_only(arguments, cells, hat_only, carry, c, active);
+  }
 
-    // Complete the lower hats: what the cell below carried, nothing on prescribed faces.
-    Lanes<T> at;
-    V carried[columns];
-    V has_below{};
-    V free{};
-    for (int l = 0; l < lanes<T>; ++l) {
-      at.offset[l] = static_cast<std::int64_t>(cells[l]) * record;
-      has_below[l] = topology.face[2 * c][cells[l]] == Face::interior ? T(1) : T(0);
-      free[l] = normal_fixed(topology.face[2 * c][cells[l]]) ? T(0) : T(1);
+  /// Rows of component c of the batch, lower hats complete but for shares of cells that come later.
+  template <int c>
+  [[gnu::always_inline]] static void component(const ApplyArguments<T>& arguments, const Batch& batch, const T* p,
+                                               Ahead<T>& ahead, V* own, V* upper, V* q) {
+    ComponentOperator<T, dim, order, c>::run(*arguments.cell, batch, arguments.x, p, ahead, own, upper, q);
+    std::int32_t carried[width];
+    const std::int32_t now = turn(batch.cell[0]);
+    for (int l = 0; l < width; ++l) {
+      const std::int32_t below = batch.beside[2 * c][l];
+      const bool not_yet = below >= arguments.begin && turn(below) >= now;  // or nothing below
+      const bool outside = below >= arguments.end && below < batch.topology.cells;
+      carried[l] = !not_yet || outside ? batch.cell[l] : batch.topology.null;
     }
-    load_records<columns>(arguments.y, at, c * block, carried);
-    for (int i = 0; i < columns; ++i) y[i] = free * (y[i] + (has_below != T(0) ? carried[i] : V{}));
+    V share[columns];
+    batch.places(carried).template load_values<columns>(arguments.y, c * block, share);
+    for (int i = 0; i < columns; ++i) own[i] += share[i];
+    if (!batch.boundary[2 * c]) return;
+    alignas(SOLENOID_SIMD_BYTES) T free[width];
+    for (int l = 0; l < width; ++l) free[l] = normal_fixed(batch.face(2 * c, l)) ? T(0) : T(1);
+    for (int i = 0; i < columns; ++i) own[i] *= load(free);
+  }
+
+  /// Hands the upper hats' shares of component c to the next cells in this range: those that come later find them in
+  /// their hats, to those that are finished they are added. Others get them from their own range's carry list.
+  static void hand_over(const ApplyArguments<T>& arguments, const Batch& batch, int c, V* upper) {
+    const auto& topology = batch.topology;
+    const std::int32_t now = turn(batch.cell[0]);
+    std::int32_t later[width];
+    std::int32_t finished[width];
+    bool any_finished = false;
+    bool any_hat_only = false;
+    for (int l = 0; l < width; ++l) {
+      const std::int32_t next = batch.beside[2 * c + 1][l];
+      const bool in_range = next >= arguments.begin && next < arguments.end;
+      const bool is_later = in_range && turn(next) > now;
+      later[l] = is_later ? next : topology.null;
+      finished[l] = in_range && !is_later ? next : topology.null;
+      any_finished |= in_range && !is_later;
+      any_hat_only |= next >= topology.cells && next < topology.records;
+    }
+    batch.places(later).template write<false>(columns, arguments.y, c * block, upper);
+    if (any_hat_only) finish_hat_only(arguments, batch, c, upper);
+    if (!any_finished) return;
+    if (arguments.b != nullptr) {
+      for (int i = 0; i < columns; ++i) upper[i] = -upper[i];
+    }
+    batch.places(finished).template write<true>(columns, arguments.y, c * block, upper);
   }
 
   /// Rows of hat-only records: complete at once, since there is no cell above. Zero where the velocity is prescribed.
-  static void finish_hat_only(const ApplyArguments<T>& arguments, const std::int32_t* cells,
-                              const std::int32_t* hat_only, const V* carry, int c, int active) {
-    for (int l = 0; l < active; ++l) {
-      if (hat_only[l] < 0) continue;
-      const bool fixed = normal_fixed(arguments.topology.face[2 * c + 1][cells[l]]);
-      const std::int64_t offset = static_cast<std::int64_t>(hat_only[l]) * record + c * block;
+  static void finish_hat_only(const ApplyArguments<T>& arguments, const Batch& batch, int c, const V* upper) {
+    for (int l = 0; l < width; ++l) {
+      const std::int32_t next = batch.beside[2 * c + 1][l];
+      if (next < batch.topology.cells || next >= batch.topology.records) continue;
+      const bool fixed = normal_fixed(batch.face(2 * c + 1, l));
+      const std::int64_t hats = record_offset(next, record) + interleave * c * block;
       for (int i = 0; i < columns; ++i) {
-        const T value = fixed ? T(0) : carry[i][l];
-        arguments.y[offset + i] = arguments.b == nullptr ? value : (fixed ? T(0) : arguments.b[offset + i] - value);
+        const std::int64_t at = hats + i * interleave;
+        const T value = arguments.b == nullptr ? upper[i][l] : arguments.b[at] - upper[i][l];
+        arguments.y[at] = fixed ? T(0) : value;
       }
     }
+  }
+
+  /// The hats are read again soon, by cells that add to them; the rest goes past the caches if they are too small.
+  static void store_batch(const ApplyArguments<T>& arguments, const Batch& batch, const V* out) {
+    if (!arguments.stream || !batch.own.whole()) {
+      batch.own.template write<false>(record, arguments.y, 0, out);
+      return;
+    }
+    T* to = arguments.y + record_offset(batch.cell[0], record);
+    for (int c = 0; c <= dim; ++c) {
+      const int hats = c < dim ? columns : 0;
+      for (int i = c * block; i < c * block + hats; ++i) store(to + i * interleave, out[i]);
+      for (int i = c * block + hats; i < (c + 1) * block; ++i) stream(to + i * interleave, out[i]);
+    }
+  }
+
+  /// What the batch that begins with `cell` needs first: its neighbour lists are fetched at once, its own records and
+  /// those of the last direction's next layer, which nobody has read before, are left to Ahead.
+  static Ahead<T> ahead_of(const ApplyArguments<T>& arguments, std::int32_t cell) {
+    const auto& topology = arguments.topology;
+    constexpr int far = 4 * width;  // lists are short: one line serves a batch
+    for (int side = 0; side < 2 * dim; ++side) __builtin_prefetch(topology.neighbour[side] + cell + far);
+    cell = std::min(cell, arguments.end - 1);
+    const auto block_of = [&](std::int32_t r) { return arguments.x + record_offset(r / width * width, record); };
+    return {block_of(cell), block_of(topology.neighbour[2 * dim - 1][cell])};
   }
 
   static void apply(const ApplyArguments<T>& arguments) {
     carry_from_outside<0>(arguments);
     carry_from_outside<1>(arguments);
     if constexpr (dim == 3) carry_from_outside<2>(arguments);
-    for (std::int32_t first = arguments.begin; first < arguments.end; first += lanes<T>) {
-      const int active = std::min<int>(lanes<T>, arguments.end - first);
-      std::int32_t cells[lanes<T>];
-      for (int l = 0; l < lanes<T>; ++l) cells[l] = first + (l < active ? l : 0);
-      V p[block];
-      V q[block];
-      V out[record + columns];  // each component's carry lies where the next component begins
-      load_pressure(cells, arguments.x, p);
-      for (int i = 0; i < block; ++i) q[i] = V{};
-      component<0>(arguments, cells, active, p, out, q);
-      component<1>(arguments, cells, active, p, out + block, q);
-      if constexpr (dim == 3) component<2>(arguments, cells, active, p, out + 2 * block, q);
+    for (std::int32_t first = arguments.begin; first < arguments.end; first += width) {
+      std::int32_t cells[width];
+      for (int l = 0; l < width; ++l) cells[l] = first + l < arguments.end ? first + l : arguments.topology.null;
+      const Batch batch(arguments.topology, cells);
+      alignas(SOLENOID_SIMD_BYTES) T scratch[block * interleave];
+      const T* p = batch.own.template view<block>(arguments.x, dim * block, scratch);
+      V out[record];
+      V upper[dim][columns];
+      V q[block]{};
+      Ahead<T> ahead = ahead_of(arguments, first + width);
+      component<0>(arguments, batch, p, ahead, out, upper[0], q);
+      component<1>(arguments, batch, p, ahead, out + block, upper[1], q);
+      if constexpr (dim == 3) component<2>(arguments, batch, p, ahead, out + 2 * block, upper[2], q);
       for (int i = 0; i < block; ++i) out[dim * block + i] = -q[i];
-      Lanes<T> at;
-      for (int l = 0; l < lanes<T>; ++l) at.offset[l] = static_cast<std::int64_t>(cells[l]) * record;
       if (arguments.b != nullptr) {
         V b[record];
-        load_records<record>(arguments.b, at, 0, b);
+        batch.own.template load_values<record>(arguments.b, 0, b);
         for (int i = 0; i < record; ++i) out[i] = b[i] - out[i];
       }
-      store_records<record>(arguments.y, at, 0, out, active);
+      store_batch(arguments, batch, out);
+      for (int c = 0; c < dim; ++c) hand_over(arguments, batch, c, upper[c]);
     }
   }
 };

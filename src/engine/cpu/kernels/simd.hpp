@@ -1,12 +1,15 @@
 #pragma once
 /// \file
-/// SIMD registers whose lanes are cells or patches, and the transposition between them and records in memory.
+/// SIMD arithmetic whose lanes are cells or patches, and how the lanes reach records in memory.
 /// Included by kernel instances only: everything lives in the namespace of the instruction set.
 
 #include <algorithm>
+#include <bit>
+#include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <utility>
+
+#include "mesh/record.hpp"
 
 #ifndef SOLENOID_SIMD_NAMESPACE
 #error "kernel instances define SOLENOID_SIMD_NAMESPACE"
@@ -23,170 +26,279 @@
 
 namespace solenoid::cpu::SOLENOID_SIMD_NAMESPACE {
 
+/// Lanes of a batch: the records that lie side by side in memory, on every machine.
+inline constexpr int width = interleave;
+
+/// One value of each record of a batch: as many registers as that takes.
 template <class T>
-struct SimdOf {
-  using type [[gnu::vector_size(SOLENOID_SIMD_BYTES)]] = T;
-  using unaligned [[gnu::vector_size(SOLENOID_SIMD_BYTES), gnu::aligned(sizeof(T)), gnu::may_alias]] = T;
+struct alignas(SOLENOID_SIMD_BYTES) Simd {
+  using Register [[gnu::vector_size(SOLENOID_SIMD_BYTES)]] = T;
+  using Unaligned [[gnu::vector_size(SOLENOID_SIMD_BYTES), gnu::aligned(sizeof(T)), gnu::may_alias]] = T;
+  static constexpr int lanes = SOLENOID_SIMD_BYTES / sizeof(T);  ///< of a register
+  static constexpr int parts = width / lanes;
+  using Parts = std::make_index_sequence<parts>;
+
+  Register part[parts];
+
+  [[gnu::always_inline]] T operator[](int lane) const { return part[lane / lanes][lane % lanes]; }
+  [[gnu::always_inline]] void set(int lane, T value) { part[lane / lanes][lane % lanes] = value; }
+
+  [[gnu::always_inline]] Simd& operator+=(const Simd& b) { return *this = *this + b; }
+  [[gnu::always_inline]] Simd& operator-=(const Simd& b) { return *this = *this - b; }
+  [[gnu::always_inline]] Simd& operator*=(const Simd& b) { return *this = *this * b; }
+  [[gnu::always_inline]] Simd& operator*=(T b) { return *this = *this * b; }
+  [[gnu::always_inline]] friend Simd operator+(const Simd& a, const Simd& b) {
+    return map([&](auto i) { return a.part[i] + b.part[i]; });
+  }
+  [[gnu::always_inline]] friend Simd operator-(const Simd& a, const Simd& b) {
+    return map([&](auto i) { return a.part[i] - b.part[i]; });
+  }
+  [[gnu::always_inline]] friend Simd operator*(const Simd& a, const Simd& b) {
+    return map([&](auto i) { return a.part[i] * b.part[i]; });
+  }
+  [[gnu::always_inline]] friend Simd operator/(const Simd& a, const Simd& b) {
+    return map([&](auto i) { return a.part[i] / b.part[i]; });
+  }
+  [[gnu::always_inline]] friend Simd operator*(T a, const Simd& b) {
+    return map([&](auto i) { return a * b.part[i]; });
+  }
+  [[gnu::always_inline]] friend Simd operator*(const Simd& a, T b) { return b * a; }
+  [[gnu::always_inline]] friend Simd operator/(const Simd& a, T b) {
+    return map([&](auto i) { return a.part[i] / b; });
+  }
+  [[gnu::always_inline]] friend Simd operator-(const Simd& a) {
+    return map([&](auto i) { return -a.part[i]; });
+  }
+
+  /// part i = f(i)
+  template <class F>
+  [[gnu::always_inline]] static Simd map(F&& f) {
+    return map(f, Parts{});
+  }
+
+ private:
+  template <class F, std::size_t... i>
+  [[gnu::always_inline]] static Simd map(F&& f, std::index_sequence<i...>) {
+    return Simd{{f(std::integral_constant<std::size_t, i>{})...}};
+  }
 };
-/// One register of T.
+
+/// a > b ? yes : no, lane by lane
 template <class T>
-using Simd = typename SimdOf<T>::type;
-template <class T>
-inline constexpr int lanes = SOLENOID_SIMD_BYTES / sizeof(T);
+[[gnu::always_inline]] inline Simd<T> select_greater(const Simd<T>& a, const Simd<T>& b, const Simd<T>& yes,
+                                                     const Simd<T>& no) {
+  return Simd<T>::map([&](auto i) { return a.part[i] > b.part[i] ? yes.part[i] : no.part[i]; });
+}
 
 template <class T>
 [[gnu::always_inline]] inline Simd<T> load(const T* p) {
-  return *reinterpret_cast<const typename SimdOf<T>::unaligned*>(p);
+  using S = Simd<T>;
+  return S::map([&](auto i) ->
+                typename S::Register { return *reinterpret_cast<const typename S::Unaligned*>(p + i * S::lanes); });
 }
 template <class T>
-[[gnu::always_inline]] inline void store(T* p, Simd<T> v) {
-  *reinterpret_cast<typename SimdOf<T>::unaligned*>(p) = v;
+[[gnu::always_inline]] inline void store(T* p, const Simd<T>& v) {
+  using S = Simd<T>;
+#pragma GCC unroll 8
+  for (int i = 0; i < S::parts; ++i) *reinterpret_cast<typename S::Unaligned*>(p + i * S::lanes) = v.part[i];
 }
 
-/// Stores the first `count` < lanes numbers of v.
-template <int count, class T>
-[[gnu::always_inline]] inline void store_part(T* p, Simd<T> v) {
+/// Stores whole cache lines without fetching them first; p is aligned to a register.
+template <class T>
+[[gnu::always_inline]] inline void stream(T* p, const Simd<T>& v) {
 #if defined(__AVX512F__)
-  if constexpr (sizeof(T) == 4) {
-    _mm512_mask_storeu_ps(p, static_cast<__mmask16>((1u << count) - 1), reinterpret_cast<__m512>(v));
-  } else {
-    _mm512_mask_storeu_pd(p, static_cast<__mmask8>((1u << count) - 1), reinterpret_cast<__m512d>(v));
-  }
-#else
-  std::memcpy(p, &v, count * sizeof(T));
-#endif
-}
-
-/// Interleaves halves: the butterfly of a transposition. Rows i and i + distance exchange their off-diagonal blocks of
-/// `distance` lanes:  [a0 a1; b0 b1] -> [a0 b0; a1 b1].
-template <int distance, class T>
-[[gnu::always_inline]] inline void exchange(Simd<T>& a, Simd<T>& b) {
-  const auto pick = [&]<int... i>(std::integer_sequence<int, i...>) {
-    constexpr int w = lanes<T>;
-    const Simd<T> low = __builtin_shufflevector(a, b, ((i / distance) % 2 == 0 ? i : i - distance + w)...);
-    const Simd<T> high = __builtin_shufflevector(a, b, ((i / distance) % 2 == 0 ? i + distance : i + w)...);
-    a = low;
-    b = high;
-  };
-  pick(std::make_integer_sequence<int, lanes<T>>{});
-}
-
-template <int distance, class T>
-[[gnu::always_inline]] inline void transpose_stage(Simd<T>* rows) {
-  constexpr int w = lanes<T>;
-#pragma GCC unroll 16
-  for (int i = 0; i < w; ++i) {
-    if ((i / distance) % 2 == 0) exchange<distance, T>(rows[i], rows[i + distance]);
-  }
-}
-
-/// Transposes a square of lanes<T> registers in place.
-template <class T>
-[[gnu::always_inline]] inline void transpose(Simd<T>* rows) {
-  constexpr int w = lanes<T>;
-  if constexpr (w >= 16) transpose_stage<8, T>(rows);
-  if constexpr (w >= 8) transpose_stage<4, T>(rows);
-  if constexpr (w >= 4) transpose_stage<2, T>(rows);
-  if constexpr (w >= 2) transpose_stage<1, T>(rows);
-}
-
-/// Where the lanes of a batch begin in memory: one record offset each.
-template <class T>
-struct Lanes {
-  std::int64_t offset[lanes<T>];
-};
-
-/// lane l = base[at.offset[l] + i]
-template <class T>
-[[gnu::always_inline]] inline Simd<T> gather(const T* base, const Lanes<T>& at, int i) {
-#if defined(__AVX512F__)
-  if constexpr (sizeof(T) == 8) {
-    const __m512i index = _mm512_loadu_si512(at.offset);
-    return reinterpret_cast<Simd<T>>(_mm512_mask_i64gather_pd(_mm512_setzero_pd(), 0xff, index, base + i, 8));
-  } else {
-    const __m256 low = _mm512_mask_i64gather_ps(_mm256_setzero_ps(), 0xff, _mm512_loadu_si512(at.offset), base + i, 4);
-    const __m256 high =
-        _mm512_mask_i64gather_ps(_mm256_setzero_ps(), 0xff, _mm512_loadu_si512(at.offset + 8), base + i, 4);
-    return __builtin_shufflevector(low, high, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
-  }
-#else
-  Simd<T> v;
-#pragma GCC unroll 16
-  for (int l = 0; l < lanes<T>; ++l) v[l] = base[at.offset[l] + i];
-  return v;
-#endif
-}
-
-/// Left-over columns up to which gathers are cheaper than transposing one more square.
-template <class T>
-inline constexpr int few_columns = lanes<T> >= 16  ? 4
-                                   : lanes<T> >= 8 ? 3
-                                                   : 1;
-
-/// out[i] lane l = base[at.offset[l] + i], i < count. Reads up to lanes - 1 numbers more from each record.
-template <int count, class T>
-[[gnu::always_inline]] inline void load_records(const T* base, const Lanes<T>& at, int shift, Simd<T>* out) {
-  constexpr int w = lanes<T>;
-#pragma GCC unroll 1
-  for (int first = 0; first + w <= count; first += w) {
-    Simd<T> rows[w];
-#pragma GCC unroll 16
-    for (int l = 0; l < w; ++l) rows[l] = load(base + at.offset[l] + shift + first);
-    transpose<T>(rows);
-#pragma GCC unroll 16
-    for (int i = 0; i < w; ++i) out[first + i] = rows[i];
-  }
-  if constexpr (count % w != 0 && count % w <= few_columns<T>) {
-    constexpr int first = count / w * w;
-#pragma GCC unroll 16
-    for (int i = first; i < count; ++i) out[i] = gather(base, at, shift + i);
-  } else if constexpr (count % w != 0) {
-    constexpr int first = count / w * w;
-    Simd<T> rows[w];
-#pragma GCC unroll 16
-    for (int l = 0; l < w; ++l) rows[l] = load(base + at.offset[l] + shift + first);
-    transpose<T>(rows);
-#pragma GCC unroll 16
-    for (int i = 0; i < count - first; ++i) out[first + i] = rows[i];
-  }
-}
-
-template <int count, class T>
-[[gnu::always_inline]] inline void store_square(T* base, const Lanes<T>& at, int shift, const Simd<T>* in, int active) {
-  constexpr int w = lanes<T>;
-  Simd<T> rows[w];
-#pragma GCC unroll 16
-  for (int i = 0; i < w; ++i) rows[i] = i < count ? in[i] : Simd<T>{};
-  transpose<T>(rows);
-  const auto put = [&](int l) {
-    if constexpr (count == w) {
-      store(base + at.offset[l] + shift, rows[l]);
+  using S = Simd<T>;
+#pragma GCC unroll 8
+  for (int i = 0; i < S::parts; ++i) {
+    if constexpr (sizeof(T) == 4) {
+      _mm512_stream_ps(p + i * S::lanes, reinterpret_cast<__m512>(v.part[i]));
     } else {
-      store_part<count>(base + at.offset[l] + shift, rows[l]);
-    }
-  };
-  if (active == w) {
-#pragma GCC unroll 16
-    for (int l = 0; l < w; ++l) put(l);
-  } else {
-#pragma GCC unroll 16
-    for (int l = 0; l < w; ++l) {
-      if (l < active) put(l);
+      _mm512_stream_pd(p + i * S::lanes, reinterpret_cast<__m512d>(v.part[i]));
     }
   }
+#else
+  store(p, v);
+#endif
 }
 
-/// base[at.offset[l] + i] = in[i] lane l for l < active, i < count; writes nothing else.
-template <int count, class T>
-[[gnu::always_inline]] inline void store_records(T* base, const Lanes<T>& at, int shift, const Simd<T>* in,
-                                                 int active) {
-  constexpr int w = lanes<T>;
-#pragma GCC unroll 1
-  for (int first = 0; first + w <= count; first += w) store_square<w>(base, at, shift + first, in + first, active);
-  if constexpr (count % w != 0) {
-    constexpr int first = count / w * w;
-    store_square<count % w>(base, at, shift + first, in + first, active);
-  }
+/// A set of lanes, one bit each.
+using LaneSet = std::uint32_t;
+inline constexpr LaneSet all_lanes = (1U << width) - 1;
+
+/// The lanes with condition(lane).
+template <class F>
+[[gnu::always_inline]] inline LaneSet lanes_where(F&& condition) {
+  LaneSet set = 0;
+  for (int l = 0; l < width; ++l) set |= static_cast<LaneSet>(condition(l) ? 1 : 0) << l;
+  return set;
 }
+
+/// v with the lanes of `set` from p; the others are not read.
+template <class T>
+[[gnu::always_inline]] inline void load_lanes(LaneSet set, const T* p, Simd<T>& v) {
+#if defined(__AVX512F__)
+  using S = Simd<T>;
+#pragma GCC unroll 8
+  for (int i = 0; i < S::parts; ++i) {
+    typename S::Register& part = v.part[i];
+    const auto mask = set >> i * S::lanes;
+    if constexpr (sizeof(T) == 4) {
+      part = _mm512_mask_loadu_ps(part, static_cast<__mmask16>(mask), p + i * S::lanes);
+    } else {
+      part = _mm512_mask_loadu_pd(part, static_cast<__mmask8>(mask), p + i * S::lanes);
+    }
+  }
+#else
+  for (int l = 0; l < width; ++l) {
+    if ((set >> l & 1) != 0) v.set(l, p[l]);
+  }
+#endif
+}
+/// Writes the lanes of `set` to p; the others are not touched.
+template <class T>
+[[gnu::always_inline]] inline void store_lanes(LaneSet set, T* p, const Simd<T>& v) {
+#if defined(__AVX512F__)
+  using S = Simd<T>;
+#pragma GCC unroll 8
+  for (int i = 0; i < S::parts; ++i) {
+    const auto mask = set >> i * S::lanes;
+    if constexpr (sizeof(T) == 4) {
+      _mm512_mask_storeu_ps(p + i * S::lanes, static_cast<__mmask16>(mask), v.part[i]);
+    } else {
+      _mm512_mask_storeu_pd(p + i * S::lanes, static_cast<__mmask8>(mask), v.part[i]);
+    }
+  }
+#else
+  for (int l = 0; l < width; ++l) {
+    if ((set >> l & 1) != 0) p[l] = v[l];
+  }
+#endif
+}
+
+/// One record per lane, and the fastest way to reach them: a whole block of records is loaded as it is; up to two
+/// *runs* of consecutive records, as neighbours along x are, take a masked load each; anything else goes lane by lane.
+/// The null record stands for "nothing there": zero when read, never written.
+template <int record>
+class Lanes {
+ public:
+  Lanes(const std::int32_t* records, std::int32_t null) {
+    const std::int32_t first = records[0];
+    std::int32_t out_of_line = first % width;
+    std::int32_t existing = 0;
+    for (int l = 0; l < width; ++l) {
+      out_of_line |= records[l] - first - l;
+      existing |= records[l] ^ null;
+    }
+    run_[0] = {record_offset(first, record), all_lanes};
+    kind_ = existing == 0 ? Kind::none : out_of_line == 0 ? Kind::whole : Kind::scattered;
+    if (kind_ == Kind::scattered) find_runs(records, null);
+  }
+
+  /// True if the lanes are a block of records, in order.
+  [[nodiscard]] bool whole() const { return kind_ == Kind::whole; }
+
+  /// Where value `first` of the lanes lies, value first + i at + i * interleave, i < count: in the vector itself if it
+  /// can be, otherwise in `scratch`, count * interleave numbers.
+  template <int count, class T>
+  [[gnu::always_inline]] const T* view(const T* vector, int first, T* scratch) const {
+    const T* from = vector + interleave * static_cast<std::int64_t>(first);
+    if (kind_ == Kind::whole || kind_ == Kind::none) return from + run_[0].offset;
+    copy(count, from, scratch);
+    return scratch;
+  }
+
+  /// out[i] = value first + i of the lanes, i < count.
+  template <int count, class T>
+  [[gnu::always_inline]] void load_values(const T* vector, int first, Simd<T>* out) const {
+    alignas(SOLENOID_SIMD_BYTES) T scratch[count * interleave];
+    const T* from = view<count>(vector, first, scratch);
+    for (int i = 0; i < count; ++i) out[i] = load(from + i * interleave);
+  }
+
+  /// Value first + i of the lanes in `active` = in[i], or += in[i]; i < count.
+  template <bool add, class T>
+  void write(int count, T* vector, int first, const Simd<T>* in, LaneSet active = all_lanes) const {
+    T* to = vector + interleave * static_cast<std::int64_t>(first);
+    switch (kind_) {
+      case Kind::none: return;
+      case Kind::whole:
+        if (active != all_lanes) return write_run<add>(count, to, in, {run_[0].offset, active});
+        for (int i = 0; i < count; ++i) {
+          T* at = to + run_[0].offset + i * interleave;
+          store(at, add ? load(at) + in[i] : in[i]);
+        }
+        return;
+      case Kind::runs:
+        for (const Run& run : run_) write_run<add>(count, to, in, {run.offset, run.lanes & active});
+        return;
+      case Kind::scattered: break;
+    }
+    for (int l = 0; l < width; ++l) {
+      if ((active & exists_ & 1U << l) == 0) continue;
+      T* at = to + record_offset(records_[l], record);
+      for (int i = 0; i < count; ++i) at[i * interleave] = add ? at[i * interleave] + in[i][l] : in[i][l];
+    }
+  }
+
+ private:
+  enum class Kind : std::uint8_t { none, whole, runs, scattered };
+  /// Lanes whose records lie side by side: lane l at offset + l.
+  struct Run {
+    std::int64_t offset;
+    LaneSet lanes;
+  };
+
+  void find_runs(const std::int32_t* records, std::int32_t null) {
+    // Lanes of a run have the same block and the same distance between lane and place in the block.
+    std::int32_t run_of[width];
+    for (int l = 0; l < width; ++l) {
+      records_[l] = records[l];
+      run_of[l] = records[l] / width * (4 * width) + records[l] % width - l;
+    }
+    exists_ = lanes_where([&](int l) { return records[l] != null; });
+    LaneSet left = exists_;
+    for (Run& run : run_) {
+      const int lane = left == 0 ? 0 : std::countr_zero(left);
+      const std::int32_t number = run_of[lane];
+      run = {record_offset(records[lane], record) - lane,
+             left & lanes_where([&](int l) { return run_of[l] == number; })};
+      left &= ~run.lanes;
+    }
+    if (left == 0) kind_ = Kind::runs;
+  }
+
+  template <class T>
+  void copy(int count, const T* from, T* out) const {
+    if (kind_ == Kind::runs) {
+      for (int i = 0; i < count; ++i) {
+        Simd<T> v{};
+        load_lanes(run_[0].lanes, from + run_[0].offset + i * interleave, v);
+        load_lanes(run_[1].lanes, from + run_[1].offset + i * interleave, v);
+        store(out + i * interleave, v);
+      }
+      return;
+    }
+    for (int l = 0; l < width; ++l) {
+      const T* at = from + record_offset(records_[l], record);
+      for (int i = 0; i < count; ++i) out[i * interleave + l] = at[i * interleave];
+    }
+  }
+
+  template <bool add, class T>
+  static void write_run(int count, T* to, const Simd<T>* in, const Run& run) {
+    if (run.lanes == 0) return;
+    for (int i = 0; i < count; ++i) {
+      T* at = to + run.offset + i * interleave;
+      Simd<T> v{};
+      if (add) load_lanes(run.lanes, at, v);
+      store_lanes(run.lanes, at, add ? v + in[i] : in[i]);
+    }
+  }
+
+  Kind kind_;
+  Run run_[2]{};
+  LaneSet exists_ = all_lanes;   // lanes with a record, unless whole
+  std::int32_t records_[width];  // unless whole
+};
 
 }  // namespace solenoid::cpu::SOLENOID_SIMD_NAMESPACE

@@ -236,87 +236,84 @@ struct PatchSmoother {
     return position;
   }
 
+  using Places = Lanes<record>;
+
+  /// The cells of a batch of patches, one patch per lane. Lanes that are no patch hold whatever lies there: they are
+  /// worked on and not written.
   struct Batch {
-    std::int32_t cells[corners][lanes<T>];
-    int active;
+    std::int32_t cells[corners][width];
+    std::int32_t next[corners];  ///< cells of a patch of the next batch
+    std::uint32_t active;
   };
 
-  static Batch make_batch(const SmoothArguments<T>& arguments, std::int64_t first) {
+  static Batch make_batch(const SmoothArguments<T>& arguments, std::int64_t index) {
     Batch batch;
-    batch.active = static_cast<int>(std::min<std::int64_t>(lanes<T>, arguments.end - first));
-    for (int l = 0; l < lanes<T>; ++l) {
-      const std::int32_t lower = arguments.lower[first + (l < batch.active ? l : 0)];
-      for (int bits = 0; bits < corners; ++bits) {
-        std::int32_t cell = lower;
-        for (int a = 0; a < dim; ++a) {
-          if ((bits >> a & 1) != 0) cell = arguments.topology.neighbour[2 * a + 1][cell];
-        }
-        batch.cells[bits][l] = cell;
+    batch.active = arguments.active[index];
+    std::copy_n(arguments.lower + index * width, width, batch.cells[0]);
+    batch.next[0] = arguments.lower[std::min(index + 1, arguments.end - 1) * width];
+    for (int bits = 1; bits < corners; ++bits) {
+      const int a = bits >= 4 ? 2 : bits >= 2 ? 1 : 0;
+      for (int l = 0; l < width; ++l) {
+        batch.cells[bits][l] = arguments.topology.neighbour[2 * a + 1][batch.cells[bits - (1 << a)][l]];
       }
+      batch.next[bits] = arguments.topology.neighbour[2 * a + 1][batch.next[bits - (1 << a)]];
     }
     return batch;
-  }
-
-  static Lanes<T> at(const std::int32_t* cells) {
-    Lanes<T> lanes_at;
-    for (int l = 0; l < lanes<T>; ++l) lanes_at.offset[l] = static_cast<std::int64_t>(cells[l]) * record;
-    return lanes_at;
-  }
-  static Lanes<T> above(const SmoothArguments<T>& arguments, const std::int32_t* cells, int direction) {
-    Lanes<T> lanes_at;
-    for (int l = 0; l < lanes<T>; ++l) {
-      lanes_at.offset[l] =
-          static_cast<std::int64_t>(arguments.topology.neighbour[2 * direction + 1][cells[l]]) * record;
-    }
-    return lanes_at;
   }
 
   // --- residual ------------------------------------------------------------------------------------------------------
 
   /// The patch rows of b - A x.
   static void residual(const SmoothArguments<T>& arguments, const Batch& batch, Arrays& work) {
-    gather(arguments, batch, work);
+    for (int bits = 0; bits < corners; ++bits) {
+      const CellBatch<T, dim, order> cells(arguments.topology, batch.cells[bits]);
+      gather_component<0>(arguments, cells, bits, work);
+      gather_component<1>(arguments, cells, bits, work);
+      if constexpr (dim == 3) gather_component<2>(arguments, cells, bits, work);
+      alignas(SOLENOID_SIMD_BYTES) T scratch[block * interleave];
+      const T* g = cells.own.template view<block>(arguments.b, dim * block, scratch);
+      for (int i = 0; i < block; ++i) work.pressure[pressure_position(bits, i)] = load(g + i * interleave);
+    }
     if (arguments.x == nullptr) return;
     for (int bits = 0; bits < corners; ++bits) {
-      V p[block];
-      V q[block];
-      load_records<block>(arguments.x, at(batch.cells[bits]), dim * block, p);
-      for (int i = 0; i < block; ++i) q[i] = V{};
-      subtract_element<0>(arguments, batch, bits, p, q, work);
-      subtract_element<1>(arguments, batch, bits, p, q, work);
-      if constexpr (dim == 3) subtract_element<2>(arguments, batch, bits, p, q, work);
+      const CellBatch<T, dim, order> cells(arguments.topology, batch.cells[bits]);
+      alignas(SOLENOID_SIMD_BYTES) T scratch[block * interleave];
+      const T* p = cells.own.template view<block>(arguments.x, dim * block, scratch);
+      V q[block]{};
+      const std::int64_t next = record_offset(batch.next[bits], record);
+      Ahead<T> ahead(arguments.x + next, arguments.b + next);
+      subtract_element<0>(arguments, cells, bits, p, ahead, q, work);
+      subtract_element<1>(arguments, cells, bits, p, ahead, q, work);
+      if constexpr (dim == 3) subtract_element<2>(arguments, cells, bits, p, ahead, q, work);
       for (int i = 0; i < block; ++i) work.pressure[pressure_position(bits, i)] += q[i];
     }
   }
 
   template <int c>
-  static void subtract_element(const SmoothArguments<T>& arguments, const Batch& batch, int bits, const V* p, V* q,
-                               Arrays& work) {
-    V y[block + cell_columns];
-    ComponentOperator<T, dim, order, c>::run(*arguments.cell, arguments.topology, batch.cells[bits], arguments.x, p, y,
-                                             q);
-    for (int i = 0; i < block + cell_columns; ++i) work.velocity[c][velocity_position(c, bits, i)] -= y[i];
+  static void subtract_element(const SmoothArguments<T>& arguments, const CellBatch<T, dim, order>& cells, int bits,
+                               const T* p, Ahead<T>& ahead, V* q, Arrays& work) {
+    V own[block];
+    V upper[cell_columns];
+    ComponentOperator<T, dim, order, c>::run(*arguments.cell, cells, arguments.x, p, ahead, own, upper, q);
+    for (int i = 0; i < block; ++i) work.velocity[c][velocity_position(c, bits, i)] -= own[i];
+    for (int i = 0; i < cell_columns; ++i) work.velocity[c][velocity_position(c, bits, block + i)] -= upper[i];
   }
 
   /// b on the patch; the rows of end hats that are no unknowns are never used.
-  static void gather(const SmoothArguments<T>& arguments, const Batch& batch, Arrays& work) {
-    for (int bits = 0; bits < corners; ++bits) {
-      V values[record];
-      load_records<record>(arguments.b, at(batch.cells[bits]), 0, values);
-      for (int c = 0; c < dim; ++c) {
-        for (int i = 0; i < block; ++i) work.velocity[c][velocity_position(c, bits, i)] = values[c * block + i];
-        if ((bits >> c & 1) != 0) {
-          V hats[cell_columns]{};
-          if (arguments.patch->hat[c][1]) {
-            load_records<cell_columns>(arguments.b, above(arguments, batch.cells[bits], c), c * block, hats);
-          }
-          for (int i = 0; i < cell_columns; ++i) {
-            work.velocity[c][velocity_position(c, bits, block + i)] = hats[i];
-          }
-        }
-      }
-      for (int i = 0; i < block; ++i) work.pressure[pressure_position(bits, i)] = values[dim * block + i];
+  template <int c>
+  static void gather_component(const SmoothArguments<T>& arguments, const CellBatch<T, dim, order>& cells, int bits,
+                               Arrays& work) {
+    alignas(SOLENOID_SIMD_BYTES) T scratch[block * interleave];
+    const T* b = cells.own.template view<block>(arguments.b, c * block, scratch);
+    for (int i = 0; i < block; ++i) {
+      work.velocity[c][velocity_position(c, bits, i)] = load(b + i * interleave);
     }
+    if ((bits >> c & 1) == 0) return;
+    V hats[cell_columns]{};
+    if (arguments.patch->hat[c][1]) {
+      cells.hats_of(cells.cell, c).template load_values<cell_columns>(arguments.b, c * block, hats);
+    }
+    for (int i = 0; i < cell_columns; ++i) work.velocity[c][velocity_position(c, bits, block + i)] = hats[i];
   }
 
   // --- local solve ---------------------------------------------------------------------------------------------------
@@ -541,21 +538,18 @@ struct PatchSmoother {
     V rr = dot(r, r);
     const V enough = tolerance * tolerance * rr;
     for (int step = 0; step < most; ++step) {
-      const auto working = rr > enough;
-      bool any = false;
-      for (int l = 0; l < lanes<T>; ++l) any = any || working[l] != 0;
-      if (!any) break;
+      if (lanes_where([&](int l) { return rr[l] > enough[l]; }) == 0) break;
       schur_apply(patch, d, s);
       const V ds = dot(d, s);
-      const V alpha = working ? rr / ds : V{};
+      const V alpha = select_greater(rr, enough, rr / ds, V{});
       for (int i = 0; i < pressures; ++i) {
         x[i] += alpha * d[i];
         r[i] -= alpha * s[i];
       }
       const V next = dot(r, r);
-      const V beta = working ? next / rr : V{};
+      const V beta = select_greater(rr, enough, next / rr, V{});
       for (int i = 0; i < pressures; ++i) d[i] = r[i] + beta * d[i];
-      rr = working ? next : rr;
+      rr = select_greater(rr, enough, next, rr);
     }
   }
 
@@ -582,37 +576,47 @@ struct PatchSmoother {
 
   /// y = x + correction on all records of the patch, or y += damping * correction.
   static void write(const SmoothArguments<T>& arguments, const Batch& batch, const Arrays& work) {
-    const T* base = arguments.add ? arguments.y : arguments.x;
-    const T factor = arguments.add ? arguments.damping : T(1);
-    const PatchData<T>& patch = *arguments.patch;
     for (int bits = 0; bits < corners; ++bits) {
-      const Lanes<T> lanes_at = at(batch.cells[bits]);
-      V values[record]{};
-      if (base != nullptr) load_records<record>(base, lanes_at, 0, values);
+      const std::int32_t* cells = batch.cells[bits];
+      const Places places(cells, arguments.topology.null);
+      V correction[record]{};
       for (int c = 0; c < dim; ++c) {
-        const bool lower_hat = (bits >> c & 1) != 0 || patch.hat[c][0];
-        for (int i = lower_hat ? 0 : cell_columns; i < block; ++i) {
-          values[c * block + i] += factor * work.velocity[c][velocity_position(c, bits, i)];
+        const bool upper = (bits >> c & 1) != 0;
+        for (int i = upper || arguments.patch->hat[c][0] ? 0 : cell_columns; i < block; ++i) {
+          correction[c * block + i] = work.velocity[c][velocity_position(c, bits, i)];
         }
-        if ((bits >> c & 1) != 0 && patch.hat[c][1]) {
-          const Lanes<T> hats_at = above(arguments, batch.cells[bits], c);
-          V hats[cell_columns]{};
-          if (base != nullptr) load_records<cell_columns>(base, hats_at, c * block, hats);
-          for (int i = 0; i < cell_columns; ++i) {
-            hats[i] += factor * work.velocity[c][velocity_position(c, bits, block + i)];
-          }
-          store_records<cell_columns>(arguments.y, hats_at, c * block, hats, batch.active);
-        }
+        if (!upper || !arguments.patch->hat[c][1]) continue;
+        std::int32_t behind[width];
+        for (int l = 0; l < width; ++l) behind[l] = arguments.topology.neighbour[2 * c + 1][cells[l]];
+        V hats[cell_columns];
+        for (int i = 0; i < cell_columns; ++i) hats[i] = work.velocity[c][velocity_position(c, bits, block + i)];
+        update<cell_columns>(arguments, Places(behind, arguments.topology.null), c * block, hats, batch.active);
       }
-      for (int i = 0; i < block; ++i) values[dim * block + i] += factor * work.pressure[pressure_position(bits, i)];
-      store_records<record>(arguments.y, lanes_at, 0, values, batch.active);
+      for (int i = 0; i < block; ++i) correction[dim * block + i] = work.pressure[pressure_position(bits, i)];
+      update<record>(arguments, places, 0, correction, batch.active);
     }
+  }
+
+  template <int count>
+  static void update(const SmoothArguments<T>& arguments, const Places& places, int first, V* correction,
+                     std::uint32_t active) {
+    if (arguments.add) {
+      for (int i = 0; i < count; ++i) correction[i] *= arguments.damping;
+      places.template write<true>(count, arguments.y, first, correction, active);
+      return;
+    }
+    if (arguments.x != nullptr) {
+      alignas(SOLENOID_SIMD_BYTES) T scratch[count * interleave];
+      const T* x = places.template view<count>(arguments.x, first, scratch);
+      for (int i = 0; i < count; ++i) correction[i] += load(x + i * interleave);
+    }
+    places.template write<false>(count, arguments.y, first, correction, active);
   }
 
   static void smooth(const SmoothArguments<T>& arguments) {
     Arrays& work = *static_cast<Arrays*>(arguments.workspace);
-    for (std::int64_t first = arguments.begin; first < arguments.end; first += lanes<T>) {
-      const Batch batch = make_batch(arguments, first);
+    for (std::int64_t index = arguments.begin; index < arguments.end; ++index) {
+      const Batch batch = make_batch(arguments, index);
       residual(arguments, batch, work);
       solve(arguments, work);
       write(arguments, batch, work);

@@ -25,18 +25,17 @@ struct CellData {
   T alpha;
   // Interior-penalty Laplacian of O in each direction, times nu / h^2: the cell's own block between two interior faces,
   T own[3][max_n][max_n];
-  // and what a neighbour's modes give to the coefficients of the test trace and test derivative at the common face,
-  // [direction][neighbour below, above][mode].
-  T trace_value[3][2][max_n];
-  T trace_slope[3][2][max_n];
+  // and that of the cell below: row j, column i. The cell above, mirrored, has (-1)^(i+j) times the same.
+  T below[3][max_n][max_n];
 };
 
 /// The cells of a level as the kernels see them.
 struct CellTopology {
   const std::int32_t* neighbour[6];  ///< [side][record]
-  const Face* face[6];               ///< [side][cell]
+  const Face* face[6];               ///< [side][record]
   std::int32_t cells;
   std::int32_t records;
+  std::int32_t null;
 };
 
 /// y = A x, or y = b - A x if b is given, on the cells [begin, end).
@@ -46,12 +45,13 @@ struct ApplyArguments {
   CellTopology topology;
   std::int32_t begin;
   std::int32_t end;
-  /// carry[c]: cells outside [begin, end), or behind in order, whose upper neighbour in direction c is inside.
+  /// carry[c]: cells outside [begin, end) whose upper neighbour in direction c is inside.
   const std::int32_t* carry[3];
   std::int64_t carry_count[3];
   const T* x;
   const T* b;
   T* y;
+  bool stream;  ///< y is too large for the caches: written past them
 };
 
 /// One kind of patch (level/patch_solver.hpp). For kernels that split by parity the eigenvector matrices hold the rows
@@ -80,13 +80,14 @@ struct PatchData {
 
 enum class Local : int { direct, chebyshev, cg, dense };
 
-/// One colour's patches of one kind, `lower[begin..end)`.
+/// One colour's batches of patches of one kind, [begin, end) of the list.
 template <class T>
 struct SmoothArguments {
   const CellData<T>* cell;
   const PatchData<T>* patch;
   CellTopology topology;
-  const std::int32_t* lower;
+  const std::int32_t* lower;    ///< [batch][lane]: lower cell of a patch, or a record that is not written
+  const std::uint32_t* active;  ///< [batch]: bit l: lane l is a patch
   std::int64_t begin;
   std::int64_t end;
   Local local;
@@ -105,6 +106,7 @@ struct TransferArguments {
   CellTopology coarse;
   const std::int32_t*
       children;  ///< [coarse cell][2^dim]: fine cell, direction bits; bits of directions not coarsened are 0
+  std::int32_t fine_null;
   bool refined[3];
   std::int32_t begin;
   std::int32_t end;
@@ -115,7 +117,6 @@ struct TransferArguments {
 template <class T>
 struct KernelTable {
   std::int64_t workspace_bytes;  ///< per thread
-  int batch;                     ///< patches or cells that are worked on at a time
   void (*apply)(const ApplyArguments<T>&);
   void (*smooth_parity)(const SmoothArguments<T>&);
   void (*smooth_general)(const SmoothArguments<T>&);

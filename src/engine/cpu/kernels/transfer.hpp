@@ -21,10 +21,20 @@ struct Transfer {
   static constexpr int corners = 1 << dim;
   using V = Simd<T>;
 
-  static Lanes<T> at(const std::int32_t* cells) {
-    Lanes<T> lanes_at;
-    for (int l = 0; l < lanes<T>; ++l) lanes_at.offset[l] = static_cast<std::int64_t>(cells[l]) * record;
-    return lanes_at;
+  using Places = Lanes<record>;
+
+  /// A batch of coarse cells, the null record in lanes without one.
+  static void batch_from(const TransferArguments<T>& arguments, std::int32_t first, std::int32_t* cells) {
+    for (int l = 0; l < width; ++l) cells[l] = first + l < arguments.end ? first + l : arguments.coarse.null;
+  }
+  /// Their children `bits`.
+  static Places children_of(const TransferArguments<T>& arguments, const std::int32_t* cells, int bits) {
+    std::int32_t children[width];
+    for (int l = 0; l < width; ++l) {
+      children[l] = cells[l] < arguments.coarse.cells ? arguments.children[cells[l] * std::int64_t(corners) + bits]
+                                                      : arguments.fine_null;
+    }
+    return Places(children, arguments.fine_null);
   }
 
   static bool exists(const TransferArguments<T>& arguments, int bits) {
@@ -69,35 +79,30 @@ struct Transfer {
   }
 
   static void prolong_add(const TransferArguments<T>& arguments) {
-    for (std::int32_t first = arguments.begin; first < arguments.end; first += lanes<T>) {
-      const int active = std::min<int>(lanes<T>, arguments.end - first);
-      std::int32_t cells[lanes<T>];
-      for (int l = 0; l < lanes<T>; ++l) cells[l] = first + (l < active ? l : 0);
+    for (std::int32_t first = arguments.begin; first < arguments.end; first += width) {
+      std::int32_t cells[width];
+      batch_from(arguments, first, cells);
       V coarse[record];
       V upper[dim][columns];
-      load_records<record>(arguments.from, at(cells), 0, coarse);
+      Places(cells, arguments.coarse.null).template load_values<record>(arguments.from, 0, coarse);
       for (int c = 0; c < dim; ++c) {
-        std::int32_t above[lanes<T>];
-        for (int l = 0; l < lanes<T>; ++l) above[l] = arguments.coarse.neighbour[2 * c + 1][cells[l]];
-        load_records<columns>(arguments.from, at(above), c * block, upper[c]);
+        std::int32_t above[width];
+        for (int l = 0; l < width; ++l) above[l] = arguments.coarse.neighbour[2 * c + 1][cells[l]];
+        Places(above, arguments.coarse.null).template load_values<columns>(arguments.from, c * block, upper[c]);
       }
       for (int bits = 0; bits < corners; ++bits) {
         if (!exists(arguments, bits)) continue;
-        std::int32_t children[lanes<T>];
-        for (int l = 0; l < lanes<T>; ++l) children[l] = arguments.children[cells[l] * std::int64_t(corners) + bits];
         V fine[record];
-        load_records<record>(arguments.to, at(children), 0, fine);
         for (int c = 0; c < dim; ++c) {
           V own[block];
           embed_own(arguments, c, bits >> c & 1, coarse + c * block, upper[c], own);
           tangential_velocity<false>(arguments, c, bits, own, block);
-          for (int i = 0; i < block; ++i) fine[c * block + i] += own[i];
+          for (int i = 0; i < block; ++i) fine[c * block + i] = own[i];
         }
-        V p[block];
+        V* p = fine + dim * block;
         for (int i = 0; i < block; ++i) p[i] = coarse[dim * block + i];
         embed_pressure<false>(arguments, bits, p);
-        for (int i = 0; i < block; ++i) fine[dim * block + i] += p[i];
-        store_records<record>(arguments.to, at(children), 0, fine, active);
+        children_of(arguments, cells, bits).template write<true>(record, arguments.to, 0, fine);
       }
     }
   }
@@ -120,17 +125,14 @@ struct Transfer {
   }
 
   static void restrict_to(const TransferArguments<T>& arguments) {
-    for (std::int32_t first = arguments.begin; first < arguments.end; first += lanes<T>) {
-      const int active = std::min<int>(lanes<T>, arguments.end - first);
-      std::int32_t cells[lanes<T>];
-      for (int l = 0; l < lanes<T>; ++l) cells[l] = first + (l < active ? l : 0);
+    for (std::int32_t first = arguments.begin; first < arguments.end; first += width) {
+      std::int32_t cells[width];
+      batch_from(arguments, first, cells);
       V coarse[record]{};
       for (int bits = 0; bits < corners; ++bits) {
         if (!exists(arguments, bits)) continue;
-        std::int32_t children[lanes<T>];
-        for (int l = 0; l < lanes<T>; ++l) children[l] = arguments.children[cells[l] * std::int64_t(corners) + bits];
         V fine[record];
-        load_records<record>(arguments.from, at(children), 0, fine);
+        children_of(arguments, cells, bits).template load_values<record>(arguments.from, 0, fine);
         for (int c = 0; c < dim; ++c) {
           V* own = fine + c * block;
           tangential_velocity<true>(arguments, c, bits, own, block);
@@ -155,30 +157,24 @@ struct Transfer {
         for (int i = 0; i < block; ++i) coarse[dim * block + i] += p[i];
       }
       for (int c = 0; c < dim; ++c) {
-        V free{};
-        for (int l = 0; l < lanes<T>; ++l) free[l] = normal_fixed(arguments.coarse.face[2 * c][cells[l]]) ? T(0) : T(1);
-        for (int i = 0; i < columns; ++i) coarse[c * block + i] *= free;
+        alignas(SOLENOID_SIMD_BYTES) T free[width];
+        for (int l = 0; l < width; ++l) free[l] = normal_fixed(arguments.coarse.face[2 * c][cells[l]]) ? T(0) : T(1);
+        for (int i = 0; i < columns; ++i) coarse[c * block + i] *= load(free);
       }
-      store_records<record>(arguments.to, at(cells), 0, coarse, active);
+      Places(cells, arguments.coarse.null).template write<false>(record, arguments.to, 0, coarse);
     }
   }
 
   /// The middle hats of the coarse cell below in direction c feed this cell's lower hat.
   static void add_from_below(const TransferArguments<T>& arguments, int c, int bits, const std::int32_t* cells,
                              V* hats) {
-    std::int32_t children[lanes<T>];
-    V exists_below{};
-    for (int l = 0; l < lanes<T>; ++l) {
-      const std::int32_t below = arguments.coarse.neighbour[2 * c][cells[l]];
-      const bool inside = below < arguments.coarse.cells;
-      exists_below[l] = inside ? T(1) : T(0);
-      children[l] = arguments.children[(inside ? below : cells[l]) * std::int64_t(corners) + bits];
-    }
+    std::int32_t below[width];
+    for (int l = 0; l < width; ++l) below[l] = arguments.coarse.neighbour[2 * c][cells[l]];
     V fine[columns];
-    load_records<columns>(arguments.from, at(children), c * block, fine);
+    children_of(arguments, below, bits).template load_values<columns>(arguments.from, c * block, fine);
     tangential_velocity<true>(arguments, c, bits, fine, columns);
     const T weight = arguments.cell->embed_p[1][0][n];
-    for (int i = 0; i < columns; ++i) hats[i] += exists_below * (weight * fine[i]);
+    for (int i = 0; i < columns; ++i) hats[i] += weight * fine[i];
   }
 };
 
