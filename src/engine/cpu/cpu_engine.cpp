@@ -142,10 +142,10 @@ cpu::CellData<T> make_cell_data(const Level& level) {
   return data;
 }
 
-/// The last-level cache that all threads share.
-std::int64_t cache_bytes() {
-  static const std::int64_t bytes = std::max<std::int64_t>(sysconf(_SC_LEVEL3_CACHE_SIZE), 1 << 22);
-  return bytes;
+/// Size of the second-level cache (of a core) or of the third-level one.
+std::int64_t cache_bytes(int level) {
+  return level == 2 ? std::max<std::int64_t>(sysconf(_SC_LEVEL2_CACHE_SIZE), 1 << 19)
+                    : std::max<std::int64_t>(sysconf(_SC_LEVEL3_CACHE_SIZE), 1 << 22);
 }
 
 cpu::CellTopology topology_of(const Grid& grid) {
@@ -196,6 +196,7 @@ class CpuKernels final : public Kernels<T> {
     }
     make_batches();
     make_carry_lists();
+    make_order();
     workspace_.resize(team.size());
     for (auto& memory : workspace_) {
       memory.reset(static_cast<std::byte*>(std::aligned_alloc(4096, (table_.workspace_bytes + 4095) / 4096 * 4096)));
@@ -433,6 +434,43 @@ class CpuKernels final : public Kernels<T> {
     }
   }
 
+  /// The order of the operator's blocks of cells, the same as their numbers or, where three layers of cells do not fit
+  /// into the second-level cache, strip by strip of rows that do; and what follows from it for the shares of hats.
+  void make_order() {
+    const Grid& grid = level_.grid;
+    const int dim = level_.equation.dim;
+    const std::int64_t row = std::int64_t{grid.extent()[0]} * level_.equation.record() * static_cast<int>(sizeof(T));
+    constexpr int fewest = 4;  // rows of a strip: those at its ends are read twice
+    const auto rows = std::max<std::int64_t>(fewest, cache_bytes(2) / 2 / (3 * row));
+    const auto strip = [&](Record cell) { return dim == 3 ? grid.position(cell)[1] / rows : 0; };
+    order_.resize(team_.size());
+    std::vector<std::int32_t> turn(grid.null() + 1, -1);  // of a cell, in its thread
+    for (int t = 0; t < team_.size(); ++t) {
+      const auto range = cell_range(t);
+      auto& order = order_[t];
+      for (auto cell = range.begin; cell < range.end; cell += interleave) order.push_back(static_cast<Record>(cell));
+      std::stable_sort(order.begin(), order.end(), [&](Record a, Record b) { return strip(a) < strip(b); });
+      for (std::size_t i = 0; i < order.size(); ++i) {
+        const auto end = std::min<std::int64_t>(order[i] + interleave, range.end);
+        std::fill(turn.begin() + order[i], turn.begin() + end, static_cast<std::int32_t>(i));
+      }
+    }
+    handover_.assign(grid.null() + 1, 0);
+    for (int t = 0; t < team_.size(); ++t) {
+      const auto range = cell_range(t);
+      const auto inside = [&](Record r) { return r >= range.begin && r < range.end; };
+      for (auto cell = static_cast<Record>(range.begin); cell < range.end; ++cell) {
+        for (int c = 0; c < dim; ++c) {
+          const Record below = grid.neighbour(cell, 2 * c);
+          const Record next = grid.neighbour(cell, 2 * c + 1);
+          const bool waits = inside(below) ? turn[below] < turn[cell] : below < grid.cells();
+          if (waits) handover_[cell] |= cpu::share_waits << c;
+          if (inside(next) && turn[next] > turn[cell]) handover_[cell] |= cpu::next_is_later << c;
+        }
+      }
+    }
+  }
+
   void apply_or_residual(const T* b, const T* x, T* y) {
     team_.run([&](int t) {
       const auto range = cell_range(t);
@@ -440,12 +478,15 @@ class CpuKernels final : public Kernels<T> {
                                        topology_,
                                        static_cast<Record>(range.begin),
                                        static_cast<Record>(range.end),
+                                       order_[t].data(),
+                                       static_cast<std::int64_t>(order_[t].size()),
+                                       handover_.data(),
                                        {carry_[t][0].data(), carry_[t][1].data(), carry_[t][2].data()},
                                        {},
                                        x,
                                        b,
                                        y,
-                                       level_.size() * static_cast<std::int64_t>(sizeof(T)) > cache_bytes() / 2};
+                                       level_.size() * static_cast<std::int64_t>(sizeof(T)) > cache_bytes(3) / 2};
       for (int c = 0; c < 3; ++c) arguments.carry_count[c] = static_cast<std::int64_t>(carry_[t][c].size());
       table_.apply(arguments);
     });
@@ -596,6 +637,8 @@ class CpuKernels final : public Kernels<T> {
   std::vector<Record> lower_;                   // [batch][lane]
   std::vector<std::uint32_t> active_;           // [batch]
   std::vector<std::array<std::vector<Record>, 3>> carry_;
+  std::vector<std::vector<Record>> order_;  // [thread]: first cells of blocks
+  std::vector<std::uint8_t> handover_;      // [record]
   std::vector<Record> children_;
   std::vector<std::unique_ptr<std::byte, Free>> workspace_;
 };

@@ -8,8 +8,10 @@
 /// next cell owns. It computes w = nu (L^O_a + L^O_b) u + alpha u on all of them (k + 2 columns), multiplies by the
 /// cell's own mass matrix and has the complete rows of its bubbles, and its share of both hats. The share of the upper
 /// hat is the *carry*: it is put where the next cell will find it, into that cell's hats of y, before that cell is
-/// finished; a next cell that comes earlier in order (above a cell at odd x) has it added to its finished hats.
-/// Traffic: x once, y once (16 bytes per unknown in double), neighbours from the caches.
+/// finished; a next cell that comes earlier in order (above a cell at odd x) has it added to its finished hats
+/// (Handover). Traffic: x once, y once (16 bytes per unknown in double), neighbours from the caches.
+
+#include <algorithm>
 
 #include "engine/cpu/kernels/simd.hpp"
 #include "engine/cpu/kernels/table.hpp"
@@ -39,23 +41,24 @@ struct CellBatch {
     std::copy_n(cells, width, cell);
     for (int side = 0; side < 2 * dim; ++side) {
       look_up(topology.neighbour[side], cell, beside[side]);
+      behind[side] = Places(beside[side], topology.null);
       boundary[side] = false;
       for (int l = 0; l < width; ++l) boundary[side] |= beside[side][l] >= topology.cells;
     }
   }
 
-  /// Where the upper hats in direction c of some records lie: in the records behind.
-  [[nodiscard]] Places hats_of(const std::int32_t* records, int c) const {
+  /// Where the upper hats in direction c of the records behind a face lie: in the records behind them.
+  [[nodiscard]] Places hats_behind(int side, int c) const {
     std::int32_t upper[width];
-    look_up(topology.neighbour[2 * c + 1], records, upper);
-    return places(upper);
+    look_up(topology.neighbour[2 * c + 1], beside[side], upper);
+    return Places(upper, topology.null);
   }
-  [[nodiscard]] Places places(const std::int32_t* records) const { return Places(records, topology.null); }
   [[nodiscard]] Face face(int side, int lane) const { return topology.face[side][cell[lane]]; }
 
   const CellTopology& topology;
   std::int32_t cell[width];
   std::int32_t beside[2 * dim][width];  ///< records behind the faces, [side]
+  Places behind[2 * dim];               ///< and where they lie
   bool boundary[2 * dim];               ///< some lane has a boundary face there
   Places own;
 
@@ -73,24 +76,30 @@ struct CellBatch {
   }
 };
 
-/// Records that will be needed soon, fetched into the caches while something else is computed: the hardware does not
-/// see through the order in which the operator reads.
-template <class T>
+/// A block of records that will be needed soon, fetched into the caches while something else is computed: the hardware
+/// does not see through the order in which the operator reads.
+template <class T, int dim, int order>
 class Ahead {
  public:
-  Ahead(const T* first, const T* second) : at_{first, second} {}
-  /// One value of a block of each.
+  /// x: to be read; y: whose hats will be written, or nullptr.
+  Ahead(const T* x, const T* y) : x_(x), y_(y) {}
+  /// The next value.
   [[gnu::always_inline]] void fetch() {
-    for (const T*& at : at_) {
-      for (std::size_t line = 0; line < interleave * sizeof(T); line += 64) {
-        __builtin_prefetch(reinterpret_cast<const char*>(at) + line);
-      }
-      at += interleave;
-    }
+    constexpr int columns = power(order + 1, dim - 1);
+    fetch(x_ + value_ * interleave);
+    const bool hat = value_ % power(order + 1, dim) < columns;
+    if (hat && y_ != nullptr) fetch(y_ + value_ * interleave);
+    ++value_;
   }
 
  private:
-  const T* at_[2];
+  [[gnu::always_inline]] static void fetch(const T* at) {
+    for (int i = 0; i < interleave; i += 64 / static_cast<int>(sizeof(T))) __builtin_prefetch(at + i);
+  }
+
+  const T* x_;
+  const T* y_;
+  int value_ = 0;
 };
 
 /// The operator on the velocity component c of a batch of cells, one register of lanes after the other.
@@ -114,10 +123,10 @@ struct ComponentOperator {
   struct alignas(SOLENOID_SIMD_BYTES) Scratch {
     T values[rows * columns * interleave];
   };
-  [[gnu::always_inline]] static Rows view(const Batch& batch, const std::int32_t* records,
-                                          const typename Batch::Places& places, const T* x, Scratch& scratch) {
-    return {{places.template view<block>(x, c * block, scratch.values),
-             batch.hats_of(records, c).template view<columns>(x, c * block, scratch.values + block * interleave)}};
+  using Places = typename Batch::Places;
+  [[gnu::always_inline]] static Rows view(const Places& own, const Places& upper, const T* x, Scratch& scratch) {
+    return {{own.template view<block>(x, c * block, scratch.values),
+             upper.template view<columns>(x, c * block, scratch.values + block * interleave)}};
   }
   [[gnu::always_inline]] static R get(const T* values, int i) {
     return *reinterpret_cast<const typename V::Unaligned*>(values + i * interleave);
@@ -131,10 +140,8 @@ struct ComponentOperator {
     Scratch scratch[2];
 
     Tangential(const Batch& batch, int t, const T* x) : direction(t) {
-      const std::int32_t* lower = batch.beside[2 * t];
-      const std::int32_t* upper = batch.beside[2 * t + 1];
-      below = view(batch, lower, batch.places(lower), x, scratch[0]);
-      above = view(batch, upper, batch.places(upper), x, scratch[1]);
+      below = view(batch.behind[2 * t], batch.hats_behind(2 * t, c), x, scratch[0]);
+      above = view(batch.behind[2 * t + 1], batch.hats_behind(2 * t + 1, c), x, scratch[1]);
     }
   };
 
@@ -142,7 +149,7 @@ struct ComponentOperator {
   /// stride `stride` inside a row.
   template <int stride, bool first>
   [[gnu::always_inline]] static void add_tangential(const CellData<T>& cell, const Batch& batch, const Tangential& to,
-                                                    const Rows& u, int lane, Ahead<T>& ahead, R* w) {
+                                                    const Rows& u, int lane, Ahead<T, dim, order>& ahead, R* w) {
     constexpr int fetched = record_size(dim, order) / (dim * (dim - 1) * V::parts);
     const int t = to.direction;
     for (int piece = 0; piece < 2; ++piece) {
@@ -211,12 +218,12 @@ struct ComponentOperator {
 
   /// own, upper: rows 0..k and k + 1 of the element's velocity; q += B_c u in the pressure block. p: the pressure
   /// block of the cells, value i at p + i * interleave. A third (half in 2D) of the records `ahead` is fetched.
-  static void run(const CellData<T>& cell, const Batch& batch, const T* x, const T* p, Ahead<T>& ahead, V* own,
-                  V* upper, V* q) {
+  static void run(const CellData<T>& cell, const Batch& batch, const T* x, const T* p, Ahead<T, dim, order>& ahead,
+                  V* own, V* upper, V* q) {
     constexpr int a = (c + 1) % dim;
     constexpr int b = dim == 3 ? (c + 2) % dim : a;
     Scratch scratch;
-    const Rows u = view(batch, batch.cell, batch.own, x, scratch);
+    const Rows u = view(batch.own, batch.behind[2 * c + 1], x, scratch);
     const Tangential along_a(batch, a, x);
     const Tangential along_b(batch, b, x);
     for (int part = 0; part < V::parts; ++part) {
@@ -275,19 +282,14 @@ struct Operator {
   using V = Simd<T>;
   using Batch = CellBatch<T, dim, order>;
 
-  /// Position of a record in the order in which batches are worked on.
-  static std::int32_t turn(std::int32_t record_number) { return record_number / width; }
-
   /// Shares of upper hats for this range from cells outside of it.
   template <int c>
   static void carry_from_outside(const ApplyArguments<T>& arguments) {
     const auto& topology = arguments.topology;
     for (std::int64_t first = 0; first < arguments.carry_count[c]; first += width) {
       std::int32_t cells[width];
-      std::int32_t targets[width];
       for (int l = 0; l < width; ++l) {
         cells[l] = first + l < arguments.carry_count[c] ? arguments.carry[c][first + l] : topology.null;
-        targets[l] = topology.neighbour[2 * c + 1][cells[l]];
       }
       const Batch batch(topology, cells);
       alignas(SOLENOID_SIMD_BYTES) T scratch[block * interleave];
@@ -295,28 +297,26 @@ struct Operator {
       V own[block];
       V upper[columns];
       V q[block]{};
-      Ahead<T> ahead{arguments.x, arguments.x};
+      Ahead<T, dim, order> ahead(arguments.x, nullptr);
       ComponentOperator<T, dim, order, c>::run(*arguments.cell, batch, arguments.x, p, ahead, own, upper, q);
-      batch.places(targets).template write<false>(columns, arguments.y, c * block, upper);
+      batch.behind[2 * c + 1].template write<false>(columns, arguments.y, c * block, upper);
     }
   }
 
   /// Rows of component c of the batch, lower hats complete but for shares of cells that come later.
   template <int c>
-  [[gnu::always_inline]] static void component(const ApplyArguments<T>& arguments, const Batch& batch, const T* p,
-                                               Ahead<T>& ahead, V* own, V* upper, V* q) {
+  [[gnu::always_inline]] static void component(const ApplyArguments<T>& arguments, std::int32_t first,
+                                               const Batch& batch, const T* p, Ahead<T, dim, order>& ahead, V* own,
+                                               V* upper, V* q) {
     ComponentOperator<T, dim, order, c>::run(*arguments.cell, batch, arguments.x, p, ahead, own, upper, q);
-    std::int32_t carried[width];
-    const std::int32_t now = turn(batch.cell[0]);
-    for (int l = 0; l < width; ++l) {
-      const std::int32_t below = batch.beside[2 * c][l];
-      const bool not_yet = below >= arguments.begin && turn(below) >= now;  // or nothing below
-      const bool outside = below >= arguments.end && below < batch.topology.cells;
-      carried[l] = !not_yet || outside ? batch.cell[l] : batch.topology.null;
+    const LaneSet waiting =
+        lanes_where([&](int l) { return (arguments.handover[batch.cell[l]] & share_waits << c) != 0; });
+    const T* share = arguments.y + record_offset(first, record) + interleave * c * block;
+    for (int i = 0; i < columns; ++i) {
+      V value{};
+      load_lanes(waiting, share + i * interleave, value);
+      own[i] += value;
     }
-    V share[columns];
-    batch.places(carried).template load_values<columns>(arguments.y, c * block, share);
-    for (int i = 0; i < columns; ++i) own[i] += share[i];
     if (!batch.boundary[2 * c]) return;
     alignas(SOLENOID_SIMD_BYTES) T free[width];
     for (int l = 0; l < width; ++l) free[l] = normal_fixed(batch.face(2 * c, l)) ? T(0) : T(1);
@@ -326,28 +326,19 @@ struct Operator {
   /// Hands the upper hats' shares of component c to the next cells in this range: those that come later find them in
   /// their hats, to those that are finished they are added. Others get them from their own range's carry list.
   static void hand_over(const ApplyArguments<T>& arguments, const Batch& batch, int c, V* upper) {
-    const auto& topology = batch.topology;
-    const std::int32_t now = turn(batch.cell[0]);
-    std::int32_t later[width];
-    std::int32_t finished[width];
-    bool any_finished = false;
-    bool any_hat_only = false;
-    for (int l = 0; l < width; ++l) {
-      const std::int32_t next = batch.beside[2 * c + 1][l];
-      const bool in_range = next >= arguments.begin && next < arguments.end;
-      const bool is_later = in_range && turn(next) > now;
-      later[l] = is_later ? next : topology.null;
-      finished[l] = in_range && !is_later ? next : topology.null;
-      any_finished |= in_range && !is_later;
-      any_hat_only |= next >= topology.cells && next < topology.records;
-    }
-    batch.places(later).template write<false>(columns, arguments.y, c * block, upper);
-    if (any_hat_only) finish_hat_only(arguments, batch, c, upper);
-    if (!any_finished) return;
+    const std::int32_t* next = batch.beside[2 * c + 1];
+    const LaneSet later =
+        lanes_where([&](int l) { return (arguments.handover[batch.cell[l]] & next_is_later << c) != 0; });
+    const LaneSet in_range = lanes_where([&](int l) { return next[l] >= arguments.begin && next[l] < arguments.end; });
+    const auto& places = batch.behind[2 * c + 1];
+    places.template write<false>(columns, arguments.y, c * block, upper, later);
+    if (batch.boundary[2 * c + 1]) finish_hat_only(arguments, batch, c, upper);
+    const LaneSet finished = in_range & ~later;
+    if (finished == 0) return;
     if (arguments.b != nullptr) {
       for (int i = 0; i < columns; ++i) upper[i] = -upper[i];
     }
-    batch.places(finished).template write<true>(columns, arguments.y, c * block, upper);
+    places.template write<true>(columns, arguments.y, c * block, upper, finished);
   }
 
   /// Rows of hat-only records: complete at once, since there is no cell above. Zero where the velocity is prescribed.
@@ -379,22 +370,23 @@ struct Operator {
     }
   }
 
-  /// What the batch that begins with `cell` needs first: its neighbour lists are fetched at once, its own records and
-  /// those of the last direction's next layer, which nobody has read before, are left to Ahead.
-  static Ahead<T> ahead_of(const ApplyArguments<T>& arguments, std::int32_t cell) {
+  /// What nobody before the next batch touches: the neighbour lists of one soon after it are fetched at once, the next
+  /// layer of the last direction is left to Ahead.
+  static Ahead<T, dim, order> ahead_of(const ApplyArguments<T>& arguments, std::int64_t turn) {
     const auto& topology = arguments.topology;
-    constexpr int far = 4 * width;  // lists are short: one line serves a batch
-    for (int side = 0; side < 2 * dim; ++side) __builtin_prefetch(topology.neighbour[side] + cell + far);
-    cell = std::min(cell, arguments.end - 1);
-    const auto block_of = [&](std::int32_t r) { return arguments.x + record_offset(r / width * width, record); };
-    return {block_of(cell), block_of(topology.neighbour[2 * dim - 1][cell])};
+    const auto first_of = [&](std::int64_t t) { return arguments.order[std::min(t, arguments.order_count - 1)]; };
+    for (int side = 0; side < 2 * dim; ++side) __builtin_prefetch(topology.neighbour[side] + first_of(turn + 2));
+    const std::int32_t next = topology.neighbour[2 * dim - 1][first_of(turn)];
+    const std::int64_t block_of_next = record_offset(next / width * width, record);
+    return {arguments.x + block_of_next, arguments.y + block_of_next};
   }
 
   static void apply(const ApplyArguments<T>& arguments) {
     carry_from_outside<0>(arguments);
     carry_from_outside<1>(arguments);
     if constexpr (dim == 3) carry_from_outside<2>(arguments);
-    for (std::int32_t first = arguments.begin; first < arguments.end; first += width) {
+    for (std::int64_t turn = 0; turn < arguments.order_count; ++turn) {
+      const std::int32_t first = arguments.order[turn];
       std::int32_t cells[width];
       for (int l = 0; l < width; ++l) cells[l] = first + l < arguments.end ? first + l : arguments.topology.null;
       const Batch batch(arguments.topology, cells);
@@ -403,10 +395,10 @@ struct Operator {
       V out[record];
       V upper[dim][columns];
       V q[block]{};
-      Ahead<T> ahead = ahead_of(arguments, first + width);
-      component<0>(arguments, batch, p, ahead, out, upper[0], q);
-      component<1>(arguments, batch, p, ahead, out + block, upper[1], q);
-      if constexpr (dim == 3) component<2>(arguments, batch, p, ahead, out + 2 * block, upper[2], q);
+      Ahead<T, dim, order> ahead = ahead_of(arguments, turn + 1);
+      component<0>(arguments, first, batch, p, ahead, out, upper[0], q);
+      component<1>(arguments, first, batch, p, ahead, out + block, upper[1], q);
+      if constexpr (dim == 3) component<2>(arguments, first, batch, p, ahead, out + 2 * block, upper[2], q);
       for (int i = 0; i < block; ++i) out[dim * block + i] = -q[i];
       if (arguments.b != nullptr) {
         V b[record];

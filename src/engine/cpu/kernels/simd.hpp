@@ -3,7 +3,6 @@
 /// SIMD arithmetic whose lanes are cells or patches, and how the lanes reach records in memory.
 /// Included by kernel instances only: everything lives in the namespace of the instruction set.
 
-#include <algorithm>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
@@ -181,6 +180,7 @@ template <class T>
 template <int record>
 class Lanes {
  public:
+  Lanes() = default;
   Lanes(const std::int32_t* records, std::int32_t null) {
     const std::int32_t first = records[0];
     std::int32_t out_of_line = first % width;
@@ -295,7 +295,7 @@ class Lanes {
     }
   }
 
-  Kind kind_;
+  Kind kind_ = Kind::none;
   Run run_[2]{};
   LaneSet exists_ = all_lanes;   // lanes with a record, unless whole
   std::int32_t records_[width];  // unless whole

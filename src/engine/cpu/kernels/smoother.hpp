@@ -281,7 +281,7 @@ struct PatchSmoother {
       const T* p = cells.own.template view<block>(arguments.x, dim * block, scratch);
       V q[block]{};
       const std::int64_t next = record_offset(batch.next[bits], record);
-      Ahead<T> ahead(arguments.x + next, arguments.b + next);
+      Ahead<T, dim, order> ahead(arguments.x + next, nullptr);
       subtract_element<0>(arguments, cells, bits, p, ahead, q, work);
       subtract_element<1>(arguments, cells, bits, p, ahead, q, work);
       if constexpr (dim == 3) subtract_element<2>(arguments, cells, bits, p, ahead, q, work);
@@ -291,7 +291,7 @@ struct PatchSmoother {
 
   template <int c>
   static void subtract_element(const SmoothArguments<T>& arguments, const CellBatch<T, dim, order>& cells, int bits,
-                               const T* p, Ahead<T>& ahead, V* q, Arrays& work) {
+                               const T* p, Ahead<T, dim, order>& ahead, V* q, Arrays& work) {
     V own[block];
     V upper[cell_columns];
     ComponentOperator<T, dim, order, c>::run(*arguments.cell, cells, arguments.x, p, ahead, own, upper, q);
@@ -311,7 +311,7 @@ struct PatchSmoother {
     if ((bits >> c & 1) == 0) return;
     V hats[cell_columns]{};
     if (arguments.patch->hat[c][1]) {
-      cells.hats_of(cells.cell, c).template load_values<cell_columns>(arguments.b, c * block, hats);
+      cells.behind[2 * c + 1].template load_values<cell_columns>(arguments.b, c * block, hats);
     }
     for (int i = 0; i < cell_columns; ++i) work.velocity[c][velocity_position(c, bits, block + i)] = hats[i];
   }

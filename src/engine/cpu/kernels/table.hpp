@@ -38,6 +38,12 @@ struct CellTopology {
   std::int32_t null;
 };
 
+/// Where the shares of a cell's hats lie when the cell is worked on (kernels/operator.hpp), one bit per direction c.
+enum Handover : std::uint8_t {
+  share_waits = 1,   ///< << c: the share of the cell below lies in this cell's hats of y
+  next_is_later = 8  ///< << c: the cell above comes later, in this range
+};
+
 /// y = A x, or y = b - A x if b is given, on the cells [begin, end).
 template <class T>
 struct ApplyArguments {
@@ -45,6 +51,9 @@ struct ApplyArguments {
   CellTopology topology;
   std::int32_t begin;
   std::int32_t end;
+  const std::int32_t* order;  ///< first cells of the blocks of the range, in the order in which they are worked on
+  std::int64_t order_count;
+  const std::uint8_t* handover;  ///< [record]
   /// carry[c]: cells outside [begin, end) whose upper neighbour in direction c is inside.
   const std::int32_t* carry[3];
   std::int64_t carry_count[3];
