@@ -15,9 +15,8 @@
 #include "engine/cpu/kernels/table.hpp"
 #include "engine/cpu/team.hpp"
 #include "engine/engine.hpp"
-#include "level/patch_solver.hpp"
+#include "engine/tables.hpp"
 #include "solenoid/error.hpp"
-#include "univariate/matrices.hpp"
 
 namespace solenoid {
 namespace {
@@ -25,159 +24,19 @@ namespace {
 using cpu::Team;
 using Record = Grid::Record;
 
-/// PatchSolver's matrices in precision T, laid out as the kernels want them.
-template <class T>
-class PatchTables {
- public:
-  PatchTables(const Level& level, const PatchKind& kind, const PatchSolver& solver) {
-    const int dim = level.equation.dim;
-    const int n = level.equation.n();
-    general_ = !solver.parity();
-    data_ = {};
-    for (int a = 0; a < dim; ++a) {
-      const PatchDirection& d = solver.direction(a);
-      const int np = d.last - d.first + 1;
-      data_.first[a] = d.first;
-      data_.last[a] = d.last;
-      for (int end = 0; end < 2; ++end) {
-        data_.weight[a][end] = kind[a].weight[end];
-        data_.face[a][end] = kind[a].face[end];
-        data_.hat[a][end] = kind[a].hat[end];
-      }
-      if (general_) {
-        data_.eigen_o[a] = keep(d.eigen_o);
-        data_.eigen_p[a] = keep(d.eigen_p);
-        data_.divergence[a] = keep(d.divergence);
-      } else {
-        data_.eigen_o[a] = keep(d.eigen_o.block(0, 0, n, n), d.eigen_o.block(0, n, n, n));
-        data_.eigen_p[a] = keep(d.eigen_p.block(0, 0, n, n), d.eigen_p.block(0, n, n - 1, n - 1));
-        data_.divergence[a] = keep(d.divergence.block(n, 0, n, n), d.divergence.block(0, n, n, np - n));
-      }
-      data_.inverse_lambda[a] = keep(solver.inverse_lambda(a));
-    }
-    for (const SchurBlock& block : solver.blocks()) {
-      starts_.push_back({block.start[0], block.start[1], block.start[2]});
-      lengths_.push_back({block.length[0], block.length[1], block.length[2]});
-      inverses_.push_back(keep(block.inverse));
-    }
-    data_.block_count = static_cast<int>(starts_.size());
-    data_.block_start = reinterpret_cast<const int(*)[3]>(starts_.data());
-    data_.block_length = reinterpret_cast<const int(*)[3]>(lengths_.data());
-    data_.block_inverse = inverses_.data();
-    if (solver.constant().size() > 0) data_.constant = keep(Matrix(solver.constant()));
-    for (int i = 0; i < 2; ++i) data_.schur_bounds[i] = static_cast<T>(solver.schur_bounds()[i]);
-    if (solver.dense().size() > 0) data_.dense = keep(solver.dense());
-    data_.dense_size = solver.dense().rows();
-  }
-
-  [[nodiscard]] const cpu::PatchData<T>* data() const { return &data_; }
-  [[nodiscard]] bool general() const { return general_; }
-
- private:
-  const T* keep(const Matrix& a, const Matrix& b = Matrix()) {
-    std::vector<T> values;
-    for (const Matrix* m : {&a, &b}) {
-      for (long i = 0; i < m->rows(); ++i) {
-        for (long j = 0; j < m->cols(); ++j) values.push_back(static_cast<T>((*m)(i, j)));
-      }
-    }
-    storage_.push_back(std::move(values));
-    return storage_.back().data();
-  }
-  const T* keep(const std::vector<double>& a) {
-    storage_.emplace_back(a.begin(), a.end());
-    return storage_.back().data();
-  }
-
-  bool general_ = false;
-  cpu::PatchData<T> data_;
-  std::vector<std::vector<T>> storage_;
-  std::vector<std::array<int, 3>> starts_;
-  std::vector<std::array<int, 3>> lengths_;
-  std::vector<const T*> inverses_;
-};
-
-template <class T>
-cpu::CellData<T> make_cell_data(const Level& level) {
-  const Equation& equation = level.equation;
-  const CellMatrices matrices(equation.order);
-  const int n = equation.n();
-  cpu::CellData<T> data{};
-  for (int i = 0; i <= n; ++i) {
-    for (int j = 0; j <= n; ++j) {
-      data.mass[i][j] = static_cast<T>(matrices.mass(i, j));
-      for (int child = 0; child < 2; ++child) data.embed_p[child][i][j] = static_cast<T>(matrices.embed_p[child](i, j));
-    }
-  }
-  for (int i = 0; i < n; ++i) {
-    data.value[i] = static_cast<T>(matrices.value[i]);
-    data.slope[i] = static_cast<T>(matrices.slope[i]);
-    for (int j = 0; j < n; ++j) {
-      for (int child = 0; child < 2; ++child) data.embed_o[child][i][j] = static_cast<T>(matrices.embed_o[child](i, j));
-    }
-  }
-  data.penalty = static_cast<T>(matrices.penalty);
-  for (int a = 0; a < equation.dim; ++a) data.inverse_h[a] = static_cast<T>(1.0 / level.grid.size()[a]);
-  data.viscosity = static_cast<T>(equation.viscosity);
-  data.alpha = static_cast<T>(equation.mass);
-  for (int t = 0; t < equation.dim; ++t) {
-    const double factor = equation.viscosity / (level.grid.size()[t] * level.grid.size()[t]);
-    for (int j = 0; j < n; ++j) {
-      const double v = matrices.value[j];
-      const double d = matrices.slope[j];
-      // Test function j on the lower face of the cell, (-1)^j v and -(-1)^j d, against trial i on the upper face of the
-      // cell below.
-      const double sign = j % 2 == 1 ? -1.0 : 1.0;
-      for (int i = 0; i < n; ++i) {
-        data.below[t][j][i] = static_cast<T>(factor * sign * 0.5 * (v * matrices.slope[i] + d * matrices.value[i]) -
-                                             factor * sign * matrices.penalty * v * matrices.value[i]);
-      }
-      for (int i = j % 2; i < n; i += 2) {  // both faces: E doubles for equal parities and cancels for others
-        const double face =
-            matrices.penalty * v * matrices.value[i] - 0.5 * (d * matrices.value[i] + v * matrices.slope[i]);
-        data.own[t][j][i] = static_cast<T>(factor * (matrices.volume(j, i) + 2.0 * face));
-      }
-    }
-  }
-  return data;
-}
-
 /// Size of the second-level cache (of a core) or of the third-level one.
 std::int64_t cache_bytes(int level) {
   return level == 2 ? std::max<std::int64_t>(sysconf(_SC_LEVEL2_CACHE_SIZE), 1 << 19)
                     : std::max<std::int64_t>(sysconf(_SC_LEVEL3_CACHE_SIZE), 1 << 22);
 }
 
-cpu::CellTopology topology_of(const Grid& grid) {
-  cpu::CellTopology topology{{}, {}, grid.cells(), grid.records(), grid.null()};
+CellTopology topology_of(const Grid& grid) {
+  CellTopology topology{{}, {}, grid.cells(), grid.records(), grid.null()};
   for (int side = 0; side < 6; ++side) {
     topology.neighbour[side] = grid.neighbours(side);
     topology.face[side] = grid.faces(side);
   }
   return topology;
-}
-
-/// The fine cells inside each coarse cell; entries of directions that are not coarsened stay unused.
-std::vector<Record> children_of(const Level& fine, const Level& coarse) {
-  const int dim = fine.equation.dim;
-  const int corners = 1 << dim;
-  std::vector<Record> children(static_cast<std::size_t>(coarse.grid.cells()) * corners, fine.grid.null());
-  for (Record cell = 0; cell < coarse.grid.cells(); ++cell) {
-    for (int bits = 0; bits < corners; ++bits) {
-      std::array<int, 3> position = coarse.grid.position(cell);
-      bool exists = true;
-      for (int a = 0; a < dim; ++a) {
-        const int bit = bits >> a & 1;
-        if (fine.coarsened[a]) {
-          position[a] = 2 * position[a] + bit;
-        } else if (bit == 1) {
-          exists = false;
-        }
-      }
-      if (exists) children[static_cast<std::size_t>(cell) * corners + bits] = fine.grid.at(position);
-    }
-  }
-  return children;
 }
 
 template <class T>
@@ -187,12 +46,13 @@ class CpuKernels final : public Kernels<T> {
       : team_(team),
         level_(level),
         table_(cpu::kernel_table<T>(level.equation.dim, level.equation.order)),
-        local_(static_cast<cpu::Local>(local)),
+        local_(static_cast<Local>(local)),
         cell_(make_cell_data<T>(level)),
         topology_(topology_of(level.grid)) {
     for (const PatchKind& kind : level.patches.kinds) {
       const PatchSolver solver(level.equation, level.grid.size(), kind, local);
-      patches_.push_back(std::make_unique<PatchTables<T>>(level, kind, solver));
+      tables_.emplace_back(level.equation, kind, solver, solver.parity());
+      patches_.push_back({tables_.back().data(tables_.back().values().data()), solver.parity()});
     }
     make_batches();
     make_carry_lists();
@@ -498,9 +358,9 @@ class CpuKernels final : public Kernels<T> {
       for (const PatchRun& run : batches_[colour]) {
         const auto range = team_.range(run.end - run.begin, t);
         if (range.begin == range.end) continue;
-        auto& tables = *patches_[run.kind];
+        const Patch& patch = patches_[run.kind];
         const cpu::SmoothArguments<T> arguments{&cell_,
-                                                tables.data(),
+                                                &patch.data,
                                                 topology_,
                                                 lower_.data(),
                                                 active_.data(),
@@ -513,7 +373,7 @@ class CpuKernels final : public Kernels<T> {
                                                 add,
                                                 damping,
                                                 workspace_[t].get()};
-        (tables.general() ? table_.smooth_general : table_.smooth_parity)(arguments);
+        (patch.parity ? table_.smooth_parity : table_.smooth_general)(arguments);
       }
       also(t);
     });
@@ -622,6 +482,11 @@ class CpuKernels final : public Kernels<T> {
     team_.run([&](int t) { for_carriers(t, [&](T& value) { value -= mean; }); });
   }
 
+  struct Patch {
+    PatchData<T> data;
+    bool parity;
+  };
+
   struct Free {
     void operator()(std::byte* p) const { std::free(p); }
   };
@@ -629,10 +494,11 @@ class CpuKernels final : public Kernels<T> {
   Team& team_;
   const Level& level_;
   const cpu::KernelTable<T>& table_;
-  cpu::Local local_;
-  cpu::CellData<T> cell_;
-  cpu::CellTopology topology_;
-  std::vector<std::unique_ptr<PatchTables<T>>> patches_;
+  Local local_;
+  CellData<T> cell_;
+  CellTopology topology_;
+  std::vector<PatchTables<T>> tables_;  // by patch kind
+  std::vector<Patch> patches_;
   std::vector<std::vector<PatchRun>> batches_;  // [colour]: runs of batches
   std::vector<Record> lower_;                   // [batch][lane]
   std::vector<std::uint32_t> active_;           // [batch]

@@ -5,38 +5,9 @@
 
 #include <cstdint>
 
-#include "mesh/grid.hpp"
+#include "engine/kernel_data.hpp"
 
 namespace solenoid::cpu {
-
-inline constexpr int max_n = 9;  ///< k + 1 for the largest order
-
-/// Univariate matrices of a cell (univariate/matrices.hpp) and the coefficients of a level.
-template <class T>
-struct CellData {
-  T mass[max_n + 1][max_n + 1];
-  T value[max_n];
-  T slope[max_n];
-  T embed_o[2][max_n][max_n];  ///< [child][fine][coarse]
-  T embed_p[2][max_n + 1][max_n + 1];
-  T penalty;  ///< gamma h
-  T inverse_h[3];
-  T viscosity;
-  T alpha;
-  // Interior-penalty Laplacian of O in each direction, times nu / h^2: the cell's own block between two interior faces,
-  T own[3][max_n][max_n];
-  // and that of the cell below: row j, column i. The cell above, mirrored, has (-1)^(i+j) times the same.
-  T below[3][max_n][max_n];
-};
-
-/// The cells of a level as the kernels see them.
-struct CellTopology {
-  const std::int32_t* neighbour[6];  ///< [side][record]
-  const Face* face[6];               ///< [side][record]
-  std::int32_t cells;
-  std::int32_t records;
-  std::int32_t null;
-};
 
 /// Where the shares of a cell's hats lie when the cell is worked on (kernels/operator.hpp), one bit per direction c.
 enum Handover : std::uint8_t {
@@ -62,32 +33,6 @@ struct ApplyArguments {
   T* y;
   bool stream;  ///< y is too large for the caches: written past them
 };
-
-/// One kind of patch (level/patch_solver.hpp). For kernels that split by parity the eigenvector matrices hold the rows
-/// of the lower cell, even block then odd block; otherwise they are whole. All row-major.
-template <class T>
-struct PatchData {
-  const T* eigen_o[3];
-  const T* eigen_p[3];
-  const T* divergence[3];  ///< parity: C(odd, even) then C(even, odd); otherwise whole, 2n x np
-  const T* inverse_lambda[3];
-  int first[3];
-  int last[3];
-  int weight[3][2];  ///< of the local matrix
-  int face[3][2];    ///< of the faces that are there, or mixed
-  bool hat[3][2];
-  const T* end_laplace[3];  ///< 2n x 2n interior-penalty matrix with the weights of the real faces; parity kernels only
-  int block_count;
-  const int (*block_start)[3];
-  const int (*block_length)[3];
-  const T* const* block_inverse;
-  const T* constant;  ///< constant pressure in the eigenbasis, or nullptr
-  T schur_bounds[2];
-  const T* dense;  ///< or nullptr
-  std::int64_t dense_size;
-};
-
-enum class Local : int { direct, chebyshev, cg, dense };
 
 /// One colour's batches of patches of one kind, [begin, end) of the list.
 template <class T>

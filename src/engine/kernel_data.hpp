@@ -1,0 +1,70 @@
+#pragma once
+/// \file
+/// What compiled kernels see of a level: plain data and pointers into the memory of their engine, shared by all
+/// engines. No library types, so that kernels may be compiled for any instruction set or device.
+
+#include <cstdint>
+
+#include "mesh/grid.hpp"
+
+namespace solenoid {
+
+inline constexpr int max_n = 9;  ///< k + 1 for the largest order
+
+/// Univariate matrices of a cell (univariate/matrices.hpp) and the coefficients of a level.
+template <class T>
+struct CellData {
+  T mass[max_n + 1][max_n + 1];
+  T value[max_n];
+  T slope[max_n];
+  T embed_o[2][max_n][max_n];  ///< [child][fine][coarse]
+  T embed_p[2][max_n + 1][max_n + 1];
+  T penalty;  ///< gamma h
+  T inverse_h[3];
+  T viscosity;
+  T alpha;
+  T interior[max_n][max_n];  ///< interior-penalty Laplacian of O: a cell's own block between two interior faces, h = 1
+  // The same in each direction, times nu / h^2,
+  T own[3][max_n][max_n];
+  // and that of the cell below: row j, column i. The cell above, mirrored, has (-1)^(i+j) times the same.
+  T below[3][max_n][max_n];
+};
+
+/// The cells of a level.
+struct CellTopology {
+  const std::int32_t* neighbour[6];  ///< [side][record]
+  const Face* face[6];               ///< [side][record]
+  std::int32_t cells;
+  std::int32_t records;
+  std::int32_t null;
+};
+
+/// One kind of patch (level/patch_solver.hpp). Tables split by parity hold the rows of the lower cell of the
+/// eigenvector matrices, even block then odd block; otherwise they hold whole matrices. All row-major.
+template <class T>
+struct PatchData {
+  static constexpr int max_blocks = 8;
+
+  const T* eigen_o[3];
+  const T* eigen_p[3];
+  const T* divergence[3];  ///< parity: C(odd, even) then C(even, odd); otherwise whole, 2n x np
+  const T* inverse_lambda[3];
+  int first[3];
+  int last[3];
+  int weight[3][2];  ///< of the local matrix
+  int face[3][2];    ///< of the faces that are there, or mixed
+  bool hat[3][2];
+  int block_count;
+  int block_start[max_blocks][3];
+  int block_length[max_blocks][3];
+  const T* block_inverse[max_blocks];
+  const T* constant;  ///< constant pressure in the eigenbasis, or nullptr
+  T schur_bounds[2];
+  const T* dense;  ///< or nullptr
+  std::int64_t dense_size;
+};
+
+/// LocalSolverKind for kernels, in the same order.
+enum class Local : int { direct, chebyshev, cg, dense };
+
+}  // namespace solenoid

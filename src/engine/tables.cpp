@@ -1,0 +1,163 @@
+#include "engine/tables.hpp"
+
+#include <algorithm>
+#include <iterator>
+
+#include "univariate/matrices.hpp"
+
+namespace solenoid {
+
+template <class T>
+PatchTables<T>::PatchTables(const Equation& equation, const PatchKind& kind, const PatchSolver& solver,
+                            bool by_parity) {
+  const int n = equation.n();
+  for (int a = 0; a < equation.dim; ++a) {
+    const PatchDirection& d = solver.direction(a);
+    const int np = d.last - d.first + 1;
+    data_.first[a] = d.first;
+    data_.last[a] = d.last;
+    for (int end = 0; end < 2; ++end) {
+      data_.weight[a][end] = kind[a].weight[end];
+      data_.face[a][end] = kind[a].face[end];
+      data_.hat[a][end] = kind[a].hat[end];
+    }
+    if (by_parity) {
+      eigen_o_[a] = keep(d.eigen_o.block(0, 0, n, n), d.eigen_o.block(0, n, n, n));
+      eigen_p_[a] = keep(d.eigen_p.block(0, 0, n, n), d.eigen_p.block(0, n, n - 1, n - 1));
+      divergence_[a] = keep(d.divergence.block(n, 0, n, n), d.divergence.block(0, n, n, np - n));
+    } else {
+      eigen_o_[a] = keep(d.eigen_o);
+      eigen_p_[a] = keep(d.eigen_p);
+      divergence_[a] = keep(d.divergence);
+    }
+    inverse_lambda_[a] = keep(solver.inverse_lambda(a));
+  }
+  for (const SchurBlock& block : solver.blocks()) {
+    const int i = data_.block_count++;
+    std::copy(block.start.begin(), block.start.end(), data_.block_start[i]);
+    std::copy(block.length.begin(), block.length.end(), data_.block_length[i]);
+    block_inverse_[i] = keep(block.inverse);
+  }
+  if (solver.constant().size() > 0) constant_ = keep(Matrix(solver.constant()));
+  for (int i = 0; i < 2; ++i) data_.schur_bounds[i] = static_cast<T>(solver.schur_bounds()[i]);
+  if (solver.dense().size() > 0) dense_ = keep(solver.dense());
+  data_.dense_size = solver.dense().rows();
+}
+
+template <class T>
+PatchData<T> PatchTables<T>::data(const T* values) const {
+  const auto at = [values](std::int64_t offset) { return offset == none ? nullptr : values + offset; };
+  PatchData<T> data = data_;
+  for (int a = 0; a < 3; ++a) {
+    data.eigen_o[a] = at(eigen_o_[a]);
+    data.eigen_p[a] = at(eigen_p_[a]);
+    data.divergence[a] = at(divergence_[a]);
+    data.inverse_lambda[a] = at(inverse_lambda_[a]);
+  }
+  for (int i = 0; i < data.block_count; ++i) data.block_inverse[i] = at(block_inverse_[i]);
+  data.constant = at(constant_);
+  data.dense = at(dense_);
+  return data;
+}
+
+/// Every table begins where vector loads may.
+template <class T>
+void PatchTables<T>::align() {
+  constexpr std::size_t numbers = 32;
+  values_.resize((values_.size() + numbers - 1) / numbers * numbers);
+}
+
+template <class T>
+std::int64_t PatchTables<T>::keep(const Matrix& a, const Matrix& b) {
+  align();
+  const auto offset = static_cast<std::int64_t>(values_.size());
+  for (const Matrix* m : {&a, &b}) {
+    for (long i = 0; i < m->rows(); ++i) {
+      for (long j = 0; j < m->cols(); ++j) values_.push_back(static_cast<T>((*m)(i, j)));
+    }
+  }
+  return offset;
+}
+
+template <class T>
+std::int64_t PatchTables<T>::keep(const std::vector<double>& a) {
+  align();
+  const auto offset = static_cast<std::int64_t>(values_.size());
+  std::transform(a.begin(), a.end(), std::back_inserter(values_), [](double value) { return static_cast<T>(value); });
+  return offset;
+}
+
+template <class T>
+CellData<T> make_cell_data(const Level& level) {
+  const Equation& equation = level.equation;
+  const CellMatrices matrices(equation.order);
+  const int n = equation.n();
+  CellData<T> data{};
+  for (int i = 0; i <= n; ++i) {
+    for (int j = 0; j <= n; ++j) {
+      data.mass[i][j] = static_cast<T>(matrices.mass(i, j));
+      for (int child = 0; child < 2; ++child) data.embed_p[child][i][j] = static_cast<T>(matrices.embed_p[child](i, j));
+    }
+  }
+  for (int i = 0; i < n; ++i) {
+    data.value[i] = static_cast<T>(matrices.value[i]);
+    data.slope[i] = static_cast<T>(matrices.slope[i]);
+    for (int j = 0; j < n; ++j) {
+      for (int child = 0; child < 2; ++child) data.embed_o[child][i][j] = static_cast<T>(matrices.embed_o[child](i, j));
+    }
+  }
+  data.penalty = static_cast<T>(matrices.penalty);
+  for (int a = 0; a < equation.dim; ++a) data.inverse_h[a] = static_cast<T>(1.0 / level.grid.size()[a]);
+  data.viscosity = static_cast<T>(equation.viscosity);
+  data.alpha = static_cast<T>(equation.mass);
+  const auto factor = [&](int t) { return equation.viscosity / (level.grid.size()[t] * level.grid.size()[t]); };
+  for (int j = 0; j < n; ++j) {
+    const double v = matrices.value[j];
+    const double d = matrices.slope[j];
+    for (int i = j % 2; i < n; i += 2) {  // both faces: E doubles for equal parities and cancels for others
+      const double face =
+          matrices.penalty * v * matrices.value[i] - 0.5 * (d * matrices.value[i] + v * matrices.slope[i]);
+      const double sum = matrices.volume(j, i) + 2.0 * face;
+      data.interior[j][i] = static_cast<T>(sum);
+      for (int t = 0; t < equation.dim; ++t) data.own[t][j][i] = static_cast<T>(factor(t) * sum);
+    }
+    // Test function j on the lower face of the cell, (-1)^j v and -(-1)^j d, against trial i on the upper face of the
+    // cell below.
+    const double sign = j % 2 == 1 ? -1.0 : 1.0;
+    for (int i = 0; i < n; ++i) {
+      const double form =
+          0.5 * (v * matrices.slope[i] + d * matrices.value[i]) - matrices.penalty * v * matrices.value[i];
+      for (int t = 0; t < equation.dim; ++t) data.below[t][j][i] = static_cast<T>(factor(t) * sign * form);
+    }
+  }
+  return data;
+}
+
+std::vector<Grid::Record> children_of(const Level& fine, const Level& coarse) {
+  const int dim = fine.equation.dim;
+  const int corners = 1 << dim;
+  std::vector<Grid::Record> children(static_cast<std::size_t>(coarse.grid.cells()) * corners, fine.grid.null());
+  for (Grid::Record cell = 0; cell < coarse.grid.cells(); ++cell) {
+    for (int bits = 0; bits < corners; ++bits) {
+      std::array<int, 3> position = coarse.grid.position(cell);
+      bool exists = true;
+      for (int a = 0; a < dim; ++a) {
+        const int bit = bits >> a & 1;
+        if (fine.coarsened[a]) {
+          position[a] = 2 * position[a] + bit;
+        } else if (bit == 1) {
+          exists = false;
+        }
+      }
+      if (exists) children[static_cast<std::size_t>(cell) * corners + bits] = fine.grid.at(position);
+    }
+  }
+  return children;
+}
+
+template class PatchTables<float>;
+template class PatchTables<double>;
+template CellData<float> make_cell_data<float>(const Level&);
+template CellData<double> make_cell_data<double>(const Level&);
+
+}  // namespace solenoid
