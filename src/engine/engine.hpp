@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -35,6 +36,8 @@ class Kernels {
   /// One colour of the additive smoother: y += damping * sum_j R_j^T A_j^+ R_j (b - A x).
   virtual void smooth_add(int colour, const T* b, const T* x, T* y, T damping) = 0;
 
+  /// Makes what the transfers need; otherwise their first use does.
+  virtual void prepare_transfer(const Level& /*coarse_level*/) {}
   /// coarse = P^T fine, where `coarse` is a vector of the next coarser level (`coarse_level`).
   virtual void restrict_to(const Level& coarse_level, const T* fine, T* coarse) = 0;
   /// fine += P coarse
@@ -68,6 +71,8 @@ class Engine {
   /// What people see: "cpu (2 threads, avx512)".
   [[nodiscard]] virtual std::string description() const = 0;
   [[nodiscard]] virtual int threads() const = 0;
+  /// Vectors of its own that an engine needs on every level that it smooths, for the prediction of memory.
+  [[nodiscard]] virtual int vectors_for_smoothing() const { return 0; }
 
   /// Kernels of a level, which must outlive them. \throws InputError if this build lacks the order.
   virtual std::unique_ptr<Kernels<float>> kernels_float(const Level& level, LocalSolverKind local) = 0;
@@ -78,6 +83,9 @@ class Engine {
   virtual void release(void* memory, std::size_t bytes) noexcept = 0;
   virtual void upload(const void* host, void* device, std::size_t bytes) = 0;
   virtual void download(const void* device, void* host, std::size_t bytes) = 0;
+  /// Work to be repeated: a function that does the same again, on the same memory. An engine for which starting kernels
+  /// is slow records them (and may do so without running them); `work` must not depend on results of kernels.
+  virtual std::function<void()> record(const std::function<void()>& work) { return work; }
   /// Waits for all work; timing needs it.
   virtual void synchronise() = 0;
   [[nodiscard]] virtual std::int64_t bytes_in_use() const = 0;
@@ -133,5 +141,11 @@ class Vector {
 /// The engines of this build.
 std::unique_ptr<Engine> make_cpu_engine(int threads = 0);
 std::unique_ptr<Engine> make_reference_engine();
+/// \throws InputError that says why there is none, as does cuda_unavailable().
+std::unique_ptr<Engine> make_cuda_engine();
+/// Why no CUDA device can be used: no driver, no device, not in this build; empty if one can.
+std::string cuda_unavailable();
+/// The engine of a choice: `automatic` takes a CUDA device if there is one. `threads` is for the cpu engine.
+std::unique_ptr<Engine> make_engine(DeviceChoice device, int threads);
 
 }  // namespace solenoid

@@ -18,6 +18,8 @@ int print_info() {
   row("orders 3D", fmt::format("{}", fmt::join(available_orders(3), ", ")));
   row("CPU targets", build_info::cpu_targets);
   row("devices", make_cpu_engine()->description());
+  const std::string reason = cuda_unavailable();
+  row("", reason.empty() ? make_cuda_engine()->description() : "no cuda: " + reason);
   return solved;
 }
 

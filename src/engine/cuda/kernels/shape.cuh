@@ -1,0 +1,38 @@
+#pragma once
+/// \file
+/// Records as kernels see them, and which thread has which cell. Lanes of a warp are neighbouring records, so that they
+/// load one value of all of them with unit stride.
+
+#include "engine/cuda/launch.hpp"
+#include "mesh/record.hpp"
+
+namespace solenoid::cuda {
+
+/// Sizes of a record.
+template <int dim_, int order>
+struct Shape {
+  static constexpr int dim = dim_;
+  static constexpr int n = order + 1;
+  static constexpr int columns = power(n, dim - 1);  // tangential modes of a velocity component
+  static constexpr int block = power(n, dim);
+  static constexpr int record = (dim + 1) * block;
+  static constexpr int lines = dim == 3 ? n : 1;
+
+  /// Place of value 0 of a record.
+  __device__ static std::int64_t offset(std::int32_t r) {
+    const auto index = static_cast<std::uint32_t>(r);  // spares the signed division
+    return static_cast<std::int64_t>(index / interleave) * (interleave * record) + index % interleave;
+  }
+  __device__ static int pressure_stride(int a) { return a == 0 ? 1 : a == 1 ? n : n * n; }
+};
+
+/// The cell that a thread works on, or the null record: blockDim.x / 16 blocks of records per thread block.
+__device__ inline std::int32_t cell_of_thread(const RecordBlocks& blocks, const CellTopology& topology) {
+  const auto x = static_cast<std::int32_t>(threadIdx.x);
+  const auto slot = static_cast<std::int32_t>(blockIdx.x * (blockDim.x / interleave)) + x / interleave;
+  if (slot >= blocks.count) return topology.null;
+  const std::int32_t cell = blocks.list[slot] * interleave + x % interleave;
+  return cell < topology.cells ? cell : topology.null;
+}
+
+}  // namespace solenoid::cuda

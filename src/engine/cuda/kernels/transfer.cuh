@@ -1,0 +1,272 @@
+#pragma once
+/// \file
+/// Embedding of the coarse space into the fine one, and its transpose: one thread per cell and row of a component.
+///
+/// Prolongation: thread (fine cell, row i_c) combines the planes of its coarse cell along the own direction, embeds the
+/// plane in the tangential directions and adds it. Restriction: thread (coarse cell, row j_c) does the transpose for
+/// all children; the hat gathers from the children of the cell below too, so that every value has one writer. Pressure
+/// is a component whose own direction is the last one and is made of modes. In directions that are not coarsened a cell
+/// is its own child. Traffic: every vector once; rows that share planes read them from the caches.
+
+#include "engine/cuda/kernels/shape.cuh"
+
+namespace solenoid::cuda {
+
+template <class T, int dim, int order>
+struct TransferTables {
+  static constexpr int n = order + 1;
+  T embed_o[2][n][n];  ///< [child][fine][coarse]
+  T embed_p[2][n + 1][n + 1];
+
+  explicit TransferTables(const CellData<T>& cell) {
+    for (int child = 0; child < 2; ++child) {
+      for (int i = 0; i <= n; ++i) {
+        for (int j = 0; j <= n; ++j) {
+          embed_p[child][i][j] = cell.embed_p[child][i][j];
+          if (i < n && j < n) embed_o[child][i][j] = cell.embed_o[child][i][j];
+        }
+      }
+    }
+  }
+};
+
+template <class T, int dim, int order>
+struct Transfer {
+  using S = Shape<dim, order>;
+  using Tables = TransferTables<T, dim, order>;
+  static constexpr int n = S::n;
+  static constexpr int columns = S::columns;
+  static constexpr int corners = 1 << dim;
+  static constexpr int cells = n <= 4 ? 64 : 32;  ///< of a thread block
+
+  struct Arguments {
+    CellTopology fine;
+    CellTopology coarse;
+    const std::int32_t* children;
+    const std::int32_t* parent;
+    bool refined[3];
+    RecordBlocks blocks;
+    const T* from;
+    T* to;
+  };
+
+  /// Direction with stride n^turn inside a plane of component c (dim: pressure).
+  __device__ static int plane_direction(int c, int turn) { return c == dim ? turn : (c + 1 + turn) % dim; }
+  __device__ static int own_direction(int c) { return c == dim ? dim - 1 : c; }
+
+  /// x <- E x, or E^T x, along the lines of a plane with the given stride.
+  template <bool transposed, int stride>
+  __device__ static void embed_lines(const T (&embed)[n][n], T (&x)[columns]) {
+#pragma unroll
+    for (int line = 0; line < columns / n; ++line) {
+      const int start = line / stride * stride * n + line % stride;
+      T in[n];
+#pragma unroll
+      for (int j = 0; j < n; ++j) in[j] = x[start + j * stride];
+#pragma unroll
+      for (int i = 0; i < n; ++i) {
+        T sum = 0;
+#pragma unroll
+        for (int j = 0; j < n; ++j) sum += (transposed ? embed[j][i] : embed[i][j]) * in[j];
+        x[start + i * stride] = sum;
+      }
+    }
+  }
+
+  template <bool transposed>
+  __device__ static void embed_plane(const Tables& tables, const Arguments& arguments, int c, int bits,
+                                     T (&x)[columns]) {
+    const int a = plane_direction(c, 0);
+    if (arguments.refined[a]) embed_lines<transposed, 1>(tables.embed_o[bits >> a & 1], x);
+    if constexpr (dim == 3) {
+      const int b = plane_direction(c, 1);
+      if (arguments.refined[b]) embed_lines<transposed, n>(tables.embed_o[bits >> b & 1], x);
+    }
+  }
+
+  __device__ static void add_plane(T weight, const T* from, T (&x)[columns]) {
+#pragma unroll
+    for (int i = 0; i < columns; ++i) x[i] += weight * from[i * interleave];
+  }
+
+  /// Weight of coarse row j in fine row i along the own direction of component c.
+  __device__ static T row_weight(const Tables& tables, const Arguments& arguments, int c, int bits, int i, int j) {
+    const int direction = own_direction(c);
+    if (!arguments.refined[direction]) return i == j ? T(1) : T(0);
+    const int child = bits >> direction & 1;
+    return c == dim ? tables.embed_o[child][i][j] : tables.embed_p[child][i][j];
+  }
+
+  __device__ static void prolong_add(const Tables& tables, const Arguments& arguments, std::int32_t cell, int row) {
+    const std::int32_t bits = arguments.parent[cell] % corners;
+    const std::int32_t coarse = arguments.parent[cell] / corners;
+#pragma unroll 1
+    for (int c = 0; c <= dim; ++c) {
+      T plane[columns]{};
+      const T* from = arguments.from + S::offset(coarse) + c * S::block * interleave;
+#pragma unroll 1
+      for (int j = 0; j < n; ++j) {
+        const T weight = row_weight(tables, arguments, c, bits, row, j);
+        if (weight != T(0)) add_plane(weight, from + j * columns * interleave, plane);
+      }
+      if (c < dim) {
+        const T weight = row_weight(tables, arguments, c, bits, row, n);
+        const std::int32_t above = arguments.coarse.neighbour[2 * c + 1][coarse];
+        if (weight != T(0)) add_plane(weight, arguments.from + S::offset(above) + c * S::block * interleave, plane);
+      }
+      embed_plane<false>(tables, arguments, c, bits, plane);
+      T* to = arguments.to + S::offset(cell) + (c * S::block + row * columns) * interleave;
+#pragma unroll
+      for (int i = 0; i < columns; ++i) to[i * interleave] += plane[i];
+    }
+  }
+
+  __device__ static void restrict_to(const Tables& tables, const Arguments& arguments, std::int32_t cell, int row) {
+#pragma unroll 1
+    for (int c = 0; c <= dim; ++c) {
+      T sum[columns]{};
+      const bool hat = c < dim && row == 0;
+      const bool fixed = hat && normal_fixed(arguments.coarse.face[2 * c][cell]);
+#pragma unroll 1
+      for (int bits = 0; bits < corners && !fixed; ++bits) {
+        const std::int32_t child = arguments.children[cell * std::int64_t(corners) + bits];
+        if (child == arguments.fine.null) continue;
+        T plane[columns]{};
+        const T* from = arguments.from + S::offset(child) + c * S::block * interleave;
+#pragma unroll 1
+        for (int i = 0; i < n; ++i) {
+          const T weight = row_weight(tables, arguments, c, bits, i, row);
+          if (weight != T(0)) add_plane(weight, from + i * columns * interleave, plane);
+        }
+        if (hat && arguments.refined[c] && (bits >> c & 1) != 0) {  // middle hats of the cell below
+          const std::int32_t below = arguments.coarse.neighbour[2 * c][cell];
+          if (below != arguments.coarse.null) {
+            const std::int32_t other = arguments.children[below * std::int64_t(corners) + bits];
+            add_plane(tables.embed_p[1][0][n], arguments.from + S::offset(other) + c * S::block * interleave, plane);
+          }
+        }
+        embed_plane<true>(tables, arguments, c, bits, plane);
+#pragma unroll
+        for (int i = 0; i < columns; ++i) sum[i] += plane[i];
+      }
+      T* to = arguments.to + S::offset(cell) + (c * S::block + row * columns) * interleave;
+#pragma unroll
+      for (int i = 0; i < columns; ++i) to[i * interleave] = sum[i];
+    }
+  }
+
+  /// Hats of hat-only records: a coarse one is made of the fine hats on the same face and of those in the middle of the
+  /// coarse cell below. visit(fine index, weight) for coarse hat `column`.
+  template <class Visit>
+  __device__ static void for_fine_hats(const Tables& tables, const Arguments& arguments, std::int32_t hat, int column,
+                                       bool with_middle, const Visit& visit) {
+    int c = 0;
+    while (arguments.coarse.neighbour[2 * c][hat] == arguments.coarse.null) ++c;
+    const std::int32_t cell = arguments.coarse.neighbour[2 * c][hat];
+    const bool refined = arguments.refined[c];
+    for (int bits = 0; bits < corners; ++bits) {
+      if (((bits >> c & 1) != 0) != refined) continue;
+      const std::int32_t child = arguments.children[cell * std::int64_t(corners) + bits];
+      if (child == arguments.fine.null) continue;
+      const auto embed = [&](int direction, int fine_mode, int coarse_mode) -> T {
+        if (!arguments.refined[direction]) return fine_mode == coarse_mode ? T(1) : T(0);
+        return tables.embed_o[bits >> direction & 1][fine_mode][coarse_mode];
+      };
+      const T own = refined ? tables.embed_p[1][n][n] : T(1);
+      const T middle = refined && with_middle ? tables.embed_p[1][0][n] : T(0);
+      for (int i = 0; i < columns; ++i) {
+        const T tangential =
+            embed((c + 1) % dim, i % n, column % n) * (dim == 3 ? embed((c + 2) % dim, i / n, column / n) : T(1));
+        const std::int64_t place = (c * S::block + i) * interleave;
+        visit(S::offset(arguments.fine.neighbour[2 * c + 1][child]) + place, own * tangential);
+        if (middle != T(0)) visit(S::offset(child) + place, middle * tangential);
+      }
+    }
+  }
+  /// Place of hat `column` of a hat-only record.
+  __device__ static std::int64_t hat_place(const CellTopology& topology, std::int32_t hat, int column) {
+    int c = 0;
+    while (topology.neighbour[2 * c][hat] == topology.null) ++c;
+    return S::offset(hat) + (c * S::block + column) * interleave;
+  }
+
+  static void launch_prolong_add(const TransferArguments<T>& arguments, Stream stream);
+  static void launch_restrict_to(const TransferArguments<T>& arguments, Stream stream);
+
+  static Arguments plain(const TransferArguments<T>& a) {
+    return {a.fine, a.coarse, a.children, a.parent, {a.refined[0], a.refined[1], a.refined[2]}, a.blocks, a.from, a.to};
+  }
+  static unsigned thread_blocks(const RecordBlocks& blocks) { return blocks_for(blocks.count, cells / interleave); }
+  static constexpr int hat_threads = 128;
+  static unsigned hat_blocks(const CellTopology& topology) {
+    return blocks_for((topology.records - topology.cells) * columns, hat_threads);
+  }
+};
+
+/// fine += P coarse. Threads: (fine cell, row).
+template <class T, int dim, int order>
+__global__ __launch_bounds__(Transfer<T, dim, order>::cells*(order + 1)) void prolong_cells(
+    const __grid_constant__ TransferTables<T, dim, order> tables,
+    const __grid_constant__ typename Transfer<T, dim, order>::Arguments arguments) {
+  const std::int32_t cell = cell_of_thread(arguments.blocks, arguments.fine);
+  if (cell == arguments.fine.null) return;
+  Transfer<T, dim, order>::prolong_add(tables, arguments, cell, static_cast<int>(threadIdx.y));
+}
+
+/// coarse = P^T fine. Threads: (coarse cell, row).
+template <class T, int dim, int order>
+__global__ __launch_bounds__(Transfer<T, dim, order>::cells*(order + 1)) void restrict_cells(
+    const __grid_constant__ TransferTables<T, dim, order> tables,
+    const __grid_constant__ typename Transfer<T, dim, order>::Arguments arguments) {
+  const std::int32_t cell = cell_of_thread(arguments.blocks, arguments.coarse);
+  if (cell == arguments.coarse.null) return;
+  Transfer<T, dim, order>::restrict_to(tables, arguments, cell, static_cast<int>(threadIdx.y));
+}
+
+/// The same for hat-only records: one thread per coarse hat-only record and hat. Its fine hats are those of one face,
+/// and faces do not overlap, but all coarse modes of a face reach the same fine hats: one thread adds them in turn.
+template <class T, int dim, int order>
+__global__ void prolong_hat_only(const __grid_constant__ TransferTables<T, dim, order> tables,
+                                 const __grid_constant__ typename Transfer<T, dim, order>::Arguments arguments) {
+  using P = Transfer<T, dim, order>;
+  const std::int32_t hat = arguments.coarse.cells + static_cast<std::int32_t>(blockIdx.x * blockDim.x + threadIdx.x);
+  if (hat >= arguments.coarse.records) return;
+  for (int column = 0; column < P::columns; ++column) {
+    const T value = arguments.from[P::hat_place(arguments.coarse, hat, column)];
+    P::for_fine_hats(tables, arguments, hat, column, false,
+                     [&](std::int64_t place, T weight) { arguments.to[place] += weight * value; });
+  }
+}
+
+template <class T, int dim, int order>
+__global__ void restrict_hat_only(const __grid_constant__ TransferTables<T, dim, order> tables,
+                                  const __grid_constant__ typename Transfer<T, dim, order>::Arguments arguments) {
+  using P = Transfer<T, dim, order>;
+  const int index = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
+  const std::int32_t hat = arguments.coarse.cells + index / P::columns;
+  if (hat >= arguments.coarse.records) return;
+  T sum = 0;
+  P::for_fine_hats(tables, arguments, hat, index % P::columns, true,
+                   [&](std::int64_t place, T weight) { sum += weight * arguments.from[place]; });
+  arguments.to[P::hat_place(arguments.coarse, hat, index % P::columns)] = sum;
+}
+
+template <class T, int dim, int order>
+void Transfer<T, dim, order>::launch_prolong_add(const TransferArguments<T>& arguments, Stream stream) {
+  const Tables tables(*arguments.cell);
+  launch("prolong_add", prolong_cells<T, dim, order>, thread_blocks(arguments.blocks), dim3(cells, n), 0, stream,
+         tables, plain(arguments));
+  launch("prolong_add on hat-only records", prolong_hat_only<T, dim, order>, hat_blocks(arguments.coarse), hat_threads,
+         0, stream, tables, plain(arguments));
+}
+
+template <class T, int dim, int order>
+void Transfer<T, dim, order>::launch_restrict_to(const TransferArguments<T>& arguments, Stream stream) {
+  const Tables tables(*arguments.cell);
+  launch("restrict_to", restrict_cells<T, dim, order>, thread_blocks(arguments.blocks), dim3(cells, n), 0, stream,
+         tables, plain(arguments));
+  launch("restrict_to on hat-only records", restrict_hat_only<T, dim, order>, hat_blocks(arguments.coarse), hat_threads,
+         0, stream, tables, plain(arguments));
+}
+
+}  // namespace solenoid::cuda

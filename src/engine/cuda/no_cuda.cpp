@@ -1,0 +1,17 @@
+/// \file
+/// Stands for the cuda engine in builds without CUDA.
+
+#include "engine/engine.hpp"
+#include "solenoid/error.hpp"
+
+namespace solenoid {
+
+std::string cuda_unavailable() {
+  return "this build has no CUDA engine (CMake found no nvcc, or SOLENOID_CUDA is off)";
+}
+
+std::unique_ptr<Engine> make_cuda_engine() {
+  throw InputError("device cuda was asked for, but " + cuda_unavailable() + "; use --device cpu");
+}
+
+}  // namespace solenoid
