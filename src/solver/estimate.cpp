@@ -67,13 +67,14 @@ std::int64_t dofs_at(const CoarseCounts& counts, const Problem& problem, int ref
 }
 
 /// Bytes of a solve per number in a vector of the finest level, and per cell.
-std::int64_t bytes_at(const CoarseCounts& counts, const Problem& problem, const SolverOptions& options, int refine) {
+std::int64_t bytes_at(const CoarseCounts& counts, const Problem& problem, const SolverOptions& options,
+                      const Engine& engine, int refine) {
   const int dim = problem.mesh.dim;
   const double levels = 1.0 / (1.0 - 1.0 / (1 << dim));  // all levels over the finest
   const double cycle = (options.precision == Precision::mixed ? 4.0 : 8.0);
   constexpr double assumed_iterations = 6.0;
-  double bytes = 3 * cycle * levels;  // b and two iterates of the cycle
-  bytes += 16.0;                      // b and x
+  double bytes = (3 + engine.vectors_for_smoothing()) * cycle * levels;  // b and two iterates of the cycle
+  bytes += 16.0;                                                         // b and x
   switch (options.method) {
     case Method::gmres: bytes += 8.0 + (assumed_iterations + 1) * 8.0 + assumed_iterations * cycle; break;
     case Method::fmg: bytes += 8.0 + 16.0 * (levels - 1.0); break;
@@ -90,12 +91,13 @@ Estimate estimate(const Problem& problem, const SolverOptions& options) {
   Estimate estimate;
   const CoarseCounts counts = count_coarse(problem);
   estimate.dofs = dofs_at(counts, problem, problem.mesh.refine);
-  estimate.bytes_needed = bytes_at(counts, problem, options, problem.mesh.refine);
-  estimate.bytes_available = make_cpu_engine(1)->bytes_available();
+  const auto engine = make_engine(options.device, 1);
+  estimate.bytes_needed = bytes_at(counts, problem, options, *engine, problem.mesh.refine);
+  estimate.bytes_available = engine->bytes_available();
   estimate.largest_refine = -1;
   constexpr int most = 20;
-  for (int refine = 0; refine <= most && bytes_at(counts, problem, options, refine) <= estimate.bytes_available;
-       ++refine) {
+  for (int refine = 0;
+       refine <= most && bytes_at(counts, problem, options, *engine, refine) <= estimate.bytes_available; ++refine) {
     estimate.largest_refine = refine;
   }
   return estimate;

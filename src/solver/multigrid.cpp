@@ -22,6 +22,7 @@ Multigrid<T>::Multigrid(Engine& engine, const Hierarchy& hierarchy, const Multig
       data.load = Vector<T>(engine, level->size());
       data.sum = Vector<T>(engine, level->size());
     }
+    if (!levels_.empty()) data.kernels->prepare_transfer(levels_.back().kernels->level());
     levels_.push_back(std::move(data));
   }
   if (hierarchy.coarse == CoarseSolve::dense) make_dense();
@@ -57,6 +58,22 @@ T* Multigrid<T>::smooth(int level, const T* b, const T* x, T* first, T* other) {
 
 template <class T>
 const T* Multigrid<T>::cycle(int level) {
+  LevelData& data = levels_[level];
+  if (!data.recorded) return run_cycle(level);
+  data.recorded();
+  return data.result;
+}
+
+template <class T>
+void Multigrid<T>::record(int level) {
+  // An inner Krylov method looks at numbers while it runs.
+  if (hierarchy_.coarse == CoarseSolve::krylov) return;
+  LevelData& data = levels_[level];
+  data.recorded = engine_.record([this, &data, level] { data.result = run_cycle(level); });
+}
+
+template <class T>
+const T* Multigrid<T>::run_cycle(int level) {
   if (level == 0) return solve_coarsest();
   LevelData& fine = levels_[level];
   LevelData& coarse = levels_[level - 1];
@@ -73,14 +90,14 @@ const T* Multigrid<T>::cycle(int level) {
 
 template <class T>
 const T* Multigrid<T>::correction(int level) {
-  const T* x = cycle(level);
+  const T* x = run_cycle(level);
   if (level == 0 || options_.cycle_index == 1) return x;
   LevelData& data = levels_[level];
   data.kernels->copy(x, data.sum.data());
   data.kernels->copy(data.b.data(), data.load.data());
   for (int i = 1; i < options_.cycle_index; ++i) {
     data.kernels->residual(data.load.data(), data.sum.data(), data.b.data());
-    data.kernels->axpy(T(1), cycle(level), data.sum.data());
+    data.kernels->axpy(T(1), run_cycle(level), data.sum.data());
   }
   return data.sum.data();
 }

@@ -19,6 +19,8 @@ class Multigrid {
   /// The V-cycle on levels 0..level for the right-hand side in `right_hand_side(level)`, from x = 0: one pre- and one
   /// post-smoothing step. Returns the result, which lives until the next cycle; constants are removed from it.
   const T* cycle(int level);
+  /// Prepares cycle(level) for being called many times: the engine may record what it does.
+  void record(int level);
   const T* cycle() { return cycle(static_cast<int>(levels_.size()) - 1); }
   [[nodiscard]] T* right_hand_side(int level) { return levels_[level].b.data(); }
   [[nodiscard]] T* right_hand_side() { return levels_.back().b.data(); }
@@ -37,7 +39,11 @@ class Multigrid {
     Vector<T> y;
     Vector<T> load;  // W-cycle on coarse levels: the first right-hand side, and the sum of the corrections
     Vector<T> sum;
+    std::function<void()> recorded;  // what cycle() does on this level, if it was recorded, and where it leaves its
+    const T* result = nullptr;       // result
   };
+
+  const T* run_cycle(int level);
 
   /// The coarse-grid correction for the right-hand side of a level: one cycle or, in a W-cycle, two.
   const T* correction(int level);

@@ -17,13 +17,6 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-std::unique_ptr<Engine> make_engine(const SolverOptions& options) {
-  if (options.device == DeviceChoice::cuda) {
-    throw ResourceError("device cuda was asked for, but this build has no CUDA engine: use --device cpu");
-  }
-  return make_cpu_engine(options.threads);
-}
-
 /// A fully periodic domain has a steady flow only if the force has no mean (or there is a mass term).
 void check_mean_force(const Level& level, Kernels<double>& kernels, Vector<double>& b) {
   const auto& velocity = level.constants.velocity;
@@ -49,6 +42,8 @@ class Solve {
     if constexpr (!std::is_same_v<S, double>) {
       outer_ = make_kernels<double>(engine, hierarchy.finest(), options.multigrid.local_solver);
     }
+    const int finest = hierarchy.size() - 1;
+    for (int level = options.method == Method::fmg ? 0 : finest; level <= finest; ++level) multigrid_.record(level);
   }
 
   Kernels<double>& outer() {
@@ -255,7 +250,7 @@ Result solve(const Problem& problem, const SolverOptions& options) {
         need.largest_refine >= 0 ? fmt::format("refine = {}", need.largest_refine) : "none"));
   }
   Report report;
-  const auto engine = make_engine(options);
+  const auto engine = make_engine(options.device, options.threads);
   if (options.progress) options.progress({"set-up", 0.0, "mesh and patches"});
   const Hierarchy hierarchy(problem, options.multigrid);
   const auto lift_grid =
