@@ -1,5 +1,6 @@
 /// \file
-/// The cpu engine against the reference engine: every kernel, over dimensions, orders, precisions, meshes and patches.
+/// Every engine of this machine against the reference engine: every kernel, over dimensions, orders, precisions, meshes
+/// and patches.
 
 #include <gtest/gtest.h>
 
@@ -8,6 +9,7 @@
 #include <limits>
 
 #include "engine/engine.hpp"
+#include "engines.hpp"
 #include "levels.hpp"
 #include "solenoid/solver.hpp"
 
@@ -19,6 +21,7 @@ using Values = std::vector<double>;
 using Results = std::vector<Values>;
 
 struct KernelCase {
+  test::EngineChoice engine;
   MeshCase mesh;
   int order = 1;
   PatchRules rules{};
@@ -26,8 +29,8 @@ struct KernelCase {
 };
 
 std::string to_string(const KernelCase& what) {
-  const auto& [mesh, order, rules, local] = what;
-  return std::to_string(mesh.mesh.dim) + "d_" + mesh.name + "_k" + std::to_string(order) +
+  const auto& [engine, mesh, order, rules, local] = what;
+  return engine.name + "_" + std::to_string(mesh.mesh.dim) + "d_" + mesh.name + "_k" + std::to_string(order) +
          (rules.problem == PatchProblem::galerkin ? "_galerkin" : "") +
          (rules.colour_order == ColourOrder::lexicographic ? "_lexicographic" : "") +
          (local == LocalSolverKind::dense ? "_dense" : "");
@@ -36,30 +39,31 @@ std::string to_string(const KernelCase& what) {
 void PrintTo(const KernelCase& what, std::ostream* stream) { *stream << to_string(what); }
 std::string name_of(const testing::TestParamInfo<KernelCase>& info) { return to_string(info.param); }
 
-std::vector<KernelCase> kernel_cases() {
+std::vector<KernelCase> kernel_cases(const test::EngineChoice& engine) {
   const PatchRules paper{.problem = PatchProblem::galerkin, .colour_order = ColourOrder::lexicographic};
   std::vector<KernelCase> cases;
   for (const int dim : {2, 3}) {
     for (const auto& mesh : test::mesh_cases(dim)) {
-      for (int order = 0; order <= (dim == 2 ? 4 : 2); ++order) cases.push_back({mesh, order});
-      cases.push_back({mesh, dim == 2 ? 3 : 1, paper});
-      cases.push_back({mesh, 1, {}, LocalSolverKind::dense});
-      cases.push_back({mesh, 0, paper, LocalSolverKind::dense});
+      for (int order = 0; order <= (dim == 2 ? 4 : 2); ++order) cases.push_back({engine, mesh, order});
+      cases.push_back({engine, mesh, dim == 2 ? 3 : 1, paper});
+      cases.push_back({engine, mesh, 1, {}, LocalSolverKind::dense});
+      cases.push_back({engine, mesh, 0, paper, LocalSolverKind::dense});
     }
   }
   // High orders on meshes with few kinds of patch: the reference engine takes its time.
   for (int order = 5; order <= 8; ++order) {
     for (const auto& mesh : test::mesh_cases(2)) {
-      if (mesh.name == "odd_box" || mesh.name == "channel") cases.push_back({mesh, order});
+      if (mesh.name == "odd_box" || mesh.name == "channel") cases.push_back({engine, mesh, order});
     }
   }
   const MeshCase walls{"walls", test::box({3, 3, 2})};
-  cases.push_back({walls, 3});
-  cases.push_back({walls, 3, paper});
-  cases.push_back({{"pair", test::box({3, 2, 2}), test::sides({{1, SideKind::outflow}, {2, SideKind::slip}})}, 3});
+  cases.push_back({engine, walls, 3});
+  cases.push_back({engine, walls, 3, paper});
+  cases.push_back(
+      {engine, {"pair", test::box({3, 2, 2}), test::sides({{1, SideKind::outflow}, {2, SideKind::slip}})}, 3});
 #ifdef NDEBUG  // without optimisation the reference engine's dense factorisations take minutes
-  cases.push_back({{"pair", test::box({2, 3, 2}), test::periodic({1})}, 4});
-  cases.push_back({{"pair", test::box({2, 2, 2})}, 5});
+  cases.push_back({engine, {"pair", test::box({2, 3, 2}), test::periodic({1})}, 4});
+  cases.push_back({engine, {"pair", test::box({2, 2, 2})}, 5});
 #endif
   // A build for developers may have few orders.
   std::erase_if(cases, [](const KernelCase& what) {
@@ -69,16 +73,20 @@ std::vector<KernelCase> kernel_cases() {
   return cases;
 }
 
+std::vector<KernelCase> kernel_cases() {
+  std::vector<KernelCase> cases;
+  for (const auto& engine : test::engines()) {
+    for (auto& what : kernel_cases(engine)) cases.push_back(std::move(what));
+  }
+  return cases;
+}
+
 /// Rounding of the kernels' own precision; sums in the local solver grow with the order.
 template <class T>
 double tolerance(int order) {
   return sizeof(T) == sizeof(float) ? 1e-5 * (order + 1) : 1e-12;
 }
 
-Engine& cpu() {
-  static const auto engine = make_cpu_engine(2);
-  return *engine;
-}
 Engine& oracle() {
   static const auto engine = make_reference_engine();
   return *engine;
@@ -164,7 +172,7 @@ class KernelsTest : public testing::TestWithParam<KernelCase> {
   template <class T, class Run>
   void compare(const Level& level, const Level& of, const std::string& what, const Run& run) {
     Bench<T> expected(oracle(), level, GetParam().local);
-    Bench<T> actual(cpu(), level, GetParam().local);
+    Bench<T> actual(GetParam().engine.get(), level, GetParam().local);
     const Results expected_result = run(expected);
     const Results actual_result = run(actual);
     for (std::size_t i = 0; i < expected_result.size(); ++i) {
@@ -337,11 +345,16 @@ TEST_P(KernelsTest, VectorOperations) {
   vector_operations<float>();
 }
 
+TEST(Cuda, IsTestedHere) {
+  const std::string reason = cuda_unavailable();
+  if (!reason.empty()) GTEST_SKIP() << "no kernel of the cuda engine was tested: " << reason;
+}
+
 TEST_P(KernelsTest, IsDeterministic) {
   const Level level = this->level();
   const Values x = test::random_vector(level, 11);
   const Values b = test::random_vector(level, 12);
-  Bench<float> bench(cpu(), level, GetParam().local);
+  Bench<float> bench(GetParam().engine.get(), level, GetParam().local);
   const auto run = [&] {
     const auto vx = bench.vector(x);
     const auto vb = bench.vector(b);

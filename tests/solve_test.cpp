@@ -304,6 +304,7 @@ void expect_bytes_per_unknown(Method method, double bound) {
   options.method = method;
   options.max_iterations = 4;
   options.threads = 2;
+  options.device = DeviceChoice::cpu;  // whose memory the process shows
   malloc_trim(0);
   const bool measurable = reset_peak();
   const std::int64_t before = status_bytes("VmRSS:");
