@@ -1,7 +1,7 @@
 # Sourced by ./quickstart and ./test: makes sure that the Debian packages of the build are there.
 
 solenoid_packages=(g++ cmake ninja-build libeigen3-dev libcli11-dev libtomlplusplus-dev nlohmann-json3-dev libfmt-dev
-  libmuparser-dev libpng-dev zlib1g-dev libgtest-dev)
+  libmuparser-dev libpng-dev zlib1g-dev libgtest-dev python3-venv)
 
 install_dependencies() {
   if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
@@ -21,4 +21,22 @@ install_dependencies() {
   echo "Installing ${missing[*]}"
   apt-get -qq update
   DEBIAN_FRONTEND=noninteractive apt-get -qq install --yes --no-install-recommends "${missing[@]}"
+}
+
+# Makes a CUDA compiler known to CMake: the installed one or, so that CUDA code is compiled on machines without CUDA
+# too, that of NVIDIA's Python packages. Without network the build does without.
+provide_nvcc() {
+  local folder=${XDG_CACHE_HOME:-$HOME/.cache}/solenoid/cuda-13.0 packages=(nvidia-cuda-nvcc nvidia-cuda-crt nvidia-nvvm
+    nvidia-cuda-runtime) nvcc
+  [ -n "${CUDACXX:-}" ] && return 0
+  nvcc=$(command -v nvcc || ls /usr/local/cuda/bin/nvcc 2>/dev/null || true)
+  if [ -z "$nvcc" ]; then
+    if [ ! -e "$folder/complete" ]; then
+      echo "Fetching a CUDA compiler into $folder"
+      { python3 -m venv "$folder" && "$folder/bin/pip" -q install "${packages[@]/%/==13.0.*}" &&
+        touch "$folder/complete"; } || { echo "No CUDA compiler: CUDA code is not compiled" >&2; return 0; }
+    fi
+    nvcc=$(find "$folder" -path '*/bin/nvcc' | head -n 1)
+  fi
+  export CUDACXX=$nvcc
 }
