@@ -36,6 +36,8 @@ class Kernels {
   /// One colour of the additive smoother: y += damping * sum_j R_j^T A_j^+ R_j (b - A x).
   virtual void smooth_add(int colour, const T* b, const T* x, T* y, T damping) = 0;
 
+  /// Makes what smooth (or smooth_add) needs; otherwise its first use does.
+  virtual void prepare_smoother(bool /*additive*/) {}
   /// Makes what the transfers need; otherwise their first use does.
   virtual void prepare_transfer(const Level& /*coarse_level*/) {}
   /// coarse = P^T fine, where `coarse` is a vector of the next coarser level (`coarse_level`).

@@ -22,6 +22,7 @@ Multigrid<T>::Multigrid(Engine& engine, const Hierarchy& hierarchy, const Multig
       data.load = Vector<T>(engine, level->size());
       data.sum = Vector<T>(engine, level->size());
     }
+    data.kernels->prepare_smoother(options_.smoother == SmootherKind::additive);
     if (!levels_.empty()) data.kernels->prepare_transfer(levels_.back().kernels->level());
     levels_.push_back(std::move(data));
   }

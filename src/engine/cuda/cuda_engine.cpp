@@ -11,7 +11,8 @@
 #include <tuple>
 
 #include "engine/cuda/error.hpp"
-#include "engine/cuda/kernels/arguments.hpp"
+#include "engine/cuda/kernels/parity.hpp"
+#include "engine/cuda/parity_plan.hpp"
 #include "engine/cuda/vector.hpp"
 #include "engine/engine.hpp"
 #include "engine/tables.hpp"
@@ -226,17 +227,7 @@ class CudaKernels final : public Kernels<T> {
         table_(cuda::kernel_table<T>(level.equation.dim, level.equation.order)),
         device_(shared.level(level)),
         local_(static_cast<Local>(local)),
-        cell_(make_cell_data<T>(level)) {
-    for (const PatchKind& kind : level.patches.kinds) {
-      const PatchSolver solver(level.equation, level.grid.size(), kind, local);
-      const bool fast = table_.smooth_parity != nullptr && solver.parity() && local_ == Local::direct;
-      const PatchTables<T> tables(level.equation, kind, solver, fast);
-      Array<T> values(shared.engine, tables.values());
-      const PatchData<T> data = tables.data(values.data());
-      patches_.push_back({std::move(values), data, fast});
-    }
-    make_general_blocks();
-  }
+        cell_(make_cell_data<T>(level)) {}
 
   [[nodiscard]] const Level& level() const override { return level_; }
 
@@ -244,14 +235,47 @@ class CudaKernels final : public Kernels<T> {
   void residual(const T* b, const T* x, T* r) override { apply_or_residual(device_->blocks(), b, x, r); }
 
   void smooth(int colour, const T* b, const T* x, T* y) override {
-    smooth_patches(colour, b, x, y, false, T(1));
+    if (patches_.empty()) prepare_smoother(false);
     const DeviceColour& device = device_->colour(colour);
-    cuda::copy_records(device.uncovered_count, device.uncovered.data(), level_.equation.record(), x, y, shared_.stream);
+    if (parity_ != nullptr) {
+      auto arguments = parity_->colour(colour);
+      arguments.cell = &cell_;
+      arguments.topology = device_->topology();
+      arguments.uncovered = device.uncovered.data();
+      arguments.uncovered_count = static_cast<std::int32_t>(device.uncovered_count);
+      arguments.b = b;
+      arguments.x = x;
+      arguments.y = y;
+      table_.smooth_parity(arguments, shared_.stream);
+    } else {
+      cuda::copy_records(device.uncovered_count, device.uncovered.data(), level_.equation.record(), x, y,
+                         shared_.stream);
+    }
+    smooth_general(colour, b, x, y, Use::rest, T(1));
   }
   void smooth_add(int colour, const T* b, const T* x, T* y, T damping) override {
-    smooth_patches(colour, b, x, y, true, damping);
+    if (patches_.empty()) prepare_smoother(true);
+    smooth_general(colour, b, x, y, Use::add, damping);
   }
 
+  void prepare_smoother(bool additive) override {
+    if (patches_.empty()) {
+      if (local_ == Local::direct && table_.smooth_parity != nullptr && cuda::parity_plan_fits(level_)) {
+        parity_ = std::make_unique<ParitySmoother>(shared_.engine, level_, table_.parity_patches);
+      }
+      for (const PatchKind& kind : level_.patches.kinds) {
+        const PatchSolver solver(level_.equation, level_.grid.size(), kind, static_cast<LocalSolverKind>(local_));
+        const PatchTables<T> tables(level_.equation, kind, solver, false);
+        Array<T> values(shared_.engine, tables.values());
+        const PatchData<T> data = tables.data(values.data());
+        const bool fast = parity_ != nullptr && parity_->covers(patches_.size());
+        patches_.push_back({std::move(values), data, fast});
+      }
+    }
+    for (int colour = 0; colour < static_cast<int>(level_.patches.colours.size()); ++colour) {
+      prepare(colour, additive ? Use::add : Use::rest);
+    }
+  }
   void prepare_transfer(const Level& coarse) override {
     device_->prepare_transfer(coarse);
     coarse_ = shared_.level(coarse);
@@ -319,7 +343,41 @@ class CudaKernels final : public Kernels<T> {
   struct Patch {
     Array<T> values;
     PatchData<T> data;
-    bool fast;  ///< split by parity, for smooth_parity
+    bool fast;  ///< splits by parity, for smooth_parity
+  };
+
+  /// A level's patches as smooth_parity wants them.
+  class ParitySmoother {
+   public:
+    ParitySmoother(Engine& engine, const Level& level, int batch) {
+      const cuda::ParityPlan<T> plan(level, batch);
+      patches_ = {engine, plan.patches};
+      tables_ = {engine, plan.tables};
+      schur_ = {engine, plan.schur};
+      covered_ = plan.covered;
+      for (const auto& batches : plan.colours) {
+        batches_.emplace_back(engine, batches);
+        count_.push_back(static_cast<std::int32_t>(batches.size()));
+      }
+    }
+    [[nodiscard]] bool covers(std::size_t kind) const { return covered_[kind] != 0; }
+    [[nodiscard]] cuda::ParityArguments<T> colour(int i) const {
+      cuda::ParityArguments<T> arguments{};
+      arguments.patches = patches_.data();
+      arguments.batches = batches_[i].data();
+      arguments.batch_count = count_[i];
+      arguments.tables = tables_.data();
+      arguments.schur = schur_.data();
+      return arguments;
+    }
+
+   private:
+    Array<cuda::ParityPatch> patches_;
+    Array<T> tables_;
+    Array<T> schur_;
+    std::vector<Array<cuda::PatchBatch>> batches_;  // by colour
+    std::vector<std::int32_t> count_;
+    std::vector<char> covered_;
   };
 
   template <class F>
@@ -339,40 +397,54 @@ class CudaKernels final : public Kernels<T> {
     table_.apply({&cell_, device_->topology(), device_->boundary_sides(), blocks, x, b, y}, shared_.stream);
   }
 
-  /// The blocks of records that the patches of each colour without a fast kernel touch: those need the residual.
-  void make_general_blocks() {
+  /// What smooth_general is used for: the patches that smooth_parity leaves, or all to be added.
+  enum class Use : std::uint8_t { rest, add };
+  [[nodiscard]] bool wanted(const DeviceRun& run, Use use) const { return use == Use::add || !patches_[run.kind].fast; }
+
+  /// The residual that smooth_general needs, and the blocks of records on which it needs it.
+  const DeviceBlocks& prepare(int colour, Use use) {
+    const auto known = general_blocks_.find({colour, use});
+    if (known != general_blocks_.end()) return known->second;
     const Patches& patches = level_.patches;
-    const BlockOrder order(level_.grid);
-    for (const auto& runs : patches.colours) {
-      std::vector<std::int32_t> blocks;
-      for (const PatchRun& run : runs) {
-        if (patches_[run.kind].fast) continue;
-        for (auto i = run.begin; i < run.end; ++i) {
-          const auto cells = patch_cells(level_.grid, patches.lower_cell[i]);
-          for (int bits = 0; bits < 1 << level_.equation.dim; ++bits) blocks.push_back(cells[bits] / interleave);
-        }
+    std::vector<std::int32_t> blocks;
+    const auto& runs = device_->colour(colour).runs;
+    for (std::size_t i = 0; i < runs.size(); ++i) {
+      if (!wanted(runs[i], use)) continue;
+      const PatchRun& run = patches.colours[colour][i];
+      for (auto patch = run.begin; patch < run.end; ++patch) {
+        const auto cells = patch_cells(level_.grid, patches.lower_cell[patch]);
+        for (int bits = 0; bits < 1 << level_.equation.dim; ++bits) blocks.push_back(cells[bits] / interleave);
       }
-      std::sort(blocks.begin(), blocks.end());
-      blocks.erase(std::unique(blocks.begin(), blocks.end()), blocks.end());
-      general_blocks_.emplace_back(shared_.engine, order.sorted(blocks));
     }
+    std::sort(blocks.begin(), blocks.end());
+    blocks.erase(std::unique(blocks.begin(), blocks.end()), blocks.end());
+    if (!blocks.empty() && residual_.size() == 0) residual_ = Vector<T>(shared_.engine, level_.size());
+    return general_blocks_[{colour, use}] = {shared_.engine, BlockOrder(level_.grid).sorted(blocks)};
   }
 
-  void smooth_patches(int colour, const T* b, const T* x, T* y, bool add, T damping) {
+  void smooth_general(int colour, const T* b, const T* x, T* y, Use use, T damping) {
+    const DeviceBlocks& blocks = prepare(colour, use);
+    if (blocks.empty()) return;
     const T* residual = b;
-    if (!general_blocks_[colour].empty()) {
-      if (x != nullptr) {
-        if (residual_.data() == nullptr) residual_ = Vector<T>(shared_.engine, level_.size());
-        apply_or_residual(general_blocks_[colour].list(), b, x, residual_.data());
-        residual = residual_.data();
-      }
+    if (x != nullptr) {
+      apply_or_residual(blocks.list(), b, x, residual_.data());
+      residual = residual_.data();
     }
     for (const DeviceRun& run : device_->colour(colour).runs) {
-      const Patch& patch = patches_[run.kind];
-      const cuda::SmoothArguments<T> arguments{
-          &cell_, patch.data, device_->topology(), run.lower.data(), run.count, local_, b, x, residual, y,
-          add,    damping};
-      (patch.fast ? table_.smooth_parity : table_.smooth_general)(arguments, shared_.stream);
+      if (!wanted(run, use)) continue;
+      const cuda::SmoothArguments<T> arguments{&cell_,
+                                               patches_[run.kind].data,
+                                               device_->topology(),
+                                               run.lower.data(),
+                                               run.count,
+                                               local_,
+                                               b,
+                                               x,
+                                               residual,
+                                               y,
+                                               use == Use::add,
+                                               damping};
+      table_.smooth_general(arguments, shared_.stream);
     }
   }
 
@@ -395,9 +467,10 @@ class CudaKernels final : public Kernels<T> {
   std::shared_ptr<DeviceLevel> coarse_;
   Local local_;
   CellData<T> cell_;
-  std::vector<Patch> patches_;                // by kind
-  std::vector<DeviceBlocks> general_blocks_;  // by colour
-  Vector<T> residual_;                        // for smooth_general
+  std::unique_ptr<ParitySmoother> parity_;                      // or nullptr
+  std::vector<Patch> patches_;                                  // by kind
+  std::map<std::pair<int, Use>, DeviceBlocks> general_blocks_;  // by colour
+  Vector<T> residual_;                                          // for smooth_general
 };
 
 /// Why there is no usable device; empty if there is one.

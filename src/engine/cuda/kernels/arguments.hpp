@@ -64,12 +64,17 @@ struct TransferArguments {
   T* to;
 };
 
+template <class T>
+struct ParityArguments;  // kernels/parity.hpp
+
 /// Every function launches kernels on a stream and returns at once. \throws ResourceError that names the kernel.
 template <class T>
 struct KernelTable {
   void (*apply)(const ApplyArguments<T>&, Stream);
-  /// Patches whose tables are split by parity, local solver `direct`; nullptr if this instance has no such kernel.
-  void (*smooth_parity)(const SmoothArguments<T>&, Stream);
+  /// All patches of a colour that split by parity, local solver `direct`, `parity_patches` in a batch; nullptr if this
+  /// instance has no such kernel.
+  void (*smooth_parity)(const ParityArguments<T>&, Stream);
+  int parity_patches;
   /// All kinds of patches and local solvers; tables are whole matrices.
   void (*smooth_general)(const SmoothArguments<T>&, Stream);
   void (*restrict_to)(const TransferArguments<T>&, Stream);

@@ -1,0 +1,74 @@
+#pragma once
+/// \file
+/// What the smoother for patches that split by parity (smoother.cuh) exchanges with the engine: plain data.
+
+#include <cstdint>
+
+#include "engine/cuda/kernels/arguments.hpp"
+
+namespace solenoid::cuda {
+
+/// A patch of the list that the kernel works on.
+struct ParityPatch {
+  std::int32_t lower;  ///< lower cell
+  /// Two bits for each direction: weight of the local matrix at the ends; above, the number of its Schur blocks.
+  std::int32_t kind;
+
+  static constexpr int weight_bits = 2;
+  static constexpr int schur_shift = 6;
+};
+
+/// Patches of the list that a thread block takes together.
+struct PatchBatch {
+  std::int32_t begin;
+  std::int32_t count;
+  std::int32_t flags;
+
+  /// Some face of some patch has a lower weight than the local matrix.
+  static constexpr std::int32_t weaker_faces = 1;
+  /// The faces at some end of some patch differ.
+  static constexpr std::int32_t mixed_faces = 2;
+};
+
+/// Numbers in the univariate tables of one direction, weight and parity, in this order: S_O, S_P, C (n x n each,
+/// row-major; S_P and C for the other parity; the first row of odd S_P, and the last column of odd S_P and C are zero),
+/// eigenvalues of O (times viscosity) and of P (times viscosity, plus mass).
+constexpr int parity_table_size(int n) { return 3 * n * n + 2 * n; }
+/// Weights that the ends of a patch may have: 0, 1, 2.
+inline constexpr int parity_weights = 3;
+
+/// Inverse Schur blocks lie in memory as the tensor cores' operands: tiles of 16 x 8, columns of tiles after each
+/// other; in a tile lane 4 g + t of a warp finds its four values (g, t), (g + 8, t), (g, t + 4), (g + 8, t + 4).
+struct SchurTiles {
+  int rows;     ///< of tiles
+  int columns;  ///< of tiles
+  static constexpr int tile = 16 * 8;
+  constexpr explicit SchurTiles(int size) : rows((size + 15) / 16), columns((size + 7) / 8) {}
+  constexpr int numbers() const { return rows * columns * tile; }
+};
+
+/// One colour. Pointers are to device memory unless said otherwise. Vectors hold less than 2^32 numbers.
+template <class T>
+struct ParityArguments {
+  const CellData<T>* cell;  ///< host memory
+  CellTopology topology;
+  const ParityPatch* patches;
+  const PatchBatch* batches;
+  std::int32_t batch_count;
+  const std::int32_t* uncovered;  ///< records that are copied from x to y
+  std::int32_t uncovered_count;
+  const T* tables;  ///< [direction][weight][parity][parity_table_size]
+  const T* schur;   ///< inverse Schur blocks [number][parity class][SchurTiles]
+  const T* b;
+  const T* x;  ///< nullptr stands for zero
+  T* y;        ///< other memory than x
+};
+
+/// A compiled instance of the smoother.
+template <class T>
+struct ParityKernel {
+  int patches;  ///< in a batch
+  void (*smooth)(const ParityArguments<T>&, Stream);
+};
+
+}  // namespace solenoid::cuda

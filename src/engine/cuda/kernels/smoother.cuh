@@ -1,0 +1,1212 @@
+#pragma once
+/// \file
+/// One colour of the multiplicative vertex-patch smoother, for patches whose local problem splits by parity.
+///
+/// Halo-only form. With A~ the local matrix, x_p old values of the patch, x_e those around it,
+///
+///     new = A~^+ (b - A_pe x_e + (A~ - A_pp) x_p) + mean of the old pressure,
+///
+/// where A~ - A_pp is zero but for patches that touch a wall: there A~ has the penalty of a wall on both ends of a
+/// direction, and the difference lives on the end that has none. So the operator is never applied: the kernel reads b,
+/// the velocity around the patch and 2^dim pressures, and writes y.
+///
+/// Parity. Sums and differences of the cells of a patch ("butterflies") split every field into 2^dim classes of n^dim
+/// values, and the local problem into 2^dim independent problems: problem w couples the pressure of parity w (bit a:
+/// odd in direction a) with component c of parity w with bit c flipped. Functions of P in a class: middle hat (even
+/// only), bubbles. Tables of odd P have a row and a column of zeros instead of the hat, so that all problems run the
+/// same code. All components run the same code too, in their own frame: direction c first, then a = c + 1, b = c + 2.
+///
+/// Work of a thread block: `patches` patches side by side, one warp for each of the 2^dim problems; `workers` =
+/// 32 / patches lanes share the lines of a patch's problem. Matrices of one direction depend on the weight at the ends
+/// of the patch and may differ from lane to lane, so that patches of all kinds go together. Steps:
+///
+///   1. Places of the patch's cells, of their neighbours, and of the cells above those (for their hats).
+///   2. For the pressure and one velocity component after the other:
+///      a. gather: thread (patch, value) takes the value of the 2^dim cells from b, butterfly, to shared memory; thread
+///         (patch, line across a face) reduces the modes around to traces, butterfly; thread (patch, hat) the hats at
+///         the ends of the patch;
+///      b. solve, velocity: mass matrix on the traces; planes of tangential modes: subtract what traces give, to
+///         eigenfunctions; lines along c: subtract what end hats give, to eigenfunctions, divide by the eigenvalues: f.
+///         rhs -= C f.
+///   3. Schur complement: p = S^+ rhs on tensor cores (single precision: three products of 11-bit parts).
+///   4. For each component: u = f + C^T p / eigenvalues, back to modes; butterfly; write.
+///
+/// Shared memory, everything [value][patch] so that lanes find 32 different banks:
+///   fields of one velocity component (`resident`: of all), of the pressure (residual, right-hand side, solution),
+///   traces of one component, end hats of one component, univariate tables, places (4 bytes each, 56 a patch in 3D).
+/// What a warp works on between two barriers is its own. f of all components stays in shared memory (`resident`);
+/// otherwise that of all but the last goes to y and back: a thread reads just what it wrote. With workers == 1 a
+/// problem is solved in registers, component by component.
+///
+/// Traffic per unknown, single precision, 3D: DRAM 11 bytes (b, y, three quarters of x); first-level caches ask for 13
+/// to 16 (each face of a patch is read by its neighbour) plus 4 for f where it is stashed, half as much again where
+/// rows of cells begin in the middle of an interleaved block. Registers, spills, warps: bench/parity_bench.cpp prints
+/// them. Limits (H200): 160 instructions per unknown and colour (60 of them arithmetic) issued in 0.6 of all cycles for
+/// k <= 2; latency with 16 warps on a multiprocessor above.
+
+#include "engine/cuda/kernels/parity.hpp"
+#include "engine/cuda/launch.hpp"
+#include "mesh/record.hpp"
+
+namespace solenoid::cuda {
+
+/// ParityArguments with what the kernel needs of a cell's tables.
+template <class T, int dim, int order>
+struct ParityParameters {
+  static constexpr int n = order + 1;
+  const std::int32_t* neighbour[2 * dim];  ///< [side][record]
+  const Face* face[2 * dim];               ///< [side][record]
+  const ParityPatch* patches;
+  const PatchBatch* batches;
+  const std::int32_t* uncovered;
+  const T* tables;
+  const T* schur;
+  const T* b;
+  const T* x;
+  T* y;
+  std::int32_t batch_count;
+  std::int32_t uncovered_count;
+  T value[n];  ///< traces and outward derivatives of modes on a lower face
+  T slope[n];
+  T trace_value[dim][n];  ///< what modes of a cell below give to the test trace and derivative at the common face
+  T trace_slope[dim][n];
+  T mass[n + 1][n + 1];
+  T inverse_h[dim];
+  T end_stiffness[dim];  ///< between neighbouring hats
+  T alpha;
+
+  explicit ParityParameters(const ParityArguments<T>& from)
+      : patches(from.patches),
+        batches(from.batches),
+        uncovered(from.uncovered),
+        tables(from.tables),
+        schur(from.schur),
+        b(from.b),
+        x(from.x),
+        y(from.y),
+        batch_count(from.batch_count),
+        uncovered_count(from.uncovered_count) {
+    const CellData<T>& cell = *from.cell;
+    for (int side = 0; side < 2 * dim; ++side) {
+      neighbour[side] = from.topology.neighbour[side];
+      face[side] = from.topology.face[side];
+    }
+    for (int i = 0; i <= n; ++i) {
+      for (int j = 0; j <= n; ++j) mass[i][j] = cell.mass[i][j];
+    }
+    for (int j = 0; j < n; ++j) {
+      const T sign = j % 2 == 0 ? T(1) : T(-1);
+      value[j] = sign * cell.value[j];
+      slope[j] = sign * cell.slope[j];
+      for (int t = 0; t < dim; ++t) {
+        const T factor = cell.viscosity * cell.inverse_h[t] * cell.inverse_h[t];
+        trace_value[t][j] = factor * (T(0.5) * cell.slope[j] - cell.penalty * cell.value[j]);
+        trace_slope[t][j] = factor * T(0.5) * cell.value[j];
+      }
+    }
+    for (int a = 0; a < dim; ++a) {
+      inverse_h[a] = cell.inverse_h[a];
+      end_stiffness[a] = -cell.viscosity * cell.inverse_h[a] * cell.inverse_h[a];
+    }
+    alpha = cell.alpha;
+  }
+};
+
+template <class T, int dim, int order, int patches, bool resident>
+struct ParitySmoother {
+  static constexpr int n = order + 1;
+  static constexpr int problems = 1 << dim;
+  static constexpr int workers = 32 / patches;
+  static constexpr int threads = 32 * problems;
+  static constexpr int groups = threads / patches;  // of threads with one thread for each patch
+  static constexpr int columns = power(n, dim - 1);
+  static constexpr int others = power(n, dim - 2);
+  static constexpr int block = power(n, dim);
+  static constexpr int record = record_size(dim, order);
+  using Arguments = ParityParameters<T, dim, order>;
+
+  // Strides of fields. Odd where several workers step over them.
+  static constexpr int padded(int stride) { return workers == 1 ? stride : stride | 1; }
+  static constexpr int row = padded(columns);  // velocity: [i_c][i_b][i_a]
+  static constexpr int velocity_field = n * row;
+  static constexpr int line_1 = padded(n);  // pressure: [i_2][i_1][i_0]
+  static constexpr int line_2 = padded(n * line_1);
+  static constexpr int pressure_field = n * (dim == 3 ? line_2 : line_1);
+  static constexpr int lines = (dim - 1) * 2 * others;  // traces: [row][tangential direction][value, slope][other mode]
+  static constexpr int trace_field = (n + 1) * lines;
+  static constexpr int table_size = parity_table_size(n);
+  /// One code for all components, or, where it is small, one for each, with constants for what depends on it.
+  static constexpr int unrolled_components = block <= 27 ? dim : 1;
+
+  // Slots of cells: those of the patch, their neighbours [direction][corner], and the cells above neighbours
+  // [component][tangential direction][end][other], whose hats are the upper hats of the neighbours.
+  static constexpr int neighbour_slot = problems;
+  static constexpr int above_slot = neighbour_slot + dim * problems;
+  static constexpr int above_count = (dim - 1) * problems / 2;  // of one component
+  static constexpr int slots = above_slot + dim * above_count;
+
+  // Shared memory, in numbers of type T; places and extra weights behind.
+  static constexpr int velocity_at = 0;
+  static constexpr int pressure_at = velocity_at + (resident ? dim : 1) * problems * velocity_field * patches;
+  static constexpr int trace_at = pressure_at + problems * pressure_field * patches;
+  static constexpr int ends_at = trace_at + problems * trace_field * patches;
+  static constexpr int tables_at = ends_at + problems * columns * patches;
+  static constexpr int table_numbers = dim * parity_weights * 2 * table_size;
+  static constexpr int numbers = tables_at + table_numbers;
+  static constexpr int extra_at = numbers * static_cast<int>(sizeof(T)) + slots * patches * 4;  // in bytes
+  static constexpr int shared_bytes = extra_at + dim * problems * patches;
+
+  const Arguments& arguments;
+  const PatchBatch batch;
+  T* const shared;
+  const int patch;    // lane's patch
+  const int worker;   // which of the lanes of this patch in the warp
+  const int problem;  // of this warp
+  const int group;    // which of the threads of this patch
+  const ParityPatch entry;
+
+  __device__ ParitySmoother(const Arguments& arguments_, T* shared_)
+      : arguments(arguments_),
+        batch(arguments_.batches[blockIdx.x]),
+        shared(shared_),
+        patch(threadIdx.x % patches),
+        worker(threadIdx.x % 32 / patches),
+        problem(__shfl_sync(~0U, threadIdx.x / 32, 0)),
+        group(problem * workers + worker),
+        entry(arguments_.patches[batch.begin + min(patch, batch.count - 1)]) {}
+
+  // --- addresses -----------------------------------------------------------------------------------------------------
+
+  static __device__ int a_of(int c) { return c + 1 < dim ? c + 1 : c + 1 - dim; }
+  static __device__ int b_of(int c) { return c + 2 < dim ? c + 2 : c + 2 - dim; }
+  /// From the frame of component c (bit 0: c, bit 1: a, bit 2: b) to that of the patch (bit d: direction d).
+  static __device__ int to_patch(int bits, int c) { return (bits << c | bits >> (dim - c)) & (problems - 1); }
+
+  static __device__ std::uint32_t offset(std::int32_t r) {
+    return static_cast<std::uint32_t>(r / interleave) * (interleave * record) + r % interleave;
+  }
+  static __device__ std::int32_t record_at(std::uint32_t offset) {
+    return offset / (interleave * record) * interleave + offset % (interleave * record);
+  }
+  /// Place of value 0 of the cell in a slot.
+  __device__ std::uint32_t& place(int slot) const {
+    return reinterpret_cast<std::uint32_t*>(shared + numbers)[slot * patches + patch];
+  }
+  /// Weight of the local matrix at the end of the patch less that of the face of the cell there.
+  __device__ std::int8_t& extra_of(int t, int corner) const {
+    return reinterpret_cast<std::int8_t*>(shared)[extra_at + (t * problems + corner) * patches + patch];
+  }
+  static __device__ int neighbour_of(int t, int corner) { return neighbour_slot + t * problems + corner; }
+  static __device__ int above_of(int c, int tau, int end, int other) {
+    return above_slot + c * above_count + (tau * 2 + end) * (problems / 4) + other;
+  }
+  /// Fields at this lane's patch. Those of velocities are numbered by the parity of the velocity in the frame of c.
+  __device__ T* velocity(int c, int parity) const {
+    return shared + velocity_at + ((resident ? c * problems : 0) + parity) * (velocity_field * patches) + patch;
+  }
+  __device__ T* pressure(int parity) const {
+    return shared + pressure_at + parity * (pressure_field * patches) + patch;
+  }
+  __device__ T* traces(int parity) const { return shared + trace_at + parity * (trace_field * patches) + patch; }
+  __device__ T* ends(int parity) const { return shared + ends_at + parity * (columns * patches) + patch; }
+  /// Tables of direction d for this lane's patch and this warp's problem.
+  __device__ const T* tables(int d) const {
+    const int weight = entry.kind >> ParityPatch::weight_bits * d & 3;
+    return shared + tables_at + ((d * parity_weights + weight) * 2 + (problem >> d & 1)) * table_size;
+  }
+  static constexpr int table_p = n * n;
+  static constexpr int table_divergence = 2 * n * n;
+  static constexpr int table_lambda_o = 3 * n * n;
+  static constexpr int table_lambda_p = table_lambda_o + n;
+  static __device__ int pressure_stride(int a) { return a == 0 ? 1 : a == 1 ? line_1 : line_2; }
+
+  static __device__ T reciprocal(T value) {
+    if constexpr (sizeof(T) == 4) {
+      float result;
+      asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(result) : "f"(value));
+      return result;
+    } else {
+      return T(1) / value;
+    }
+  }
+  static __device__ T sign(bool minus) { return minus ? T(-1) : T(1); }
+
+  /// What depends on the component c: entries [0] belong to direction c, [1] and [2] to a and b. The next component's
+  /// frame is a rotation of this one, which costs less than computing it.
+  struct Frame {
+    int c;
+    int bits;         // of this warp's problem
+    int tables[dim];  // of the directions, for this lane's patch and this warp's problem
+    int stride[dim];  // of the pressure
+    int corner[dim];  // from a cell of the patch to that above, in slots
+
+    template <bool back>
+    __device__ void rotate() {
+      bits = back ? (bits << 1 | bits >> (dim - 1)) & (problems - 1) : bits >> 1 | (bits & 1) << (dim - 1);
+      c = back ? c - 1 : c + 1;
+      rotate<back>(tables);
+      rotate<back>(stride);
+      rotate<back>(corner);
+    }
+    template <bool back>
+    static __device__ void rotate(int (&v)[dim]) {
+      const int first = v[back ? dim - 1 : 0];
+#pragma unroll
+      for (int i = 1; i < dim; ++i) {
+        if constexpr (back) {
+          v[dim - i] = v[dim - i - 1];
+        } else {
+          v[i - 1] = v[i];
+        }
+      }
+      v[back ? 0 : dim - 1] = first;
+    }
+    /// Parity of the component.
+    __device__ int parity() const { return bits ^ 1; }
+    __device__ int pressure_line(int l) const {
+      return dim == 3 ? l % n * stride[1] + l / n * stride[dim - 1] : l * stride[1];
+    }
+    /// Distance of the slots of cell i (in this frame) and of the patch's lower cell.
+    __device__ int slot(int i) const {
+      int distance = 0;
+#pragma unroll
+      for (int d = dim - 1; d >= 0; --d) distance += (i >> d & 1) * corner[d];
+      return distance;
+    }
+  };
+  __device__ Frame first_frame() const {
+    Frame frame{0, problem, {}, {}, {}};
+#pragma unroll
+    for (int d = 0; d < dim; ++d) {
+      frame.tables[d] = static_cast<int>(tables(d) - shared);
+      frame.stride[d] = pressure_stride(d) * patches;
+      frame.corner[d] = patches << d;
+    }
+    return frame;
+  }
+  /// Place of value 0 of a cell: `slot` of the lower cell of the patch, cell i in the frame.
+  __device__ std::uint32_t place(int slot, const Frame& frame, int i) const {
+    return (reinterpret_cast<const std::uint32_t*>(shared + numbers) + (slot * patches + patch))[frame.slot(i)];
+  }
+
+  /// Even and odd part in every direction; sign[d] is that of the mirror image of the mode in direction d.
+  static __device__ void butterfly(const T (&signs)[3], T (&v)[problems]) {
+#pragma unroll
+    for (int d = 0; d < dim; ++d) {
+#pragma unroll
+      for (int i = 0; i < problems; ++i) {
+        if ((i >> d & 1) != 0) continue;
+        const T lower = v[i];
+        const T upper = v[i | 1 << d];
+        v[i] = lower + signs[d] * upper;
+        v[i | 1 << d] = lower - signs[d] * upper;
+      }
+    }
+  }
+  /// Back to the cells of the patch.
+  static __device__ void unbutterfly(const T (&signs)[3], T (&v)[problems]) {
+    const T ones[3]{T(1), T(1), T(1)};
+    butterfly(ones, v);
+#pragma unroll
+    for (int i = 1; i < problems; ++i) {
+      T factor = T(1);
+#pragma unroll
+      for (int d = 0; d < dim; ++d) factor = (i >> d & 1) != 0 ? factor * signs[d] : factor;
+      v[i] *= factor;
+    }
+  }
+
+  /// visit(first, g) for this group's share of `count` items: item first + g. `before`: items that were dealt before,
+  /// so that the next group in turn begins.
+  template <int count, int before = 0, class F>
+  __device__ void for_items(F&& visit) const {
+    const int g = before == 0 ? group : (group + groups - before % groups) % groups;
+#pragma unroll
+    for (int first = 0; first < count; first += groups) {
+      if (first + groups <= count || first + g < count) visit(first, g);
+    }
+  }
+
+  // --- 1: places and tables ------------------------------------------------------------------------------------------
+
+  /// Cells around one corner of the patch, on their way while b is gathered.
+  static constexpr int direction_step = groups / problems;
+  struct Around {
+    std::int32_t beside[(dim + direction_step - 1) / direction_step];
+    std::int32_t above[(dim + direction_step - 1) / direction_step][dim - 1];
+  };
+  /// visit(i, t) for this group's directions.
+  template <class F>
+  __device__ void for_directions(F&& visit) const {
+#pragma unroll
+    for (int i = 0; i * direction_step < dim; ++i) {
+      const int t = i * direction_step + group / problems;
+      if (t < dim) visit(i, t);
+    }
+  }
+
+  __device__ void find_cells(Around& around) const {
+    const int corner = group % problems;
+    std::int32_t cell = entry.lower;
+#pragma unroll
+    for (int a = 0; a < dim; ++a) {
+      if ((corner >> a & 1) != 0) cell = arguments.neighbour[2 * a + 1][cell];
+    }
+    place(corner) = offset(cell);
+    if (arguments.x != nullptr) {
+      for_directions([&](int i, int t) {
+        const int side = 2 * t + (corner >> t & 1);
+        around.beside[i] = arguments.neighbour[side][cell];
+        if ((batch.flags & PatchBatch::weaker_faces) != 0) {
+          const int weight = entry.kind >> ParityPatch::weight_bits * t & 3;
+          extra_of(t, corner) = weight - face_weight(arguments.face[side][cell]);
+        }
+      });
+    }
+    for (int i = threadIdx.x; i < table_numbers; i += threads) shared[tables_at + i] = arguments.tables[i];
+    __syncthreads();
+  }
+  /// visit(tau, c) for the components that see direction t as tangential and whose hats lie above the cell beside.
+  template <class F>
+  __device__ void for_components(int t, F&& visit) const {
+#pragma unroll
+    for (int tau = 0; tau < dim - 1; ++tau) {
+      const int c = t - 1 - tau < 0 ? t - 1 - tau + dim : t - 1 - tau;
+      if ((group >> c & 1) != 0) visit(tau, c);
+    }
+  }
+  __device__ void find_cells_above(Around& around) const {
+    for_directions([&](int i, int t) {
+      for_components(t,
+                     [&](int tau, int c) { around.above[i][tau] = arguments.neighbour[2 * c + 1][around.beside[i]]; });
+    });
+  }
+  __device__ void keep_places(const Around& around) const {
+    const int corner = group % problems;
+    for_directions([&](int i, int t) {
+      place(neighbour_of(t, corner)) = offset(around.beside[i]);
+      for_components(t, [&](int tau, int c) {
+        const int o = tau == 0 ? b_of(c) : a_of(c);
+        const int other = dim == 3 ? corner >> o & 1 : 0;
+        place(above_of(c, tau, corner >> t & 1, other)) = offset(around.above[i][tau]);
+      });
+    });
+  }
+
+  // --- 2a: gather ----------------------------------------------------------------------------------------------------
+
+  /// Of a value in a field, and the signs of its modes.
+  struct Position {
+    int at;
+    T signs[3];
+  };
+  static __device__ Position pressure_position(int i) {
+    const int i_0 = i % n;
+    const int i_1 = i / n % n;
+    const int i_2 = dim == 3 ? i / (n * n) : 0;
+    return {i_0 + line_1 * i_1 + line_2 * i_2, {sign(i_0 % 2 != 0), sign(i_1 % 2 != 0), sign(i_2 % 2 != 0)}};
+  }
+  /// In the frame of the component. Bubble j is even about its cell for odd j.
+  static __device__ Position velocity_position(int i) {
+    const int i_c = i / columns;
+    const int column = i % columns;
+    return {i_c * row + column, {sign(i_c > 0 && i_c % 2 == 0), sign(column % n % 2 != 0), sign(column / n % 2 != 0)}};
+  }
+
+  __device__ void gather_pressure() const {
+    const T* cell[problems];
+#pragma unroll
+    for (int i = 0; i < problems; ++i) cell[i] = arguments.b + (place(i) + (dim * block + group) * interleave);
+    for_items<block>([&](int first, int) {
+      T v[problems];
+#pragma unroll
+      for (int i = 0; i < problems; ++i) v[i] = cell[i][first * interleave];
+      const Position position = pressure_position(first + group);
+      butterfly(position.signs, v);
+      T* to = pressure(0) + position.at * patches;
+#pragma unroll
+      for (int i = 0; i < problems; ++i) to[i * pressure_field * patches] = v[i];
+    });
+  }
+
+  /// This group's values of component c of b.
+  struct Values {
+    T v[(block + groups - 1) / groups][problems];
+  };
+  __device__ void fetch_velocity(const Frame& frame, Values& values) const {
+    const T* cell[problems];
+#pragma unroll
+    for (int i = 0; i < problems; ++i) {
+      cell[i] = arguments.b + (place(0, frame, i) + (frame.c * block + group) * interleave);
+    }
+    for_items<block>([&](int first, int) {
+#pragma unroll
+      for (int i = 0; i < problems; ++i) {
+        const bool outside = i % 2 == 0 && first < columns && first + group < columns;  // hats on the lower end
+        values.v[first / groups][i] = outside ? T(0) : cell[i][first * interleave];
+      }
+    });
+  }
+  __device__ void spread_velocity(int c, Values& values) const {
+    for_items<block>([&](int first, int) {
+      const Position position = velocity_position(first + group);
+      butterfly(position.signs, values.v[first / groups]);
+      T* to = velocity(c, 0) + position.at * patches;
+#pragma unroll
+      for (int i = 0; i < problems; ++i) to[i * velocity_field * patches] = values.v[first / groups][i];
+    });
+  }
+
+  /// Hats of component c at its ends.
+  __device__ void gather_ends(const Frame& frame) const {
+    for_items<columns, block>([&](int first, int g) {
+      T v[problems];
+#pragma unroll
+      for (int i = 0; i < problems; ++i) {
+        const std::uint32_t from = place(i % 2 == 0 ? 0 : neighbour_of(frame.c, 0), frame, i);
+        v[i] = arguments.x[from + (frame.c * block + first + g) * interleave];
+      }
+      butterfly(velocity_position(first + g).signs, v);
+      T* to = ends(0) + (first + g) * patches;
+#pragma unroll
+      for (int i = 0; i < problems; ++i) to[i * columns * patches] = v[i];
+    });
+  }
+
+  /// What the cells around give to the residual of component c: coefficients of the test trace and derivative on the
+  /// ends of the patch in tangential direction t = c + 1 + tau, for row r of P: 0 middle hat (as the lower and as the
+  /// upper cell see it), bubbles, n end hats.
+  template <int tau>
+  __device__ void gather_traces(const Frame& frame) const {
+    const int c = frame.c;
+    constexpr int end_bit = 1 + tau;  // in the frame of c
+    constexpr int other_bit = 2 - tau;
+    constexpr int stride = tau == 0 ? 1 : n;
+    constexpr int other_stride = tau == 0 ? n : 1;
+    const int t = tau == 0 ? a_of(c) : b_of(c);
+    T trace_value[n];
+    T trace_slope[n];
+#pragma unroll
+    for (int j = 0; j < n; ++j) {
+      trace_value[j] = arguments.trace_value[t][j];
+      trace_slope[j] = arguments.trace_slope[t][j];
+    }
+    for_items<(n + 1) * others, block + columns + tau*(n + 1) * others>([&](int first, int g) {
+      const int r = (first + g) / others;
+      const int other_mode = (first + g) % others;
+      const int start = c * block + (r < n ? r * columns : 0) + other_mode * other_stride;
+      std::uint32_t from[problems];
+#pragma unroll
+      for (int i = 0; i < problems; i += 2) {
+        const int above_that = above_of(c, tau, i >> end_bit & 1, dim == 3 ? i >> other_bit & 1 : 0);
+        from[i] = place(neighbour_of(t, 0), frame, r == 0 ? i | 1 : i);
+        from[i | 1] = r == n ? place(above_that) : place(neighbour_of(t, 0), frame, i | 1);
+      }
+      if ((batch.flags & PatchBatch::mixed_faces) != 0 && r == 0) {
+#pragma unroll
+        for (int i = 0; i < problems; i += 2) {
+          from[i] = offset(arguments.neighbour[2 * c + 1][record_at(place(neighbour_of(t, 0), frame, i))]);
+        }
+      }
+      T v[problems];
+      T d[problems];
+#pragma unroll
+      for (int i = 0; i < problems; ++i) {
+        const bool upper_end = (i >> end_bit & 1) != 0;
+        trace(upper_end, trace_value, trace_slope, arguments.x + (from[i] + start * interleave), stride, v[i], d[i]);
+      }
+      if ((batch.flags & PatchBatch::weaker_faces) != 0) {
+        // (A_pp - A~) x_p: the same for the patch's own modes at an end where the local matrix has more weight.
+#pragma unroll
+        for (int i = 0; i < problems; ++i) {
+          const int corner = to_patch(i, c);
+          const int extra = extra_of(t, corner);
+          if (extra == 0) continue;
+          int own = corner;
+          if (r == n && i % 2 == 1) own = neighbour_of(c, corner);
+          if (r == 0 && i % 2 == 0) own = to_patch(i | 1, c);
+          const bool upper_end = (i >> end_bit & 1) != 0;
+          T own_v;
+          T own_d;
+          // The lower face of the patch's own cell looks like the face to a cell above, and the other way round.
+          trace(!upper_end, trace_value, trace_slope, arguments.x + (place(own) + start * interleave), stride, own_v,
+                own_d);
+          v[i] += static_cast<T>(extra) * own_v;
+          d[i] += static_cast<T>(extra) * own_d;
+        }
+      }
+      T signs[3]{sign(r > 0 && r < n && r % 2 == 0), T(1), T(1)};
+      signs[other_bit] = sign(other_mode % 2 != 0);
+      butterfly(signs, v);
+      butterfly(signs, d);
+      T* to = traces(0) + (r * lines + tau * 2 * others + other_mode) * patches;
+#pragma unroll
+      for (int i = 0; i < problems; ++i) {
+        to[i * trace_field * patches] = v[i];
+        to[(i * trace_field + others) * patches] = d[i];
+      }
+    });
+  }
+
+  /// Coefficients of test trace and derivative at the face to a cell above or below with the given modes.
+  static __device__ void trace(bool above, const T (&trace_value)[n], const T (&trace_slope)[n], const T* modes,
+                               int stride, T& v, T& d) {
+    v = d = T(0);
+#pragma unroll
+    for (int j = 0; j < n; ++j) {
+      const T mode = modes[j * stride * interleave];
+      v += (above && j % 2 == 1 ? -trace_value[j] : trace_value[j]) * mode;
+      d += (above && j % 2 == 1 ? -trace_slope[j] : trace_slope[j]) * mode;
+    }
+  }
+
+  // --- 2b: to eigenfunctions -----------------------------------------------------------------------------------------
+
+  /// An n x n matrix of the tables, in registers.
+  struct Square {
+    T m[n][n];
+    __device__ explicit Square(const T* from) {
+#pragma unroll
+      for (int i = 0; i < n; ++i) {
+#pragma unroll
+        for (int j = 0; j < n; ++j) m[i][j] = from[i * n + j];
+      }
+    }
+    /// x <- m^T x, or m x
+    template <bool transposed>
+    __device__ void apply(T (&x)[n]) const {
+      T out[n];
+#pragma unroll
+      for (int i = 0; i < n; ++i) {
+        T sum{};
+#pragma unroll
+        for (int j = 0; j < n; ++j) sum += (transposed ? m[j][i] : m[i][j]) * x[j];
+        out[i] = sum;
+      }
+#pragma unroll
+      for (int i = 0; i < n; ++i) x[i] = out[i];
+    }
+    /// The same on a plane, along its fast or its slow index.
+    template <bool transposed>
+    __device__ void apply_fast(T (&x)[others][n]) const {
+#pragma unroll
+      for (int i = 0; i < others; ++i) apply<transposed>(x[i]);
+    }
+    template <bool transposed>
+    __device__ void apply_slow(T (&x)[others][n]) const {
+#pragma unroll
+      for (int i = 0; i < n; ++i) {
+        T line[n];
+#pragma unroll
+        for (int j = 0; j < others; ++j) line[j] = x[j][i];
+        apply<transposed>(line);
+#pragma unroll
+        for (int j = 0; j < others; ++j) x[j][i] = line[j];
+      }
+    }
+  };
+
+  /// Transforms a plane of `columns` values in the directions of its fast and its slow index.
+  template <bool transposed>
+  static __device__ void transform(const Square& fast, const Square& slow, T (&x)[others][n]) {
+    fast.template apply_fast<transposed>(x);
+    if constexpr (dim == 3) slow.template apply_slow<transposed>(x);
+  }
+
+  /// rhs = -S_O^T b
+  __device__ void forward_pressure() const {
+    T* p = pressure(problem);
+    {
+      const Square first(tables(0));
+      const Square second(tables(1));
+      for (int i = worker; i < n; i += workers) {
+        T* plane = p + i * (dim == 3 ? line_2 : line_1) * patches;
+        T x[others][n];
+        for_plane([&](int slow, int fast) { x[slow][fast] = plane[(slow * line_1 + fast) * patches]; });
+        transform<true>(first, second, x);
+        for_plane([&](int slow, int fast) { plane[(slow * line_1 + fast) * patches] = -x[slow][fast]; });
+      }
+    }
+    __syncwarp();
+    const Square last(tables(dim - 1));
+    transform_pressure_lines<true>(last, p);
+    __syncwarp();
+  }
+  template <bool transposed>
+  __device__ void transform_pressure_lines(const Square& square, T* p) const {
+    constexpr int stride = dim == 3 ? line_2 : line_1;
+    for (int l = worker; l < columns; l += workers) {
+      T* line = p + (l % n + l / n * line_1) * patches;
+      T x[n];
+#pragma unroll
+      for (int i = 0; i < n; ++i) x[i] = line[i * stride * patches];
+      square.template apply<transposed>(x);
+#pragma unroll
+      for (int i = 0; i < n; ++i) line[i * stride * patches] = x[i];
+    }
+  }
+
+  template <class F>
+  static __device__ void for_plane(F&& f) {
+#pragma unroll
+    for (int slow = 0; slow < others; ++slow) {
+#pragma unroll
+      for (int fast = 0; fast < n; ++fast) f(slow, fast);
+    }
+  }
+
+  /// Sum of the tangential eigenvalues of line l.
+  __device__ T tangential_lambda(const Frame& frame, int l) const {
+    const T* first = shared + frame.tables[1] + table_lambda_o;
+    const T* second = shared + frame.tables[dim - 1] + table_lambda_o;
+    return dim == 3 ? first[l % n] + second[l / n] : first[l];
+  }
+
+  /// The mass matrix of P on the rows of a line of traces, in place; the row of the middle hat means something in the
+  /// even class only.
+  __device__ void multiply_by_mass(T (&w)[n + 1]) const {
+    T out[n];
+#pragma unroll
+    for (int r = 0; r < n; ++r) {
+      // Seen from the lower cell of the patch: the middle hat is its upper hat n, the end hat its lower hat 0.
+      const int i = r == 0 ? n : r;
+      out[r] = arguments.mass[i][n] * w[0] + arguments.mass[i][0] * w[n];
+#pragma unroll
+      for (int j = 1; j < n; ++j) {
+        const bool coupled = r == 0 ? j <= 2 : (i - j == 0 || i - j == 2 || j - i == 2);
+        if (coupled) out[r] += arguments.mass[i][j] * w[j];
+      }
+    }
+#pragma unroll
+    for (int r = 0; r < n; ++r) w[r] = out[r];
+  }
+
+  /// Subtracts from a row of a component what its traces give; trace(l): those of this row.
+  template <class F>
+  __device__ void subtract_traces(F&& trace, T (&x)[others][n]) const {
+#pragma unroll
+    for (int slow = 0; slow < others; ++slow) {
+      const T v = trace(slow);
+      const T d = trace(others + slow);
+#pragma unroll
+      for (int fast = 0; fast < n; ++fast) {
+        x[slow][fast] -= arguments.value[fast] * v;
+        x[slow][fast] -= arguments.slope[fast] * d;
+      }
+    }
+    if constexpr (dim == 3) {
+#pragma unroll
+      for (int fast = 0; fast < n; ++fast) {
+        const T v = trace(2 * others + fast);
+        const T d = trace(3 * others + fast);
+#pragma unroll
+        for (int slow = 0; slow < n; ++slow) {
+          x[slow][fast] -= arguments.value[slow] * v;
+          x[slow][fast] -= arguments.slope[slow] * d;
+        }
+      }
+    }
+  }
+
+  /// What the lines along c of a component have in common.
+  struct LineSolver {
+    const ParitySmoother& all;
+    const Frame& frame;
+    const Square eigen;
+    const Square divergence;
+    T lambda_p[n];
+    T constant[n];  // the pressure that is 1 in the lowest mode along c
+    T* const stashed;
+
+    __device__ LineSolver(const ParitySmoother& all_, const Frame& frame_)
+        : all(all_),
+          frame(frame_),
+          eigen(all_.shared + frame_.tables[0] + table_p),
+          divergence(all_.shared + frame_.tables[0] + table_divergence),
+          stashed(all_.stash(frame_.c)) {
+#pragma unroll
+      for (int i = 0; i < n; ++i) {
+        lambda_p[i] = all.shared[frame.tables[0] + table_lambda_p + i];
+        constant[i] = all.shared[frame.tables[0] + i];
+      }
+    }
+
+    /// u: from residual to f; rhs -= C f.
+    __device__ void forward(int l, T hat, T (&u)[n]) const {
+      const T lambda = all.tangential_lambda(frame, l);
+      // An end hat couples to the middle hat and to two bubbles.
+      const T weighted = hat * (lambda + all.arguments.alpha);
+      u[0] -= all.arguments.mass[0][n] * weighted;
+      u[0] -= all.arguments.end_stiffness[frame.c] * hat;
+#pragma unroll
+      for (int j = 1; j < n && j <= 2; ++j) u[j] -= all.arguments.mass[0][j] * weighted;
+      const T flux = all.arguments.inverse_h[frame.c] * hat;
+      eigen.template apply<true>(u);
+#pragma unroll
+      for (int i = 0; i < n; ++i) u[i] *= reciprocal(lambda_p[i] + lambda);
+      if (keeps(frame.c)) {
+        T* line = all.velocity(frame.c, frame.parity()) + l * patches;
+#pragma unroll
+        for (int i = 0; i < n; ++i) line[i * row * patches] = u[i];
+      } else {
+        T* line = stashed + l * interleave;
+#pragma unroll
+        for (int i = 0; i < n; ++i) line[i * columns * interleave] = u[i];
+      }
+      divergence.template apply<false>(u);
+      T* rhs = all.pressure(all.problem) + frame.pressure_line(l);
+#pragma unroll
+      for (int i = 0; i < n; ++i) rhs[i * frame.stride[0]] += constant[i] * flux - u[i];
+    }
+
+    /// u = f + A^-1 C^T p, to functions of P.
+    __device__ void backward(int l, const T (&f)[n], T (&u)[n]) const {
+      const T lambda = all.tangential_lambda(frame, l);
+      const T* p = all.pressure(all.problem) + frame.pressure_line(l);
+#pragma unroll
+      for (int i = 0; i < n; ++i) u[i] = p[i * frame.stride[0]];
+      divergence.template apply<true>(u);
+#pragma unroll
+      for (int i = 0; i < n; ++i) u[i] = f[i] + u[i] * reciprocal(lambda_p[i] + lambda);
+      eigen.template apply<false>(u);
+    }
+  };
+
+  /// f = A^-1 b in the eigenbasis, rhs -= C f.
+  __device__ void forward_velocity(const Frame& frame) const {
+    const bool with_x = arguments.x != nullptr;
+    T* f = velocity(frame.c, frame.parity());
+    T* end_hats = ends(frame.parity());
+    T* trace_lines = traces(frame.parity());
+    if constexpr (workers == 1) {  // the whole problem in registers
+      T x[n + 1][others][n];       // rows, then the end hats
+      {
+        T traces_of[lines][n + 1];
+        if (with_x) {
+#pragma unroll
+          for (int l = 0; l < lines; ++l) {
+#pragma unroll
+            for (int r = 0; r <= n; ++r) traces_of[l][r] = trace_lines[(r * lines + l) * patches];
+            multiply_by_mass(traces_of[l]);
+          }
+        }
+        const Square first(shared + frame.tables[1]);
+        const Square second(shared + frame.tables[dim - 1]);
+#pragma unroll
+        for (int r = 0; r < n; ++r) {
+          for_plane([&](int slow, int fast) { x[r][slow][fast] = f[(r * row + slow * n + fast) * patches]; });
+          if (with_x) subtract_traces([&](int l) { return traces_of[l][r]; }, x[r]);
+          transform<true>(first, second, x[r]);
+        }
+        for_plane(
+            [&](int slow, int fast) { x[n][slow][fast] = with_x ? end_hats[(slow * n + fast) * patches] : T(0); });
+        if (with_x) transform<true>(first, second, x[n]);
+      }
+      const LineSolver solver(*this, frame);
+      for_plane([&](int slow, int fast) {
+        T u[n];
+#pragma unroll
+        for (int i = 0; i < n; ++i) u[i] = x[i][slow][fast];
+        solver.forward(slow * n + fast, x[n][slow][fast], u);
+      });
+    } else {
+      if (with_x) {
+        for (int l = worker; l < lines; l += workers) {
+          T* line = trace_lines + l * patches;
+          T w[n + 1];
+#pragma unroll
+          for (int r = 0; r <= n; ++r) w[r] = line[r * lines * patches];
+          multiply_by_mass(w);
+#pragma unroll
+          for (int r = 0; r < n; ++r) line[r * lines * patches] = w[r];
+        }
+        __syncwarp();
+      }
+      {
+        const Square first(shared + frame.tables[1]);
+        const Square second(shared + frame.tables[dim - 1]);
+        for (int r = worker; r < (with_x ? n + 1 : n); r += workers) {
+          T* plane = r < n ? f + r * row * patches : end_hats;
+          T x[others][n];
+          for_plane([&](int slow, int fast) { x[slow][fast] = plane[(slow * n + fast) * patches]; });
+          if (with_x && r < n) subtract_traces([&](int l) { return trace_lines[(r * lines + l) * patches]; }, x);
+          transform<true>(first, second, x);
+          for_plane([&](int slow, int fast) { plane[(slow * n + fast) * patches] = x[slow][fast]; });
+        }
+      }
+      __syncwarp();
+      const LineSolver solver(*this, frame);
+#pragma unroll(n <= 3 ? 16 : 1)
+      for (int l = worker; l < columns; l += workers) {
+        T u[n];
+#pragma unroll
+        for (int i = 0; i < n; ++i) u[i] = f[(i * row + l) * patches];
+        solver.forward(l, with_x ? end_hats[l * patches] : T(0), u);
+      }
+    }
+    __syncwarp();
+  }
+
+  /// True if f of component c stays in shared memory: the last component's always does.
+  static __device__ bool keeps(int c) { return resident || c == dim - 1; }
+  static constexpr int rounds = (columns + workers - 1) / workers;
+  /// visit(round, l) for this lane's lines.
+  template <class F>
+  __device__ void for_lines(F&& visit) const {
+#pragma unroll
+    for (int round = 0; round < rounds; ++round) {
+      const int l = worker + round * workers;
+      if ((round + 1) * workers <= columns || l < columns) visit(round, l);
+    }
+  }
+  /// Where this warp keeps f of component c otherwise: the cell of y that has its number.
+  __device__ T* stash(int c) const { return arguments.y + (place(problem) + c * block * interleave); }
+
+  // --- 3: Schur complement -------------------------------------------------------------------------------------------
+
+  /// p = S^+ rhs for the patches of this warp: a product of matrices on tensor cores, tiles of 16 rows x 8 patches.
+  /// All patches are multiplied with the blocks of each kind among them; each keeps what is its own.
+  __device__ void solve_schur() const {
+    constexpr SchurTiles tiles(block);
+    constexpr int width = patches / 8;
+    const int lane = threadIdx.x % 32;
+    const int number = entry.kind >> ParityPatch::schur_shift;
+    T* p = shared + pressure_at + problem * (pressure_field * patches);
+    unsigned rest = ~0U;
+    while (rest != 0) {
+      const int kind = __shfl_sync(~0U, number, __ffs(static_cast<int>(rest)) - 1);
+      const unsigned same = __ballot_sync(~0U, number == kind);
+      rest &= ~same;
+      const T* from =
+          arguments.schur + static_cast<std::int64_t>(kind * problems + problem) * tiles.numbers() + lane * 4;
+      T sum[tiles.rows][width][4];
+      for_tiles<tiles.rows, width>([&](int r, int w) {
+#pragma unroll
+        for (int k = 0; k < 4; ++k) sum[r][w][k] = T(0);
+      });
+#pragma unroll(tiles.columns <= 8 ? 8 : 2)
+      for (int column = 0; column < tiles.columns; ++column) {
+        const int i = column * 8 + lane % 4;
+        const int at[2]{i < block ? schur_position(i) : 0, i + 4 < block ? schur_position(i + 4) : 0};
+        T b[width][2];
+#pragma unroll
+        for (int w = 0; w < width; ++w) {
+#pragma unroll
+          for (int k = 0; k < 2; ++k) b[w][k] = i + 4 * k < block ? p[at[k] * patches + w * 8 + lane / 4] : T(0);
+        }
+#pragma unroll
+        for (int r = 0; r < tiles.rows; ++r) {
+          T a[4];
+          load_four(from, a);
+          from += SchurTiles::tile;
+#pragma unroll
+          for (int w = 0; w < width; ++w) multiply_tile(a, b[w], sum[r][w]);
+        }
+      }
+      __syncwarp();
+      for_tiles<tiles.rows, width>([&](int r, int w) {
+#pragma unroll
+        for (int k = 0; k < 4; ++k) {
+          const int i = r * 16 + k / 2 * 8 + lane / 4;
+          const int column = w * 8 + lane % 4 * 2 + k % 2;
+          if (i < block && (same >> column & 1) != 0) p[schur_position(i) * patches + column] = sum[r][w][k];
+        }
+      });
+      __syncwarp();
+    }
+  }
+  template <int rows, int width, class F>
+  static __device__ void for_tiles(F&& f) {
+#pragma unroll
+    for (int r = 0; r < rows; ++r) {
+#pragma unroll
+      for (int w = 0; w < width; ++w) f(r, w);
+    }
+  }
+  static __device__ int schur_position(int i) {
+    return i % n + line_1 * (i / n % n) + (dim == 3 ? line_2 * (i / (n * n)) : 0);
+  }
+
+  /// sum += a b, 16 x 8 times 8 x 8. Single precision: three products of parts of 11 bits.
+  static __device__ void multiply_tile(const float (&a)[4], const float (&b)[2], float (&sum)[4]) {
+    std::uint32_t a_high[4];
+    std::uint32_t a_low[4];
+    std::uint32_t b_high[2];
+    std::uint32_t b_low[2];
+#pragma unroll
+    for (int i = 0; i < 4; ++i) split(a[i], a_high[i], a_low[i]);
+#pragma unroll
+    for (int i = 0; i < 2; ++i) split(b[i], b_high[i], b_low[i]);
+    multiply_parts(a_high, b_low, sum);
+    multiply_parts(a_low, b_high, sum);
+    multiply_parts(a_high, b_high, sum);
+  }
+  static __device__ void split(float value, std::uint32_t& high, std::uint32_t& low) {
+    high = (__float_as_uint(value) + 0x1000U) & 0xffffe000U;
+    low = __float_as_uint(value - __uint_as_float(high));
+  }
+  static __device__ void multiply_parts(const std::uint32_t (&a)[4], const std::uint32_t (&b)[2], float (&sum)[4]) {
+    asm("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
+        "{%0, %1, %2, %3};"
+        : "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3])
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+  }
+  static __device__ void multiply_tile(const double (&a)[4], const double (&b)[2], double (&sum)[4]) {
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+#pragma unroll
+      for (int k = 0; k < 2; ++k) {
+        asm("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0, %1}, {%2}, {%3}, {%0, %1};"
+            : "+d"(sum[2 * half]), "+d"(sum[2 * half + 1])
+            : "d"(a[half + 2 * k]), "d"(b[k]));
+      }
+    }
+  }
+  static __device__ void load_four(const T* from, T (&to)[4]) {
+    if constexpr (sizeof(T) == 4) {
+      const float4 four = __ldg(reinterpret_cast<const float4*>(from));
+      to[0] = four.x, to[1] = four.y, to[2] = four.z, to[3] = four.w;
+    } else {
+      const double2 low = __ldg(reinterpret_cast<const double2*>(from));
+      const double2 high = __ldg(reinterpret_cast<const double2*>(from) + 1);
+      to[0] = low.x, to[1] = low.y, to[2] = high.x, to[3] = high.y;
+    }
+  }
+
+  // --- 4: back to modes, write ---------------------------------------------------------------------------------------
+
+  /// f and p to modes of component c.
+  __device__ void backward_velocity(const Frame& frame) const {
+    T* f = velocity(frame.c, frame.parity());
+    T known[rounds][n];
+    {
+      const LineSolver solver(*this, frame);
+      if (keeps(frame.c)) {
+        for_lines([&](int round, int l) {
+#pragma unroll
+          for (int i = 0; i < n; ++i) known[round][i] = f[(i * row + l) * patches];
+        });
+      } else {
+        for_lines([&](int round, int l) {
+#pragma unroll
+          for (int i = 0; i < n; ++i) known[round][i] = (solver.stashed + l * interleave)[i * columns * interleave];
+        });
+      }
+      for_lines([&](int round, int l) {
+        T u[n];
+        solver.backward(l, known[round], u);
+#pragma unroll
+        for (int i = 0; i < n; ++i) {
+          if constexpr (workers == 1) {
+            known[round][i] = u[i];
+          } else {
+            f[(i * row + l) * patches] = u[i];
+          }
+        }
+      });
+    }
+    __syncwarp();
+    const Square first(shared + frame.tables[1]);
+    const Square second(shared + frame.tables[dim - 1]);
+#pragma unroll(workers == 1 ? n : 1)
+    for (int r = worker; r < n; r += workers) {
+      T* plane = f + r * row * patches;
+      T x[others][n];
+      for_plane([&](int slow, int fast) {
+        x[slow][fast] =
+            workers == 1 ? known[workers == 1 ? slow * n + fast : 0][r] : plane[(slow * n + fast) * patches];
+      });
+      transform<false>(first, second, x);
+      for_plane([&](int slow, int fast) { plane[(slow * n + fast) * patches] = x[slow][fast]; });
+    }
+  }
+
+  __device__ void backward_pressure() const {
+    T* p = pressure(problem);
+    {
+      const Square last(tables(dim - 1));
+      transform_pressure_lines<false>(last, p);
+    }
+    __syncwarp();
+    const Square first(tables(0));
+    const Square second(tables(1));
+    for (int i = worker; i < n; i += workers) {
+      T* plane = p + i * (dim == 3 ? line_2 : line_1) * patches;
+      T x[others][n];
+      for_plane([&](int slow, int fast) { x[slow][fast] = plane[(slow * line_1 + fast) * patches]; });
+      transform<false>(first, second, x);
+      for_plane([&](int slow, int fast) { plane[(slow * line_1 + fast) * patches] = x[slow][fast]; });
+    }
+  }
+
+  /// Waits for the other warps and writes component c.
+  __device__ void write_velocity(const Frame& frame) const {
+    const int c = frame.c;
+    std::uint32_t cell[problems];
+#pragma unroll
+    for (int i = 0; i < problems; ++i) cell[i] = place(0, frame, i) + (c * block + group) * interleave;
+    T hats[(columns + groups - 1) / groups][problems / 2];  // on the lower end: as they were
+    for_items<columns>([&](int first, int) {
+#pragma unroll
+      for (int i = 0; i < problems; i += 2) {
+        hats[first / groups][i / 2] = arguments.x != nullptr ? (arguments.x + cell[i])[first * interleave] : T(0);
+      }
+    });
+    __syncthreads();
+    for_items<block>([&](int first, int) {
+      const Position position = velocity_position(first + group);
+      const T* from = velocity(c, 0) + position.at * patches;
+      T v[problems];
+#pragma unroll
+      for (int i = 0; i < problems; ++i) v[i] = from[i * velocity_field * patches];
+      unbutterfly(position.signs, v);
+#pragma unroll
+      for (int i = 0; i < problems; ++i) {
+        if (i % 2 == 0 && first < columns && first + group < columns) v[i] = hats[first / groups][i / 2];
+        (arguments.y + cell[i])[first * interleave] = v[i];
+      }
+    });
+  }
+
+  __device__ void write_pressure() const {
+    std::uint32_t cell[problems];
+#pragma unroll
+    for (int i = 0; i < problems; ++i) cell[i] = place(i) + (dim * block + group) * interleave;
+    for_items<block>([&](int first, int) {
+      const Position position = pressure_position(first + group);
+      const T* from = pressure(0) + position.at * patches;
+      T v[problems];
+#pragma unroll
+      for (int i = 0; i < problems; ++i) v[i] = from[i * pressure_field * patches];
+      unbutterfly(position.signs, v);
+      T mean{};
+      if (first == 0 && group == 0 && arguments.x != nullptr) {
+#pragma unroll
+        for (int i = 0; i < problems; ++i) mean += arguments.x[cell[i]];
+        mean *= T(1) / T(problems);
+      }
+#pragma unroll
+      for (int i = 0; i < problems; ++i) (arguments.y + cell[i])[first * interleave] = v[i] + mean;
+    });
+  }
+
+  __device__ void smooth() const {
+    const bool with_x = arguments.x != nullptr;
+    Around around;
+    Values values;
+    find_cells(around);
+    gather_pressure();
+    if (with_x) find_cells_above(around);
+    Frame frame = first_frame();
+    fetch_velocity(frame, values);
+    if (with_x) keep_places(around);
+    __syncthreads();
+#pragma unroll(unrolled_components)
+    for (int c = 0; c < dim; ++c) {
+      spread_velocity(c, values);
+      if (with_x) {
+        gather_ends(frame);
+        gather_traces<0>(frame);
+        if constexpr (dim == 3) gather_traces<1>(frame);
+      }
+      __syncthreads();
+      const Frame here = frame;
+      frame.template rotate<false>();
+      if (c + 1 < dim) fetch_velocity(frame, values);  // on its way while this component is solved
+      if (c == 0) forward_pressure();
+      forward_velocity(here);
+      __syncthreads();
+    }
+    solve_schur();
+#pragma unroll(unrolled_components)
+    for (int c = dim - 1; c >= 0; --c) {
+      frame.template rotate<true>();
+      backward_velocity(frame);
+      write_velocity(frame);
+      if (!resident) __syncthreads();
+    }
+    backward_pressure();
+    __syncthreads();
+    write_pressure();
+  }
+
+  /// Copies this block's share of the records outside all patches from x to y.
+  static __device__ void copy_uncovered(const Arguments& arguments) {
+    constexpr int ahead = 8;
+    const int group = threadIdx.x / patches;
+    for (int i = blockIdx.x * patches + threadIdx.x % patches; i < arguments.uncovered_count;
+         i += gridDim.x * patches) {
+      const std::uint32_t at = offset(arguments.uncovered[i]) + group * interleave;
+      for (int begin = 0; begin < record; begin += ahead * groups) {
+        T v[ahead];
+#pragma unroll
+        for (int k = 0; k < ahead; ++k) {
+          const int value = begin + k * groups;
+          v[k] = value + group < record && arguments.x != nullptr ? (arguments.x + at)[value * interleave] : T(0);
+        }
+#pragma unroll
+        for (int k = 0; k < ahead; ++k) {
+          const int value = begin + k * groups;
+          if (value + group < record) (arguments.y + at)[value * interleave] = v[k];
+        }
+      }
+    }
+  }
+};
+
+/// How an instance is cut: patches in a batch, f in shared memory, blocks on a multiprocessor (which bounds registers).
+/// Measured on an H200; the aim is as many warps as shared memory allows, without register spills.
+struct ParityShape {
+  int patches;
+  bool resident;
+  int blocks;
+};
+template <class T>
+constexpr ParityShape parity_shape(int dim, int order) {
+  constexpr ParityShape single_2d[]{{32, true, 8}, {32, true, 8}, {32, true, 7}, {32, true, 5}, {16, true, 4},
+                                    {8, true, 4},  {8, true, 3},  {8, true, 2},  {8, true, 2}};
+  constexpr ParityShape double_2d[]{{16, true, 8}, {16, true, 5}, {16, true, 4}, {8, true, 4}, {8, true, 3},
+                                    {8, true, 2},  {8, true, 2},  {8, true, 2},  {8, true, 2}};
+  constexpr ParityShape single_3d[]{{32, true, 4}, {32, true, 3}, {16, false, 3},
+                                    {8, false, 2}, {8, false, 2}, {8, false, 1}};
+  constexpr ParityShape double_3d[]{{16, true, 2}, {16, true, 2}, {8, false, 2},
+                                    {8, false, 1}, {8, false, 1}, {8, false, 1}};
+  if (sizeof(T) == sizeof(float)) return dim == 2 ? single_2d[order] : single_3d[order];
+  return dim == 2 ? double_2d[order] : double_3d[order];
+}
+template <class T, int dim, int order>
+using TunedParitySmoother =
+    ParitySmoother<T, dim, order, parity_shape<T>(dim, order).patches, parity_shape<T>(dim, order).resident>;
+
+/// One thread block for each batch of patches; all take a share of the records that no patch covers.
+template <class T, int dim, int order>
+__global__ void __launch_bounds__(32 << dim, parity_shape<T>(dim, order).blocks)
+    smooth_parity(const __grid_constant__ ParityParameters<T, dim, order> parameters) {
+  using Smoother = TunedParitySmoother<T, dim, order>;
+  extern __shared__ __align__(16) unsigned char memory[];
+  if (static_cast<int>(blockIdx.x) < parameters.batch_count) {
+    Smoother(parameters, reinterpret_cast<T*>(memory)).smooth();
+  }
+  Smoother::copy_uncovered(parameters);
+}
+
+template <class T, int dim, int order>
+void launch_parity(const ParityArguments<T>& arguments, Stream stream) {
+  using Smoother = TunedParitySmoother<T, dim, order>;
+  const int count = arguments.batch_count > 0 ? arguments.batch_count : arguments.uncovered_count > 0 ? 1 : 0;
+  launch("smooth_parity", smooth_parity<T, dim, order>, count, Smoother::threads, Smoother::shared_bytes, stream,
+         ParityParameters<T, dim, order>(arguments));
+}
+
+/// The instance, or one without function where a batch does not fit into shared memory.
+template <class T, int dim, int order>
+constexpr ParityKernel<T> parity_kernel() {
+  constexpr int most_shared_bytes = 227 << 10;
+  if constexpr (TunedParitySmoother<T, dim, order>::shared_bytes <= most_shared_bytes) {
+    return {parity_shape<T>(dim, order).patches, launch_parity<T, dim, order>};
+  } else {
+    return {};
+  }
+}
+
+}  // namespace solenoid::cuda

@@ -1,0 +1,156 @@
+#include "engine/cuda/parity_plan.hpp"
+
+#include <algorithm>
+
+namespace solenoid::cuda {
+namespace {
+
+/// The univariate tables of direction `d` for pressures of the given parity (parity_table_size).
+template <class T>
+void append_direction(const Equation& equation, const PatchDirection& d, int parity, std::vector<T>& to) {
+  const int n = equation.n();
+  const int k = equation.order;
+  const int columns = parity == 0 ? k : n;  // eigenfunctions of P of the other parity
+  const int first = parity == 0 ? n : 0;
+  // S_P with the middle hat in row 0.
+  Matrix eigen_p = Matrix::Zero(n, n);
+  eigen_p.block(1, 0, k, columns) = d.eigen_p.block(0, first, k, columns);
+  if (parity == 1) eigen_p.row(0) = d.eigen_p.block(k, 0, 1, n);
+  Matrix divergence = Matrix::Zero(n, n);
+  divergence.leftCols(columns) = d.divergence.block(parity * n, first, n, columns);
+  const auto append = [&](const auto& matrix) {
+    for (long i = 0; i < matrix.rows(); ++i) {
+      for (long j = 0; j < matrix.cols(); ++j) to.push_back(static_cast<T>(matrix(i, j)));
+    }
+  };
+  append(d.eigen_o.block(0, parity * n, n, n));
+  append(eigen_p);
+  append(divergence);
+  append(Matrix(equation.viscosity * d.lambda_o.segment(parity * n, n)));
+  Eigen::VectorXd lambda_p = Eigen::VectorXd::Ones(n);
+  lambda_p.head(columns) =
+      equation.viscosity * d.lambda_p.segment(first, columns) + equation.mass * Eigen::VectorXd::Ones(columns);
+  append(lambda_p);
+}
+
+template <class T>
+void append_schur(const Matrix& inverse, std::vector<T>& to) {
+  const SchurTiles tiles(static_cast<int>(inverse.rows()));
+  for (int column = 0; column < tiles.columns; ++column) {
+    for (int row = 0; row < tiles.rows; ++row) {
+      for (int lane = 0; lane < 32; ++lane) {
+        for (int i = 0; i < 4; ++i) {
+          const long r = row * 16 + lane / 4 + i % 2 * 8;
+          const long c = column * 8 + lane % 4 + i / 2 * 4;
+          const bool inside = r < inverse.rows() && c < inverse.cols();
+          to.push_back(inside ? static_cast<T>(inverse(r, c)) : T(0));
+        }
+      }
+    }
+  }
+}
+
+bool splits_by_parity(const PatchKind& kind, int dim) {
+  for (int a = 0; a < dim; ++a) {
+    if (!kind[a].mirror_symmetric() || kind[a].hat[0]) return false;
+  }
+  return true;
+}
+
+std::int32_t weights_of(const PatchKind& kind, int dim) {
+  std::int32_t weights = 0;
+  for (int a = 0; a < dim; ++a) weights |= kind[a].weight[0] << ParityPatch::weight_bits * a;
+  return weights;
+}
+
+std::int32_t flags_of(const PatchKind& kind, int dim) {
+  std::int32_t flags = 0;
+  for (int a = 0; a < dim; ++a) {
+    if (kind[a].face != kind[a].weight) flags |= PatchBatch::weaker_faces;
+    if (kind[a].face[0] == PatchEnds::mixed || kind[a].face[1] == PatchEnds::mixed) flags |= PatchBatch::mixed_faces;
+  }
+  return flags;
+}
+
+struct Entry {
+  ParityPatch patch;
+  std::int32_t flags;
+};
+
+/// Cuts a colour's patches into batches. Lower cells of one interleaved block stay together where that does not leave
+/// many lanes without work: then the lanes of a warp find whole sectors of memory.
+std::vector<PatchBatch> cut(const std::vector<Entry>& entries, std::int64_t offset, int size) {
+  const int unit = std::min(size, interleave);
+  std::vector<PatchBatch> batches;
+  PatchBatch open{static_cast<std::int32_t>(offset), 0, 0};
+  const auto close = [&] {
+    if (open.count > 0) batches.push_back(open);
+    open = {open.begin + open.count, 0, 0};
+  };
+  for (std::size_t i = 0; i < entries.size();) {
+    std::size_t end = i;
+    while (end < entries.size() && entries[end].patch.lower / unit == entries[i].patch.lower / unit) ++end;
+    const bool fits = open.count + static_cast<int>(end - i) <= size;
+    if (!fits && 4 * open.count >= 3 * size) close();
+    for (; i < end; ++i) {
+      if (open.count == size) close();
+      ++open.count;
+      open.flags |= entries[i].flags;
+    }
+  }
+  close();
+  return batches;
+}
+
+}  // namespace
+
+template <class T>
+ParityPlan<T>::ParityPlan(const Level& level, int batch) {
+  const Equation& equation = level.equation;
+  const int dim = equation.dim;
+  const Patches& all = level.patches;
+  const int table_size = parity_table_size(equation.n());
+  tables.assign(static_cast<std::size_t>(dim) * parity_weights * 2 * table_size, T(0));
+  std::vector<std::int32_t> known;  // weights of the Schur blocks so far
+  std::vector<std::int32_t> number_of(all.kinds.size());
+  for (std::size_t i = 0; i < all.kinds.size(); ++i) {
+    const PatchKind& kind = all.kinds[i];
+    covered.push_back(splits_by_parity(kind, dim) ? 1 : 0);
+    if (covered[i] == 0) continue;
+    const std::int32_t weights = weights_of(kind, dim);
+    const auto found = std::find(known.begin(), known.end(), weights);
+    number_of[i] = static_cast<std::int32_t>(found - known.begin());
+    if (found != known.end()) continue;
+    known.push_back(weights);
+    const PatchSolver solver(equation, level.grid.size(), kind, LocalSolverKind::direct);
+    for (int d = 0; d < dim; ++d) {
+      for (int odd = 0; odd < 2; ++odd) {
+        std::vector<T> table;
+        append_direction(equation, solver.direction(d), odd, table);
+        std::copy(table.begin(), table.end(),
+                  tables.begin() + ((d * parity_weights + kind[d].weight[0]) * 2 + odd) * table_size);
+      }
+    }
+    for (const SchurBlock& block : solver.blocks()) append_schur(block.inverse, schur);
+  }
+  for (const auto& runs : all.colours) {
+    std::vector<Entry> entries;
+    for (const PatchRun& run : runs) {
+      if (covered[run.kind] == 0) continue;
+      const PatchKind& kind = all.kinds[run.kind];
+      const std::int32_t word = weights_of(kind, dim) | number_of[run.kind] << ParityPatch::schur_shift;
+      for (auto i = run.begin; i < run.end; ++i) {
+        entries.push_back({{all.lower_cell[i], word}, flags_of(kind, dim)});
+      }
+    }
+    std::sort(entries.begin(), entries.end(),
+              [](const Entry& a, const Entry& b) { return a.patch.lower < b.patch.lower; });
+    colours.push_back(cut(entries, static_cast<std::int64_t>(patches.size()), batch));
+    for (const Entry& entry : entries) patches.push_back(entry.patch);
+  }
+}
+
+template struct ParityPlan<float>;
+template struct ParityPlan<double>;
+
+}  // namespace solenoid::cuda

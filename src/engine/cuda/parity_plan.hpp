@@ -1,0 +1,29 @@
+#pragma once
+/// \file
+/// Set-up of the smoother for patches that split by parity (kernels/smoother.cuh): tables and batches of a level.
+
+#include <vector>
+
+#include "engine/cuda/kernels/parity.hpp"
+#include "level/level.hpp"
+#include "level/patch_solver.hpp"
+
+namespace solenoid::cuda {
+
+/// The kernel counts places in 32 bits.
+inline bool parity_plan_fits(const Level& level) { return level.size() < std::int64_t{1} << 32; }
+
+/// Needs parity_plan_fits(level).
+template <class T>
+struct ParityPlan {
+  /// For a kernel that takes `batch` patches at a time.
+  ParityPlan(const Level& level, int batch);
+
+  std::vector<T> tables;  ///< ParityArguments::tables and schur
+  std::vector<T> schur;
+  std::vector<ParityPatch> patches;              ///< of all colours, in the order of cells in each colour
+  std::vector<std::vector<PatchBatch>> colours;  ///< batches of each colour
+  std::vector<char> covered;                     ///< [kind]: it splits by parity, so that its patches are here
+};
+
+}  // namespace solenoid::cuda
