@@ -102,6 +102,7 @@ class ConvergenceStudy {
       }
       SolverOptions options;
       options.rtol = tolerance_of_solve(order, refine);
+      options.device = options_.device;
       options.threads = options_.threads;
       const auto label = fmt::format("{}D RT_{}, {} cells", dim, order, cells_text(dim, refine));
       const auto result = run_.solve(label, manufactured_problem(kind, dim, order, refine), options);

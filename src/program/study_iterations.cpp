@@ -125,6 +125,7 @@ class IterationStudy {
     options.apply(options_.preset);
     options.rtol = options_.rtol;
     options.precision = options_.precision;
+    options.device = options_.device;
     options.threads = options_.threads;
     options.random_load = random ? 1 : 0;
     const int refine = level - 1;

@@ -24,6 +24,7 @@ void add_list(CLI::App& app, const std::string& flag, std::vector<int>& target, 
 struct StudyArguments {
   int dim = 0;              ///< 0: the study chooses
   std::vector<int> orders;  ///< empty: the study chooses
+  DeviceChoice device = DeviceChoice::automatic;
   int threads = 0;
   std::filesystem::path json;
 

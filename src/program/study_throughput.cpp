@@ -1,9 +1,9 @@
 // Time per unknown of the parts of a solve, beside what the machine can do at most.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <limits>
 
 #include "engine/engine.hpp"
 #include "program/study.hpp"
@@ -21,22 +21,24 @@ struct Options : StudyArguments {
   std::vector<double> sizes{3e6};
 };
 
-/// Shortest time of work(): several runs, more of short ones.
+/// Time of work(), which waits until it is done: the median of at least ten runs, after one that does not count.
 template <class Work>
-double best_seconds(Work work) {
+double median_seconds(Work work) {
   using Clock = std::chrono::steady_clock;
-  constexpr int fewest_runs = 3;
+  constexpr std::size_t fewest_runs = 10;
   constexpr double enough = 0.4;  // seconds in all
-  double best = std::numeric_limits<double>::infinity();
+  work();
+  std::vector<double> times;
   double sum = 0.0;
-  for (int run = 0; run < fewest_runs || sum < enough; ++run) {
+  while (times.size() < fewest_runs || sum < enough) {
     const auto start = Clock::now();
     work();
-    const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
-    best = std::min(best, seconds);
-    sum += seconds;
+    times.push_back(std::chrono::duration<double>(Clock::now() - start).count());
+    sum += times.back();
   }
-  return best;
+  const auto middle = times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2);
+  std::nth_element(times.begin(), middle, times.end());
+  return *middle;
 }
 
 struct Parts {
@@ -46,6 +48,7 @@ struct Parts {
   double operator_float = 0.0;
   double smoothing = 0.0;
   double vcycle = 0.0;
+  double copy_bytes_per_second = 0.0;  ///< of a vector, by the engine: read and written
 };
 
 /// Times the kernels on the finest level of a problem.
@@ -65,23 +68,29 @@ Parts measure_parts(Engine& engine, const Problem& problem) {
     Vector<double> wide(engine, level.size());
     Vector<double> image(engine, level.size());
     wide.upload(random_vector(level, 1).data());
-    parts.operator_double = best_seconds([&] {
+    const double copy = median_seconds([&] {
+      kernels_double->copy(wide.data(), image.data());
+      engine.synchronise();
+    });
+    parts.copy_bytes_per_second = 2.0 * sizeof(double) * static_cast<double>(level.size()) / copy;
+    parts.operator_double = median_seconds([&] {
       kernels_double->apply(wide.data(), image.data());
       engine.synchronise();
     });
     kernels.from_double(wide.data(), b.data());
     kernels.from_double(image.data(), x.data());
   }
-  parts.operator_float = best_seconds([&] {
+  parts.operator_float = median_seconds([&] {
     kernels.apply(b.data(), y.data());
     engine.synchronise();
   });
-  parts.smoothing = best_seconds([&] {
+  parts.smoothing = median_seconds([&] {
     multigrid.smooth(hierarchy.size() - 1, b.data(), x.data(), y.data(), x.data());
     engine.synchronise();
   });
   kernels.copy(b.data(), multigrid.right_hand_side());
-  parts.vcycle = best_seconds([&] {
+  multigrid.record(hierarchy.size() - 1);
+  parts.vcycle = median_seconds([&] {
     multigrid.cycle();
     engine.synchronise();
   });
@@ -91,7 +100,7 @@ Parts measure_parts(Engine& engine, const Problem& problem) {
 class ThroughputStudy {
  public:
   explicit ThroughputStudy(const Options& options)
-      : options_(options), run_(options, "throughput", 0.0), engine_(make_cpu_engine(options.threads)) {}
+      : options_(options), run_(options, "throughput", 0.0), engine_(make_engine(options.device, options.threads)) {}
 
   int operator()() {
     check_orders(options_.dim, options_.orders);
@@ -127,18 +136,19 @@ class ThroughputStudy {
   };
 
   void ceilings() {
+    run_.print(fmt::format("device  {}", engine_->description()));
+    run_.json["dim"] = options_.dim;
+    run_.json["device"] = engine_->description();
+    run_.json["threads"] = engine_->threads();
+    if (!on_cpu()) return;  // a device's copy rate is measured with each row
     run_.show("memory bandwidth");
     copy_ = measure_copy(engine_->threads(), engine_->bytes_available());
     run_.show("floating-point rate");
     const double fma_float = measure_fma<float>(engine_->threads());
     const double fma_double = measure_fma<double>(engine_->threads());
-    run_.print(fmt::format("device  {}", engine_->description()));
     run_.print(fmt::format("copy    {:.1f} GB/s, read and written ({:.1f} GB)", copy_.bytes_per_second * 1e-9,
                            static_cast<double>(copy_.bytes) * 1e-9));
     run_.print(fmt::format("FMA     {:.0f} GFLOP/s fp32, {:.0f} GFLOP/s fp64", fma_float * 1e-9, fma_double * 1e-9));
-    run_.json["dim"] = options_.dim;
-    run_.json["device"] = engine_->description();
-    run_.json["threads"] = engine_->threads();
     run_.json["ceilings"] = {{"copy_bytes_per_second", copy_.bytes_per_second},
                              {"copy_bytes", copy_.bytes},
                              {"fma_fp32_per_second", fma_float},
@@ -157,6 +167,7 @@ class ThroughputStudy {
     const auto label = fmt::format("RT_{}, {} cells", order, cells);
     SolverOptions options;
     options.rtol = rtol;
+    options.device = options_.device;
     options.threads = options_.threads;
     // The solves first: they find out whether the memory suffices.
     const auto solve = best_solve(label, problem, options);
@@ -167,7 +178,7 @@ class ThroughputStudy {
     const Row row{order, refine, measure_parts(*engine_, problem), *fmg, *solve};
     converged_ = converged_ && solve->converged && fmg->converged;
     const auto ns = [&](double seconds) { return seconds / row.parts.dofs * 1e9; };
-    run_.print(fmt::format("RT_{:<3} {:>7}  {:>10}  {:7.3f}  {:7.3f}  {:8.2f}  {:8.2f}  {:14.1f}  {:8.1f}  {:>10}",
+    run_.print(fmt::format("RT_{:<3} {:>7}  {:>10}  {:7.4f}  {:7.4f}  {:8.4f}  {:8.4f}  {:14.3f}  {:8.3f}  {:>10}",
                            order, cells, solve->dofs, ns(row.parts.operator_double), ns(row.parts.operator_float),
                            ns(row.parts.smoothing), ns(row.parts.vcycle), ns(fmg->time_solve), ns(solve->time_solve),
                            solve->iterations));
@@ -175,6 +186,7 @@ class ThroughputStudy {
                                  {"refine", refine},
                                  {"dofs", solve->dofs},
                                  {"iterations", solve->iterations},
+                                 {"copy_bytes_per_second", row.parts.copy_bytes_per_second},
                                  {"ns_per_dof",
                                   {{"operator_fp64", ns(row.parts.operator_double)},
                                    {"operator_fp32", ns(row.parts.operator_float)},
@@ -204,8 +216,10 @@ class ThroughputStudy {
   /// Speed of the operator over that of reading and writing one vector of doubles.
   [[nodiscard]] double copy_bound(const Row& row) const {
     constexpr double bytes_per_dof = 16.0;
-    return bytes_per_dof * row.parts.dofs / copy_.bytes_per_second / row.parts.operator_double;
+    const double rate = on_cpu() ? copy_.bytes_per_second : row.parts.copy_bytes_per_second;
+    return bytes_per_dof * row.parts.dofs / rate / row.parts.operator_double;
   }
+  [[nodiscard]] bool on_cpu() const { return engine_->description().starts_with("cpu"); }
   static double smoothing_in_operators(const Row& row) { return row.parts.smoothing / row.parts.operator_double; }
   [[nodiscard]] double per_core(const Row& row, const Report& report) const {
     return row.parts.dofs / report.time_solve / engine_->threads();
