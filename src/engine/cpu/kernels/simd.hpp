@@ -4,9 +4,7 @@
 /// Included by kernel instances only: everything lives in the namespace of the instruction set.
 
 #include <bit>
-#include <cstddef>
 #include <cstdint>
-#include <utility>
 
 #include "mesh/record.hpp"
 
@@ -35,65 +33,64 @@ struct alignas(SOLENOID_SIMD_BYTES) Simd {
   using Unaligned [[gnu::vector_size(SOLENOID_SIMD_BYTES), gnu::aligned(sizeof(T)), gnu::may_alias]] = T;
   static constexpr int lanes = SOLENOID_SIMD_BYTES / sizeof(T);  ///< of a register
   static constexpr int parts = width / lanes;
-  using Parts = std::make_index_sequence<parts>;
 
   Register part[parts];
 
   [[gnu::always_inline]] T operator[](int lane) const { return part[lane / lanes][lane % lanes]; }
   [[gnu::always_inline]] void set(int lane, T value) { part[lane / lanes][lane % lanes] = value; }
 
-  [[gnu::always_inline]] Simd& operator+=(const Simd& b) { return *this = *this + b; }
-  [[gnu::always_inline]] Simd& operator-=(const Simd& b) { return *this = *this - b; }
-  [[gnu::always_inline]] Simd& operator*=(const Simd& b) { return *this = *this * b; }
-  [[gnu::always_inline]] Simd& operator*=(T b) { return *this = *this * b; }
-  [[gnu::always_inline]] friend Simd operator+(const Simd& a, const Simd& b) {
-    return map([&](auto i) { return a.part[i] + b.part[i]; });
+  [[gnu::always_inline]] Simd& operator+=(const Simd& b) {
+#pragma GCC unroll 8
+    for (int i = 0; i < parts; ++i) part[i] += b.part[i];
+    return *this;
   }
-  [[gnu::always_inline]] friend Simd operator-(const Simd& a, const Simd& b) {
-    return map([&](auto i) { return a.part[i] - b.part[i]; });
+  [[gnu::always_inline]] Simd& operator-=(const Simd& b) {
+#pragma GCC unroll 8
+    for (int i = 0; i < parts; ++i) part[i] -= b.part[i];
+    return *this;
   }
-  [[gnu::always_inline]] friend Simd operator*(const Simd& a, const Simd& b) {
-    return map([&](auto i) { return a.part[i] * b.part[i]; });
+  [[gnu::always_inline]] Simd& operator*=(const Simd& b) {
+#pragma GCC unroll 8
+    for (int i = 0; i < parts; ++i) part[i] *= b.part[i];
+    return *this;
   }
-  [[gnu::always_inline]] friend Simd operator/(const Simd& a, const Simd& b) {
-    return map([&](auto i) { return a.part[i] / b.part[i]; });
+  [[gnu::always_inline]] Simd& operator/=(const Simd& b) {
+#pragma GCC unroll 8
+    for (int i = 0; i < parts; ++i) part[i] /= b.part[i];
+    return *this;
   }
-  [[gnu::always_inline]] friend Simd operator*(T a, const Simd& b) {
-    return map([&](auto i) { return a * b.part[i]; });
+  [[gnu::always_inline]] Simd& operator*=(T b) {
+#pragma GCC unroll 8
+    for (int i = 0; i < parts; ++i) part[i] *= b;
+    return *this;
   }
-  [[gnu::always_inline]] friend Simd operator*(const Simd& a, T b) { return b * a; }
-  [[gnu::always_inline]] friend Simd operator/(const Simd& a, T b) {
-    return map([&](auto i) { return a.part[i] / b; });
-  }
-  [[gnu::always_inline]] friend Simd operator-(const Simd& a) {
-    return map([&](auto i) { return -a.part[i]; });
-  }
-
-  /// part i = f(i)
-  template <class F>
-  [[gnu::always_inline]] static Simd map(F&& f) {
-    return map(f, Parts{});
-  }
-
- private:
-  template <class F, std::size_t... i>
-  [[gnu::always_inline]] static Simd map(F&& f, std::index_sequence<i...>) {
-    return Simd{{f(std::integral_constant<std::size_t, i>{})...}};
-  }
+  [[gnu::always_inline]] friend Simd operator+(Simd a, const Simd& b) { return a += b; }
+  [[gnu::always_inline]] friend Simd operator-(Simd a, const Simd& b) { return a -= b; }
+  [[gnu::always_inline]] friend Simd operator*(Simd a, const Simd& b) { return a *= b; }
+  [[gnu::always_inline]] friend Simd operator/(Simd a, const Simd& b) { return a /= b; }
+  [[gnu::always_inline]] friend Simd operator*(T a, Simd b) { return b *= a; }
+  [[gnu::always_inline]] friend Simd operator*(Simd a, T b) { return a *= b; }
+  [[gnu::always_inline]] friend Simd operator/(Simd a, T b) { return a *= T(1) / b; }
+  [[gnu::always_inline]] friend Simd operator-(Simd a) { return a *= T(-1); }
 };
 
 /// a > b ? yes : no, lane by lane
 template <class T>
 [[gnu::always_inline]] inline Simd<T> select_greater(const Simd<T>& a, const Simd<T>& b, const Simd<T>& yes,
                                                      const Simd<T>& no) {
-  return Simd<T>::map([&](auto i) { return a.part[i] > b.part[i] ? yes.part[i] : no.part[i]; });
+  Simd<T> result;
+#pragma GCC unroll 8
+  for (int i = 0; i < Simd<T>::parts; ++i) result.part[i] = a.part[i] > b.part[i] ? yes.part[i] : no.part[i];
+  return result;
 }
 
 template <class T>
 [[gnu::always_inline]] inline Simd<T> load(const T* p) {
   using S = Simd<T>;
-  return S::map([&](auto i) ->
-                typename S::Register { return *reinterpret_cast<const typename S::Unaligned*>(p + i * S::lanes); });
+  S v;
+#pragma GCC unroll 8
+  for (int i = 0; i < S::parts; ++i) v.part[i] = *reinterpret_cast<const typename S::Unaligned*>(p + i * S::lanes);
+  return v;
 }
 template <class T>
 [[gnu::always_inline]] inline void store(T* p, const Simd<T>& v) {
