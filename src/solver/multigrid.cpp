@@ -3,8 +3,6 @@
 #include <Eigen/LU>
 #include <algorithm>
 
-#include "solver/krylov.hpp"
-
 namespace solenoid {
 template <class T>
 Multigrid<T>::Multigrid(Engine& engine, const Hierarchy& hierarchy, const MultigridOptions& options)
@@ -120,7 +118,7 @@ T* Multigrid<T>::solve_coarsest() {
       const Preconditioner<T, T> precondition = [this](const T* r, T* z) { precondition_coarsest(r, z); };
       kernels.zero(x);
       kernels.project(coarsest.b.data());
-      gmres_right<T, T>(engine_, kernels, precondition, coarsest.b.data(), x, true, 50, convergence);
+      gmres_right<T, T>(engine_, kernels, precondition, coarsest.b.data(), x, true, 50, convergence, coarse_space_);
       break;
     }
   }

@@ -7,6 +7,7 @@
 
 #include "engine/engine.hpp"
 #include "solver/hierarchy.hpp"
+#include "solver/krylov.hpp"
 #include "solver/mac_correction.hpp"
 
 namespace solenoid {
@@ -61,6 +62,7 @@ class Multigrid {
   std::int64_t coarse_count_ = 0;
   std::unique_ptr<MacCorrection> mac_;  // inner Krylov method
   Vector<T> coarse_work_;
+  KrylovSpace<T> coarse_space_;
 };
 
 }  // namespace solenoid
