@@ -98,9 +98,9 @@ inline int expected_iterations(const SolverOptions& options) {
 }
 
 /// Removes the components of w along v[0..count) (classical Gram-Schmidt, repeated if much cancelled) and returns them,
-/// followed by the norm of what is left; w comes back normalised. The norm is that of w less that of what was removed:
-/// as little has cancelled, it is as good as one that is summed once more.
-/// One pass for all products, one for the update, and one result to be waited for.
+/// followed by the norm of what is left; w comes back normalised. Where little has cancelled, the norm is that of w less
+/// that of what was removed, and one pass for all products and one for the update are all; else it has to be summed, or
+/// errors of the basis would grow from vector to vector.
 template <class T>
 std::vector<double> orthonormalise(Kernels<T>& kernels, const std::vector<Vector<T>>& v, int count, T* w) {
   std::vector<const T*> factors(count + 1);  // the last one is w itself, for its norm
@@ -118,11 +118,14 @@ std::vector<double> orthonormalise(Kernels<T>& kernels, const std::vector<Vector
       left -= product[i] * product[i];
       product[i] = -product[i];
     }
-    const bool enough = left > 0.01 * before || pass == passes || !std::isfinite(left);
-    h[count] = left < 0.0 ? 0.0 : std::sqrt(left);
-    const double scale = enough && h[count] > 0.0 ? 1.0 / h[count] : 1.0;
-    kernels.axpys(count, product.data(), factors.data(), scale, w);
-    if (enough) break;
+    const bool accurate = left > 0.5 * before;
+    h[count] = std::sqrt(accurate ? left : before);
+    kernels.axpys(count, product.data(), factors.data(), accurate ? 1.0 / h[count] : 1.0, w);
+    if (accurate) break;
+    if (pass < passes && left <= 0.01 * before) continue;  // once more
+    h[count] = std::sqrt(kernels.dot(w, w));
+    if (h[count] > 0.0) kernels.scale(static_cast<T>(1.0 / h[count]), w);
+    break;
   }
   return h;
 }

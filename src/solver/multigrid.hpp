@@ -44,10 +44,10 @@ class Multigrid {
     const T* result = nullptr;       // result
   };
 
-  const T* run_cycle(int level);
+  const T* run_cycle(int level, int index);
 
   /// The coarse-grid correction for the right-hand side of a level: one cycle or, in a W-cycle, two.
-  const T* correction(int level);
+  const T* correction(int level, int index);
   T* solve_coarsest();
   void make_dense();
   /// z = M r on the coarsest level for the inner Krylov method: lowest-order correction, then a smoothing step.
