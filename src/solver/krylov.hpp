@@ -98,9 +98,9 @@ inline int expected_iterations(const SolverOptions& options) {
 }
 
 /// Removes the components of w along v[0..count) (classical Gram-Schmidt, repeated if much cancelled) and returns them,
-/// followed by the norm of what is left; w comes back normalised. Where little has cancelled, the norm is that of w less
-/// that of what was removed, and one pass for all products and one for the update are all; else it has to be summed, or
-/// errors of the basis would grow from vector to vector.
+/// followed by the norm of what is left; w comes back normalised. Where little has cancelled, the norm is that of w
+/// less that of what was removed, and one pass for all products and one for the update are all; else it has to be
+/// summed, or errors of the basis would grow from vector to vector.
 template <class T>
 std::vector<double> orthonormalise(Kernels<T>& kernels, const std::vector<Vector<T>>& v, int count, T* w) {
   std::vector<const T*> factors(count + 1);  // the last one is w itself, for its norm
