@@ -29,6 +29,7 @@ endif()
 
 function(solenoid_add_cuda_engine library)
   set(sources ${PROJECT_SOURCE_DIR}/src/engine/cuda)
+  target_sources(${library} PRIVATE ${sources}/parity_plan.cpp)  # host code, tested everywhere
   if(NOT solenoid_cuda)
     target_sources(${library} PRIVATE ${sources}/no_cuda.cpp)
     return()
@@ -54,6 +55,6 @@ function(solenoid_add_cuda_engine library)
   target_compile_options(solenoid_cuda_kernels PRIVATE --expt-relaxed-constexpr)
   set_target_properties(solenoid_cuda_kernels PROPERTIES POSITION_INDEPENDENT_CODE ON)
   target_sources(${library} PRIVATE
-    ${sources}/cuda_engine.cpp ${sources}/parity_plan.cpp ${generated}/dispatch.cpp $<TARGET_OBJECTS:solenoid_cuda_kernels>)
+    ${sources}/cuda_engine.cpp ${generated}/dispatch.cpp $<TARGET_OBJECTS:solenoid_cuda_kernels>)
   target_link_libraries(${library} PRIVATE CUDA::cudart_static)
 endfunction()

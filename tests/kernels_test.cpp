@@ -282,9 +282,9 @@ class KernelsTest : public testing::TestWithParam<KernelCase> {
       store();
       const std::vector<const T*> three{v0.data(), v1.data(), v2.data()};
       const std::vector<double> factors{0.5, -2.0, 0.125};
-      bench->axpys(3, factors.data(), three.data(), w.data());
+      bench->axpys(3, factors.data(), three.data(), 1.0, w.data());
       store();
-      bench->axpys(1, factors.data(), three.data(), w.data());
+      bench->axpys(1, factors.data(), three.data(), -0.75, w.data());
       store();
       Values products(5);
       bench->dots(3, three.data(), w.data(), products.data());
@@ -303,7 +303,8 @@ class KernelsTest : public testing::TestWithParam<KernelCase> {
       in_float.upload(rounded.data());
       bench->from_double(in_double.data(), w.data());
       store();
-      bench->axpy_float(T(0.6), in_float.data(), w.data());
+      const std::vector<const float*> twice{in_float.data(), in_float.data()};
+      bench->axpys_float(2, factors.data(), twice.data(), w.data());
       store();
       bench->from_float(in_float.data(), w.data());
       store();

@@ -53,8 +53,8 @@ class Kernels {
   virtual double dot(const T* x, const T* y) = 0;
   /// result[i] = (v[i], w), i < count: one pass over w.
   virtual void dots(int count, const T* const* v, const T* w, double* result) = 0;
-  /// w += sum_i a[i] v[i]: one pass over w.
-  virtual void axpys(int count, const double* a, const T* const* v, T* w) = 0;
+  /// w = scale (w + sum_i a[i] v[i]): one pass over w.
+  virtual void axpys(int count, const double* a, const T* const* v, double scale, T* w) = 0;
   /// Removes the constants that A maps to zero (Level::constants).
   virtual void project(T* x) = 0;
   /// x = Z b on the unknowns in `index` (`count` of them), zero elsewhere; Z is row-major in the engine's memory.
@@ -63,7 +63,18 @@ class Kernels {
   // Between precisions (each engine implements both directions for its own T).
   virtual void from_double(const double* x, T* y) = 0;
   virtual void from_float(const float* x, T* y) = 0;
-  virtual void axpy_float(T a, const float* x, T* y) = 0;  ///< y += a x
+  /// w += sum_i a[i] v[i]: one pass over w.
+  virtual void axpys_float(int count, const double* a, const float* const* v, T* w) = 0;
+};
+
+/// What a smoother has to do, as far as it is known before there are levels.
+struct SmoothingNeeds {
+  int dim;
+  int order;
+  std::int64_t size;  ///< of vectors of the finest level
+  bool direct;        ///< multiplicative, with the direct local solver
+  bool symmetric;     ///< no patch is open or has different ends: all local problems are mirror-symmetric
+  bool single;        ///< the cycle is in single precision
 };
 
 /// A device with its memory. Everything of a solve is allocated through it, so that it knows the peak.
@@ -74,13 +85,14 @@ class Engine {
   [[nodiscard]] virtual std::string description() const = 0;
   [[nodiscard]] virtual int threads() const = 0;
   /// Vectors of its own that an engine needs on every level that it smooths, for the prediction of memory.
-  [[nodiscard]] virtual int vectors_for_smoothing() const { return 0; }
+  [[nodiscard]] virtual int vectors_for_smoothing(const SmoothingNeeds& /*needs*/) const { return 0; }
 
   /// Kernels of a level, which must outlive them. \throws InputError if this build lacks the order.
   virtual std::unique_ptr<Kernels<float>> kernels_float(const Level& level, LocalSolverKind local) = 0;
   virtual std::unique_ptr<Kernels<double>> kernels_double(const Level& level, LocalSolverKind local) = 0;
 
-  /// Zeroed memory of the engine. \throws ResourceError
+  /// Zeroed memory of the engine. What a solve uses is allocated before it, as far as it is known. \throws
+  /// ResourceError
   virtual void* allocate(std::size_t bytes) = 0;
   virtual void release(void* memory, std::size_t bytes) noexcept = 0;
   virtual void upload(const void* host, void* device, std::size_t bytes) = 0;

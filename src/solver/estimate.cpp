@@ -5,6 +5,7 @@
 #include "engine/engine.hpp"
 #include "mesh/record.hpp"
 #include "solenoid/solver.hpp"
+#include "solver/krylov.hpp"
 
 namespace solenoid {
 namespace {
@@ -66,17 +67,39 @@ std::int64_t dofs_at(const CoarseCounts& counts, const Problem& problem, int ref
   return cells_at(counts, dim, refine) * record_size(dim, problem.order) + faces * power(problem.order + 1, dim - 1);
 }
 
+/// Patches lose their symmetry where an end is open, or slips on one side only, or where their local matrices have the
+/// walls on one side.
+SmoothingNeeds smoothing_needs(const Problem& problem, const SolverOptions& options, std::int64_t size) {
+  const MultigridOptions& multigrid = options.multigrid;
+  const auto has = [&](SideKind kind) {
+    const auto& sides = problem.boundary.sides;
+    return std::any_of(sides.begin(), sides.begin() + 2 * problem.mesh.dim,
+                       [&](const Side& side) { return side.kind == kind; }) ||
+           (!problem.mesh.holes.empty() && problem.boundary.holes.kind == kind);
+  };
+  const bool walls_on_one_side = multigrid.patch != PatchProblem::symmetric && has(SideKind::velocity);
+  return {
+      .dim = problem.mesh.dim,
+      .order = problem.order,
+      .size = size,
+      .direct = multigrid.smoother == SmootherKind::multiplicative && multigrid.local_solver == LocalSolverKind::direct,
+      .symmetric = !has(SideKind::outflow) && !has(SideKind::slip) && !walls_on_one_side,
+      .single = options.precision == Precision::mixed};
+}
+
 /// Bytes of a solve per number in a vector of the finest level, and per cell.
 std::int64_t bytes_at(const CoarseCounts& counts, const Problem& problem, const SolverOptions& options,
                       const Engine& engine, int refine) {
   const int dim = problem.mesh.dim;
   const double levels = 1.0 / (1.0 - 1.0 / (1 << dim));  // all levels over the finest
   const double cycle = (options.precision == Precision::mixed ? 4.0 : 8.0);
-  constexpr double assumed_iterations = 6.0;
-  double bytes = (3 + engine.vectors_for_smoothing()) * cycle * levels;  // b and two iterates of the cycle
-  bytes += 16.0;                                                         // b and x
+  const double iterations = expected_iterations(options);
+  const std::int64_t size = cells_at(counts, dim, refine) * record_size(dim, problem.order);
+  const int smoothing = engine.vectors_for_smoothing(smoothing_needs(problem, options, size));
+  double bytes = (3 + smoothing) * cycle * levels;  // b and two iterates of the cycle
+  bytes += 16.0;                                    // b and x
   switch (options.method) {
-    case Method::gmres: bytes += 8.0 + (assumed_iterations + 1) * 8.0 + assumed_iterations * cycle; break;
+    case Method::gmres: bytes += 8.0 + (iterations + 1) * 8.0 + iterations * cycle; break;
     case Method::fmg: bytes += 8.0 + 16.0 * (levels - 1.0); break;
     case Method::vcycle: bytes += 8.0; break;
   }

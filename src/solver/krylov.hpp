@@ -2,12 +2,14 @@
 /// \file
 /// GMRES, written against the kernel set.
 
+#include <algorithm>
 #include <cmath>
 #include <functional>
 #include <string>
 #include <vector>
 
 #include "engine/engine.hpp"
+#include "solenoid/solver.hpp"
 
 namespace solenoid {
 
@@ -67,36 +69,86 @@ class Hessenberg {
   std::vector<double> g_;
 };
 
+/// Vectors of a Krylov method: one of T and, with a flexible preconditioner, one of S per iteration. They are kept for
+/// the next solve; what is reserved need not be allocated during one.
+template <class T, class S = T>
+struct KrylovSpace {
+  std::vector<Vector<T>> v;  ///< orthonormal basis
+  std::vector<Vector<S>> z;  ///< preconditioned basis
+  Vector<T> work;
+
+  void reserve_basis(Engine& engine, std::int64_t size, int count) { grow(engine, size, count, v); }
+  void reserve_preconditioned(Engine& engine, std::int64_t size, int count) { grow(engine, size, count, z); }
+  void reserve_work(Engine& engine, std::int64_t size) {
+    if (work.size() == 0) work = Vector<T>(engine, size);
+  }
+
+ private:
+  template <class V>
+  static void grow(Engine& engine, std::int64_t size, int count, V& vectors) {
+    while (static_cast<int>(vectors.size()) < count) vectors.emplace_back(engine, size);
+  }
+};
+
+/// Iterations that memory is reserved for, and predicted with: about one for each decimal digit.
+inline int expected_iterations(const SolverOptions& options) {
+  const int digits = static_cast<int>(std::lround(-std::log10(std::clamp(options.rtol, 1e-16, 0.1))));
+  const int most = options.restart > 0 ? std::min(options.restart, options.max_iterations) : options.max_iterations;
+  return std::clamp(digits, 1, std::max(1, most));
+}
+
 /// Removes the components of w along v[0..count) (classical Gram-Schmidt, repeated if much cancelled) and returns them,
-/// followed by the norm of what is left; w comes back normalised.
-/// Traffic: count + 1 vectors read for the products, count + 2 moved for the update.
+/// followed by the norm of what is left; w comes back normalised. Where little has cancelled, the norm is that of w
+/// less that of what was removed, and one pass for all products and one for the update are all; else it has to be
+/// summed, or errors of the basis would grow from vector to vector.
 template <class T>
 std::vector<double> orthonormalise(Kernels<T>& kernels, const std::vector<Vector<T>>& v, int count, T* w) {
-  std::vector<const T*> basis(count);
-  for (int i = 0; i < count; ++i) basis[i] = v[i].data();
+  std::vector<const T*> factors(count + 1);  // the last one is w itself, for its norm
+  for (int i = 0; i < count; ++i) factors[i] = v[i].data();
+  factors[count] = w;
   std::vector<double> h(count + 1, 0.0);
-  std::vector<double> product(count);
-  double before = std::sqrt(kernels.dot(w, w));
-  for (int pass = 0; pass < 2; ++pass) {
-    kernels.dots(count, basis.data(), w, product.data());
+  std::vector<double> product(count + 1);
+  constexpr int passes = 2;
+  for (int pass = 1; pass <= passes; ++pass) {
+    kernels.dots(count + 1, factors.data(), w, product.data());
+    const double before = product[count];
+    double left = before;
     for (int i = 0; i < count; ++i) {
       h[i] += product[i];
+      left -= product[i] * product[i];
       product[i] = -product[i];
     }
-    kernels.axpys(count, product.data(), basis.data(), w);
+    const bool accurate = left > 0.5 * before;
+    h[count] = std::sqrt(accurate ? left : before);
+    kernels.axpys(count, product.data(), factors.data(), accurate ? 1.0 / h[count] : 1.0, w);
+    if (accurate) break;
+    if (pass < passes && left <= 0.01 * before) continue;  // once more
     h[count] = std::sqrt(kernels.dot(w, w));
-    if (h[count] > 0.1 * before) break;
-    before = h[count];
+    if (h[count] > 0.0) kernels.scale(static_cast<T>(1.0 / h[count]), w);
+    break;
   }
-  if (h[count] > 0.0) kernels.scale(static_cast<T>(1.0 / h[count]), w);
   return h;
 }
 
+/// x += sum_i y[i] v[i], i < y.size().
+template <class T, class S>
+void add_combination(Kernels<T>& kernels, const std::vector<double>& y, const std::vector<Vector<S>>& v, T* x) {
+  std::vector<const S*> vectors(y.size());
+  for (std::size_t i = 0; i < y.size(); ++i) vectors[i] = v[i].data();
+  const int count = static_cast<int>(y.size());
+  if constexpr (std::is_same_v<T, S>) {
+    kernels.axpys(count, y.data(), vectors.data(), 1.0, x);
+  } else {
+    kernels.axpys_float(count, y.data(), vectors.data(), x);
+  }
+}
+
 /// Flexible right-preconditioned GMRES: minimises |b - A x| over x_0 + span(M v_j); M may change from step to step.
-/// Memory: one vector of T and one of S per iteration, as they are needed (at most `restart` of each, if restart > 0).
+/// Memory: one vector of T and one of S per iteration (at most `restart` of each, if restart > 0) and, if T and S
+/// differ, one of T.
 template <class T, class S>
 void gmres_right(Engine& engine, Kernels<T>& kernels, const Preconditioner<T, S>& precondition, const T* b, T* x,
-                 bool x_is_zero, int restart, Convergence& convergence) {
+                 bool x_is_zero, int restart, Convergence& convergence, KrylovSpace<T, S>& space) {
   const std::int64_t size = kernels.level().size();
   const double norm_b = std::sqrt(kernels.dot(b, b));
   if (norm_b == 0.0) {
@@ -106,17 +158,17 @@ void gmres_right(Engine& engine, Kernels<T>& kernels, const Preconditioner<T, S>
     convergence.history.push_back(0.0);
     return;
   }
-  Vector<T> wide(engine, size);  // M v in the precision of the outer iteration
-  std::vector<Vector<T>> v;
-  std::vector<Vector<S>> z;
+  if constexpr (!std::is_same_v<T, S>) space.reserve_work(engine, size);
+  auto& [v, z, wide] = space;  // wide: M v in the precision of the outer iteration
   for (;;) {
-    if (v.empty()) v.emplace_back(engine, size);
+    space.reserve_basis(engine, size, 1);
+    double beta = norm_b;
     if (x_is_zero) {
       kernels.copy(b, v[0].data());
     } else {
       kernels.residual(b, x, v[0].data());
+      beta = std::sqrt(kernels.dot(v[0].data(), v[0].data()));
     }
-    const double beta = std::sqrt(kernels.dot(v[0].data(), v[0].data()));
     // The true residual decides; it also ends a round that only the recurrence thought converged.
     if (!convergence.history.empty()) convergence.history.pop_back();
     convergence.converged = false;
@@ -127,8 +179,8 @@ void gmres_right(Engine& engine, Kernels<T>& kernels, const Preconditioner<T, S>
     int steps = 0;
     bool stopped = false;
     while (!stopped && (restart <= 0 || steps < restart)) {
-      if (static_cast<int>(z.size()) <= steps) z.emplace_back(engine, size);
-      if (static_cast<int>(v.size()) <= steps + 1) v.emplace_back(engine, size);
+      space.reserve_preconditioned(engine, size, steps + 1);
+      space.reserve_basis(engine, size, steps + 2);
       precondition(v[steps].data(), z[steps].data());
       T* w = v[steps + 1].data();
       const T* direction = nullptr;
@@ -148,13 +200,7 @@ void gmres_right(Engine& engine, Kernels<T>& kernels, const Preconditioner<T, S>
     bool finite = true;
     for (const double value : y) finite = finite && std::isfinite(value);
     if (!finite) return;  // the reason is recorded
-    for (int i = 0; i < steps; ++i) {
-      if constexpr (std::is_same_v<T, S>) {
-        kernels.axpy(static_cast<T>(y[i]), z[i].data(), x);
-      } else {
-        kernels.axpy_float(static_cast<T>(y[i]), z[i].data(), x);
-      }
-    }
+    add_combination(kernels, y, z, x);
     x_is_zero = false;
     if (stopped && !convergence.converged) return;
     if (stopped && std::is_same_v<T, float>) return;  // inner solves take the recurrence's word
@@ -166,11 +212,12 @@ void gmres_right(Engine& engine, Kernels<T>& kernels, const Preconditioner<T, S>
 /// recurrence is believed down to a reduction by `trust` only: then a new round starts from the residual itself.
 template <class T>
 void gmres_left(Engine& engine, Kernels<T>& kernels, const Preconditioner<T, T>& precondition, const T* b, T* x,
-                int restart, double trust, Convergence& convergence) {
+                int restart, double trust, Convergence& convergence, KrylovSpace<T>& space) {
   const std::int64_t size = kernels.level().size();
-  Vector<T> work(engine, size);
-  std::vector<Vector<T>> v;
-  v.emplace_back(engine, size);
+  space.reserve_work(engine, size);
+  space.reserve_basis(engine, size, 1);
+  auto& v = space.v;
+  auto& work = space.work;
   precondition(b, v[0].data());
   const double norm_b = std::sqrt(kernels.dot(v[0].data(), v[0].data()));
   if (norm_b == 0.0) {
@@ -190,7 +237,7 @@ void gmres_left(Engine& engine, Kernels<T>& kernels, const Preconditioner<T, T>&
     bool stopped = false;
     double reduction = 1.0;
     while (!stopped && reduction > trust && (restart <= 0 || steps < restart)) {
-      if (static_cast<int>(v.size()) <= steps + 1) v.emplace_back(engine, size);
+      space.reserve_basis(engine, size, steps + 2);
       T* w = v[steps + 1].data();
       kernels.apply(v[steps].data(), work.data());
       precondition(work.data(), w);
@@ -204,7 +251,7 @@ void gmres_left(Engine& engine, Kernels<T>& kernels, const Preconditioner<T, T>&
     for (const double value : y) {
       if (!std::isfinite(value)) return;  // the reason is recorded
     }
-    for (int i = 0; i < steps; ++i) kernels.axpy(static_cast<T>(y[i]), v[i].data(), x);
+    add_combination(kernels, y, v, x);
     if (stopped && !convergence.converged) return;
     kernels.residual(b, x, work.data());
     precondition(work.data(), v[0].data());

@@ -3,8 +3,6 @@
 #include <Eigen/LU>
 #include <algorithm>
 
-#include "solver/krylov.hpp"
-
 namespace solenoid {
 template <class T>
 Multigrid<T>::Multigrid(Engine& engine, const Hierarchy& hierarchy, const MultigridOptions& options)
@@ -60,7 +58,7 @@ T* Multigrid<T>::smooth(int level, const T* b, const T* x, T* first, T* other) {
 template <class T>
 const T* Multigrid<T>::cycle(int level) {
   LevelData& data = levels_[level];
-  if (!data.recorded) return run_cycle(level);
+  if (!data.recorded) return run_cycle(level, options_.cycle_index);
   data.recorded();
   return data.result;
 }
@@ -70,11 +68,11 @@ void Multigrid<T>::record(int level) {
   // An inner Krylov method looks at numbers while it runs.
   if (hierarchy_.coarse == CoarseSolve::krylov) return;
   LevelData& data = levels_[level];
-  data.recorded = engine_.record([this, &data, level] { data.result = run_cycle(level); });
+  data.recorded = engine_.record([this, &data, level] { data.result = run_cycle(level, options_.cycle_index); });
 }
 
 template <class T>
-const T* Multigrid<T>::run_cycle(int level) {
+const T* Multigrid<T>::run_cycle(int level, int index) {
   if (level == 0) return solve_coarsest();
   LevelData& fine = levels_[level];
   LevelData& coarse = levels_[level - 1];
@@ -83,22 +81,22 @@ const T* Multigrid<T>::run_cycle(int level) {
   T* free = x == fine.x.data() ? fine.y.data() : fine.x.data();
   fine.kernels->residual(fine.b.data(), x, free);
   fine.kernels->restrict_to(coarse_level, free, coarse.b.data());
-  fine.kernels->prolong_add(coarse_level, correction(level - 1), x);
+  fine.kernels->prolong_add(coarse_level, correction(level - 1, index), x);
   x = smooth(level, fine.b.data(), x, free, x);
   fine.kernels->project(x);
   return x;
 }
 
 template <class T>
-const T* Multigrid<T>::correction(int level) {
-  const T* x = run_cycle(level);
-  if (level == 0 || options_.cycle_index == 1) return x;
+const T* Multigrid<T>::correction(int level, int index) {
+  const T* x = run_cycle(level, index);
+  if (level == 0 || index == 1) return x;
   LevelData& data = levels_[level];
   data.kernels->copy(x, data.sum.data());
   data.kernels->copy(data.b.data(), data.load.data());
-  for (int i = 1; i < options_.cycle_index; ++i) {
+  for (int i = 1; i < index; ++i) {
     data.kernels->residual(data.load.data(), data.sum.data(), data.b.data());
-    data.kernels->axpy(T(1), run_cycle(level), data.sum.data());
+    data.kernels->axpy(T(1), run_cycle(level, 1), data.sum.data());
   }
   return data.sum.data();
 }
@@ -120,7 +118,7 @@ T* Multigrid<T>::solve_coarsest() {
       const Preconditioner<T, T> precondition = [this](const T* r, T* z) { precondition_coarsest(r, z); };
       kernels.zero(x);
       kernels.project(coarsest.b.data());
-      gmres_right<T, T>(engine_, kernels, precondition, coarsest.b.data(), x, true, 50, convergence);
+      gmres_right<T, T>(engine_, kernels, precondition, coarsest.b.data(), x, true, 50, convergence, coarse_space_);
       break;
     }
   }

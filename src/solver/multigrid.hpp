@@ -7,6 +7,7 @@
 
 #include "engine/engine.hpp"
 #include "solver/hierarchy.hpp"
+#include "solver/krylov.hpp"
 #include "solver/mac_correction.hpp"
 
 namespace solenoid {
@@ -37,16 +38,18 @@ class Multigrid {
     Vector<T> b;
     Vector<T> x;  // x and y take turns: a colour reads one and writes the other
     Vector<T> y;
-    Vector<T> load;  // W-cycle on coarse levels: the first right-hand side, and the sum of the corrections
+    Vector<T> load;  // F-cycle on coarse levels: the first right-hand side, and the sum of the corrections
     Vector<T> sum;
     std::function<void()> recorded;  // what cycle() does on this level, if it was recorded, and where it leaves its
     const T* result = nullptr;       // result
   };
 
-  const T* run_cycle(int level);
+  const T* run_cycle(int level, int index);
 
-  /// The coarse-grid correction for the right-hand side of a level: one cycle or, in a W-cycle, two.
-  const T* correction(int level);
+  /// The coarse-grid correction for the right-hand side of a level: one cycle or, in an F-cycle, a second one that is a
+  /// V-cycle. A W-cycle needs as many iterations, but visits a level twice as often as the next finer one: on an engine
+  /// for which small levels take as long as large ones, these visits were most of its time.
+  const T* correction(int level, int index);
   T* solve_coarsest();
   void make_dense();
   /// z = M r on the coarsest level for the inner Krylov method: lowest-order correction, then a smoothing step.
@@ -61,6 +64,7 @@ class Multigrid {
   std::int64_t coarse_count_ = 0;
   std::unique_ptr<MacCorrection> mac_;  // inner Krylov method
   Vector<T> coarse_work_;
+  KrylovSpace<T> coarse_space_;
 };
 
 }  // namespace solenoid

@@ -54,6 +54,24 @@ class Solve {
     }
   }
 
+  /// To be called before run(): memory that methods use, so that nothing is allocated during a solve (unless it needs
+  /// more iterations than expected).
+  void reserve() {
+    const std::int64_t size = hierarchy_.finest().size();
+    const int iterations = expected_iterations(options_);
+    if (options_.method != Method::gmres) work_ = Vector<double>(engine_, size);
+    if (options_.method == Method::fmg) reserve_nested();
+    if (options_.method != Method::gmres) return;
+    if (options_.side == PreconditionerSide::right) {
+      right_.reserve_basis(engine_, size, iterations + 1);
+      right_.reserve_preconditioned(engine_, size, iterations);
+      if constexpr (!std::is_same_v<S, double>) right_.reserve_work(engine_, size);
+    } else {
+      left_.reserve_basis(engine_, size, iterations + 1);
+      left_.reserve_work(engine_, size);
+    }
+  }
+
   void run(const double* b, double* x, Convergence& convergence) {
     switch (options_.method) {
       case Method::gmres: return gmres(b, x, convergence);
@@ -63,6 +81,36 @@ class Solve {
   }
 
  private:
+  /// A level of full multigrid, in double precision. The finest one has its vectors from the caller.
+  struct Nested {
+    std::unique_ptr<Kernels<double>> owned;  // or nullptr
+    Kernels<double>* kernels = nullptr;
+    Vector<double> load{};
+    Vector<double> value{};
+  };
+
+  void reserve_nested() {
+    const int levels = hierarchy_.size();
+    for (int l = 0; l < levels; ++l) {
+      const Level& level = *hierarchy_.levels[l];
+      Nested nested;
+      if (l == levels - 1) {
+        nested.kernels = &outer();
+      } else if constexpr (std::is_same_v<S, double>) {
+        nested.kernels = &multigrid_.kernels(l);
+      } else {
+        nested.owned = make_kernels<double>(engine_, level, options_.multigrid.local_solver);
+        nested.kernels = nested.owned.get();
+      }
+      if (l > 0) nested.kernels->prepare_transfer(*hierarchy_.levels[l - 1]);
+      if (l < levels - 1) {
+        nested.load = Vector<double>(engine_, level.size());
+        nested.value = Vector<double>(engine_, level.size());
+      }
+      nested_.push_back(std::move(nested));
+    }
+  }
+
   /// z = M r: one V-cycle.
   void precondition(const double* r, S* z) {
     multigrid_.kernels().from_double(r, multigrid_.right_hand_side());
@@ -72,14 +120,14 @@ class Solve {
   void gmres(const double* b, double* x, Convergence& convergence) {
     if (options_.side == PreconditionerSide::right) {
       const Preconditioner<double, S> right = [this](const double* r, S* z) { precondition(r, z); };
-      return gmres_right<double, S>(engine_, outer(), right, b, x, true, options_.restart, convergence);
+      return gmres_right<double, S>(engine_, outer(), right, b, x, true, options_.restart, convergence, right_);
     }
     const Preconditioner<double, double> left = [this](const double* r, double* z) {
       multigrid_.kernels().from_double(r, multigrid_.right_hand_side());
       widen(multigrid_.cycle(), z);
     };
     constexpr double trust = std::is_same_v<S, double> ? 0.0 : 1e-5;
-    gmres_left<double>(engine_, outer(), left, b, x, options_.restart, trust, convergence);
+    gmres_left<double>(engine_, outer(), left, b, x, options_.restart, trust, convergence, left_);
   }
 
   void widen(const S* from, double* to) {
@@ -93,14 +141,15 @@ class Solve {
     if constexpr (std::is_same_v<S, double>) {
       kernels.axpy(1.0, correction, x);
     } else {
-      kernels.axpy_float(1.0, correction, x);
+      constexpr double one = 1.0;
+      kernels.axpys_float(1, &one, &correction, x);
     }
   }
 
   /// x += M (b - A x) until the residual is small.
   void vcycles(const double* b, double* x, Convergence& convergence) {
     const double norm_b = std::sqrt(outer().dot(b, b));
-    Vector<double> r(engine_, hierarchy_.finest().size());
+    Vector<double>& r = work_;
     for (;; ++convergence.iterations) {
       outer().residual(b, x, r.data());
       const double norm = std::sqrt(outer().dot(r.data(), r.data()));
@@ -115,36 +164,22 @@ class Solve {
   void full_multigrid(const double* b, double* x, Convergence& convergence) {
     const int levels = hierarchy_.size();
     const double norm_b = std::sqrt(outer().dot(b, b));
-    std::vector<std::unique_ptr<Kernels<double>>> owned(levels);
-    std::vector<Kernels<double>*> kernels(levels);
-    std::vector<Vector<double>> loads(levels);
-    std::vector<Vector<double>> values(levels);
-    Vector<double> r(engine_, hierarchy_.finest().size());
-    for (int l = 0; l < levels - 1; ++l) {
-      if constexpr (std::is_same_v<S, double>) {
-        kernels[l] = &multigrid_.kernels(l);
-      } else {
-        owned[l] = make_kernels<double>(engine_, *hierarchy_.levels[l], options_.multigrid.local_solver);
-        kernels[l] = owned[l].get();
-      }
-      loads[l] = Vector<double>(engine_, hierarchy_.levels[l]->size());
-      values[l] = Vector<double>(engine_, hierarchy_.levels[l]->size());
-    }
-    kernels[levels - 1] = &outer();
-    const auto load = [&](int l) { return l == levels - 1 ? b : loads[l].data(); };
-    const auto value = [&](int l) { return l == levels - 1 ? x : values[l].data(); };
+    Vector<double>& r = work_;
+    const auto kernels = [&](int l) -> Kernels<double>& { return *nested_[l].kernels; };
+    const auto load = [&](int l) { return l == levels - 1 ? b : nested_[l].load.data(); };
+    const auto value = [&](int l) { return l == levels - 1 ? x : nested_[l].value.data(); };
     for (int l = levels - 1; l > 0; --l)
-      kernels[l]->restrict_to(*hierarchy_.levels[l - 1], load(l), loads[l - 1].data());
+      kernels(l).restrict_to(*hierarchy_.levels[l - 1], load(l), nested_[l - 1].load.data());
     for (int l = 0; l < levels; ++l) {
       const double* residual = load(l);
+      kernels(l).zero(value(l));
       if (l > 0) {
-        kernels[l]->zero(value(l));
-        kernels[l]->prolong_add(*hierarchy_.levels[l - 1], value(l - 1), value(l));
-        kernels[l]->residual(load(l), value(l), r.data());
+        kernels(l).prolong_add(*hierarchy_.levels[l - 1], value(l - 1), value(l));
+        kernels(l).residual(load(l), value(l), r.data());
         residual = r.data();
       }
       multigrid_.kernels(l).from_double(residual, multigrid_.right_hand_side(l));
-      add(*kernels[l], multigrid_.cycle(l), value(l));
+      add(kernels(l), multigrid_.cycle(l), value(l));
       if (convergence.monitor && !convergence.monitor(0, 1.0)) {
         convergence.reason = "interrupted";
         return;
@@ -165,6 +200,10 @@ class Solve {
   const SolverOptions& options_;
   Multigrid<S> multigrid_;
   std::unique_ptr<Kernels<double>> outer_;
+  KrylovSpace<double, S> right_;
+  KrylovSpace<double> left_;
+  Vector<double> work_;
+  std::vector<Nested> nested_;
 };
 
 double fractional_iterations(const Convergence& c) {
@@ -209,6 +248,7 @@ void run(Engine& engine, const Hierarchy& hierarchy, const Problem& problem, con
   }
   if (options.random_load == 0) check_mean_force(finest, kernels, b);
   kernels.project(b.data());
+  solve.reserve();
   engine.synchronise();
   report.time_setup += seconds_since(start);
 

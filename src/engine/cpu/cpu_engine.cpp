@@ -166,17 +166,8 @@ class CpuKernels final : public Kernels<T> {
     }
   }
 
-  void axpys(int count, const double* a, const T* const* v, T* w) override {
-    constexpr std::int64_t block = 2048;
-    for_range([=](auto range) {
-      for (auto begin = range.begin; begin < range.end; begin += block) {
-        const auto end = std::min(begin + block, range.end);
-        for (int i = 0; i < count; ++i) {
-          const T factor = static_cast<T>(a[i]);
-          for (auto j = begin; j < end; ++j) w[j] += factor * v[i][j];
-        }
-      }
-    });
+  void axpys(int count, const double* a, const T* const* v, double scale, T* w) override {
+    add_all(count, a, v, static_cast<T>(scale), w);
   }
 
   void project(T* x) override {
@@ -213,11 +204,7 @@ class CpuKernels final : public Kernels<T> {
 
   void from_double(const double* x, T* y) override { convert(x, y); }
   void from_float(const float* x, T* y) override { convert(x, y); }
-  void axpy_float(T a, const float* x, T* y) override {
-    for_range([=](auto range) {
-      for (auto i = range.begin; i < range.end; ++i) y[i] += a * static_cast<T>(x[i]);
-    });
-  }
+  void axpys_float(int count, const double* a, const float* const* v, T* w) override { add_all(count, a, v, T(1), w); }
 
  private:
   static constexpr std::int64_t grain = 512;
@@ -227,6 +214,22 @@ class CpuKernels final : public Kernels<T> {
     team_.run([&](int t) { f(team_.range(level_.size(), t, grain)); });
   }
 
+  /// w = scale (w + sum_i a[i] v[i])
+  template <class S>
+  void add_all(int count, const double* a, const S* const* v, T scale, T* w) {
+    constexpr std::int64_t block = 2048;
+    for_range([=](auto range) {
+      for (auto begin = range.begin; begin < range.end; begin += block) {
+        const auto end = std::min(begin + block, range.end);
+        for (int i = 0; i < count; ++i) {
+          const T factor = static_cast<T>(a[i]);
+          for (auto j = begin; j < end; ++j) w[j] += factor * static_cast<T>(v[i][j]);
+        }
+        if (scale == T(1)) continue;
+        for (auto j = begin; j < end; ++j) w[j] *= scale;
+      }
+    });
+  }
   template <class S>
   void convert(const S* x, T* y) {
     for_range([=](auto range) {

@@ -23,8 +23,13 @@ namespace cuda {
 namespace {
 
 std::atomic<const char*> last_launch{nullptr};
+thread_local int rehearsals = 0;
 
 }  // namespace
+
+Rehearsal::Rehearsal() noexcept { ++rehearsals; }
+Rehearsal::~Rehearsal() { --rehearsals; }
+bool Rehearsal::active() noexcept { return rehearsals > 0; }
 
 void note_launch(const char* kernel) noexcept { last_launch.store(kernel, std::memory_order_relaxed); }
 
@@ -203,8 +208,9 @@ class DeviceLevel {
 struct Shared {
   Engine& engine;
   Stream stream;
-  double* partial;  ///< room for the partial sums of one batch of reductions
-  double* result;   ///< host memory that the device writes to: batch_vectors numbers
+  cuda::Reduction reduction;
+  cuda::HostResults* results;  ///< host memory that the device writes to
+  std::uint64_t ticket = 0;    ///< of the last results that were asked for
   std::map<const Level*, std::weak_ptr<DeviceLevel>> levels{};
 
   std::shared_ptr<DeviceLevel> level(const Level& host) {
@@ -215,6 +221,18 @@ struct Shared {
       known = level;
     }
     return level;
+  }
+
+  /// Waits for the results of the current ticket. Looks at them instead of asking the driver, which takes longer; asks
+  /// now and then, so that an error ends the wait.
+  void wait_for_results() const {
+    const std::atomic_ref<std::uint64_t> arrived(results->ticket);
+    constexpr int looks = 1 << 14;
+    for (int i = 1; arrived.load(std::memory_order_acquire) != ticket; ++i) {
+      if (i % looks != 0) continue;
+      const cudaError_t status = cudaStreamQuery(stream);
+      if (status != cudaErrorNotReady) check(status, "wait for results");
+    }
   }
 };
 
@@ -227,7 +245,9 @@ class CudaKernels final : public Kernels<T> {
         table_(cuda::kernel_table<T>(level.equation.dim, level.equation.order)),
         device_(shared.level(level)),
         local_(static_cast<Local>(local)),
-        cell_(make_cell_data<T>(level)) {}
+        cell_(make_cell_data<T>(level)) {
+    rehearse();
+  }
 
   [[nodiscard]] const Level& level() const override { return level_; }
 
@@ -260,7 +280,7 @@ class CudaKernels final : public Kernels<T> {
 
   void prepare_smoother(bool additive) override {
     if (patches_.empty()) {
-      if (local_ == Local::direct && table_.smooth_parity != nullptr && cuda::parity_plan_fits(level_)) {
+      if (local_ == Local::direct && table_.smooth_parity != nullptr && cuda::parity_plan_fits(level_.size())) {
         parity_ = std::make_unique<ParitySmoother>(shared_.engine, level_, table_.parity_patches);
       }
       for (const PatchKind& kind : level_.patches.kinds) {
@@ -275,17 +295,24 @@ class CudaKernels final : public Kernels<T> {
     for (int colour = 0; colour < static_cast<int>(level_.patches.colours.size()); ++colour) {
       prepare(colour, additive ? Use::add : Use::rest);
     }
+    const cuda::Rehearsal rehearsal;
+    for (int colour = 0; colour < static_cast<int>(level_.patches.colours.size()); ++colour) {
+      additive ? smooth_add(colour, nullptr, nullptr, nullptr, T(1)) : smooth(colour, nullptr, nullptr, nullptr);
+    }
   }
   void prepare_transfer(const Level& coarse) override {
     device_->prepare_transfer(coarse);
     coarse_ = shared_.level(coarse);
+    const cuda::Rehearsal rehearsal;
+    table_.restrict_to(transfer(coarse_->blocks(), nullptr, nullptr), shared_.stream);
+    table_.prolong_add(transfer(device_->blocks(), nullptr, nullptr), shared_.stream);
   }
   void restrict_to(const Level& coarse, const T* fine_vector, T* coarse_vector) override {
-    prepare_transfer(coarse);
+    if (coarse_ == nullptr) prepare_transfer(coarse);
     table_.restrict_to(transfer(coarse_->blocks(), fine_vector, coarse_vector), shared_.stream);
   }
   void prolong_add(const Level& coarse, const T* coarse_vector, T* fine_vector) override {
-    prepare_transfer(coarse);
+    if (coarse_ == nullptr) prepare_transfer(coarse);
     table_.prolong_add(transfer(device_->blocks(), coarse_vector, fine_vector), shared_.stream);
   }
 
@@ -302,23 +329,28 @@ class CudaKernels final : public Kernels<T> {
     return result;
   }
   void dots(int count, const T* const* v, const T* w, double* result) override {
-    for_batches(count, v, nullptr, [&](int first, const cuda::VectorBatch<T>& batch) {
-      cuda::dots(level_.size(), batch, w, shared_.partial, shared_.result, shared_.stream);
-      shared_.engine.synchronise();
-      std::copy_n(shared_.result, batch.count, result + first);
-    });
+    constexpr int most = cuda::HostResults::most;
+    for (int begin = 0; begin < count; begin += most) {
+      const int part = std::min(most, count - begin);
+      ++shared_.ticket;
+      for_batches(part, v + begin, nullptr, [&](int first, const cuda::VectorBatch<T>& batch) {
+        const bool last = first + batch.count == part;
+        cuda::dots(level_.size(), batch, w, shared_.reduction, shared_.results, first, last ? shared_.ticket : 0,
+                   shared_.stream);
+      });
+      shared_.wait_for_results();
+      std::copy_n(shared_.results->value, part, result + begin);
+    }
   }
-  void axpys(int count, const double* a, const T* const* v, T* w) override {
-    for_batches(count, v, a, [&](int, const cuda::VectorBatch<T>& batch) {
-      cuda::combine(level_.size(), batch, w, shared_.stream);
-    });
+  void axpys(int count, const double* a, const T* const* v, double scale, T* w) override {
+    combine(count, a, v, static_cast<T>(scale), w);
   }
 
   void project(T* x) override {
     const int dim = level_.equation.dim;
     const int block = power(level_.equation.n(), dim);
     const auto remove_mean = [&](int value, const std::int32_t* below, std::int64_t count) {
-      cuda::remove_mean(device_->topology(), level_.equation.record(), value, below, count, shared_.partial, x,
+      cuda::remove_mean(device_->topology(), level_.equation.record(), value, below, count, shared_.reduction, x,
                         shared_.stream);
     };
     if (level_.constants.pressure) remove_mean(dim * block, nullptr, level_.grid.cells());
@@ -337,7 +369,7 @@ class CudaKernels final : public Kernels<T> {
 
   void from_double(const double* x, T* y) override { cuda::convert(level_.size(), x, y, shared_.stream); }
   void from_float(const float* x, T* y) override { cuda::convert(level_.size(), x, y, shared_.stream); }
-  void axpy_float(T a, const float* x, T* y) override { cuda::add(level_.size(), a, x, y, shared_.stream); }
+  void axpys_float(int count, const double* a, const float* const* v, T* w) override { combine(count, a, v, T(1), w); }
 
  private:
   struct Patch {
@@ -380,10 +412,39 @@ class CudaKernels final : public Kernels<T> {
     std::vector<char> covered_;
   };
 
-  template <class F>
-  void for_batches(int count, const T* const* v, const double* factor, const F& visit) {
+  /// Loads the kernels of everything but smoothing and transfers.
+  void rehearse() {
+    const cuda::Rehearsal rehearsal;
+    const Stream stream = shared_.stream;
+    const std::int64_t size = level_.size();
+    apply(nullptr, nullptr);
+    residual(cell_.value, nullptr, nullptr);  // a right-hand side that is there
+    cuda::dots(size, cuda::VectorBatch<T>{}, static_cast<const T*>(nullptr), shared_.reduction, shared_.results, 0, 0,
+               stream);
+    cuda::combine(size, cuda::VectorBatch<T>{}, T(1), static_cast<T*>(nullptr), stream);
+    cuda::combine(size, cuda::VectorBatch<float, T>{}, T(1), static_cast<T*>(nullptr), stream);
+    scale(T(1), nullptr);
+    axpy(T(1), nullptr, nullptr);
+    from_double(nullptr, nullptr);
+    from_float(nullptr, nullptr);
+    project(nullptr);
+    cuda::multiply_dense(1, nullptr, static_cast<const T*>(nullptr), static_cast<const T*>(nullptr),
+                         static_cast<T*>(nullptr), stream);
+    cuda::copy_records(1, nullptr, 1, static_cast<const T*>(nullptr), static_cast<T*>(nullptr), stream);
+  }
+
+  template <class S>
+  void combine(int count, const double* a, const S* const* v, T scale, T* w) {
+    for_batches(count, v, a, [&](int first, const cuda::VectorBatch<S, T>& batch) {
+      const bool last = first + batch.count == count;
+      cuda::combine(level_.size(), batch, last ? scale : T(1), w, shared_.stream);
+    });
+  }
+
+  template <class S, class F>
+  void for_batches(int count, const S* const* v, const double* factor, const F& visit) {
     for (int first = 0; first < count; first += cuda::batch_vectors) {
-      cuda::VectorBatch<T> batch{};
+      cuda::VectorBatch<S, T> batch{};
       batch.count = std::min(cuda::batch_vectors, count - first);
       for (int i = 0; i < batch.count; ++i) {
         batch.vector[i] = v[first + i];
@@ -503,17 +564,28 @@ class CudaEngine final : public Engine {
   CudaEngine() {
     check(cudaGetDeviceProperties(&properties_, 0), "cudaGetDeviceProperties");
     check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreate");
-    check(cudaStreamCreateWithFlags(&zeroing_, cudaStreamNonBlocking), "cudaStreamCreate");
+    check(cudaStreamCreateWithFlags(&aside_, cudaStreamNonBlocking), "cudaStreamCreate");
+    cudaMemPoolProps pool{};
+    pool.allocType = cudaMemAllocationTypePinned;
+    pool.location.type = cudaMemLocationTypeDevice;
+    check(cudaMemPoolCreate(&pool_, &pool), "cudaMemPoolCreate");
+    std::uint64_t kept = kept_bytes;
+    check(cudaMemPoolSetAttribute(pool_, cudaMemPoolAttrReleaseThreshold, &kept), "cudaMemPoolSetAttribute");
     void* host = nullptr;
-    check(cudaMallocHost(&host, cuda::batch_vectors * sizeof(double)), "cudaMallocHost");
-    partial_ = Vector<double>(*this, std::int64_t{cuda::batch_vectors} * cuda::reduction_blocks);
-    shared_ = std::make_unique<Shared>(Shared{*this, stream_, partial_.data(), static_cast<double*>(host)});
+    check(cudaMallocHost(&host, sizeof(cuda::HostResults)), "cudaMallocHost");
+    const auto results = new (host) cuda::HostResults{};
+    constexpr std::int64_t partial = std::int64_t{cuda::batch_vectors} * cuda::reduction_blocks;
+    reduction_ = Vector<double>(*this, partial + 2);
+    double* const value = reduction_.data() + partial;
+    const cuda::Reduction reduction{reduction_.data(), value, reinterpret_cast<std::uint32_t*>(value + 1)};
+    shared_ = std::make_unique<Shared>(Shared{*this, stream_, reduction, results});
   }
   ~CudaEngine() override {
+    reduction_ = {};
     cudaStreamSynchronize(stream_);
-    cudaFreeHost(shared_->result);
-    partial_ = {};
-    cudaStreamDestroy(zeroing_);
+    cudaFreeHost(shared_->results);
+    cudaMemPoolDestroy(pool_);
+    cudaStreamDestroy(aside_);
     cudaStreamDestroy(stream_);
   }
   CudaEngine(const CudaEngine&) = delete;
@@ -523,7 +595,12 @@ class CudaEngine final : public Engine {
     return fmt::format("cuda, {}, {:.0f} GB", properties_.name, static_cast<double>(properties_.totalGlobalMem) * 1e-9);
   }
   [[nodiscard]] int threads() const override { return 1; }
-  [[nodiscard]] int vectors_for_smoothing() const override { return 1; }
+  /// The residual, where patches are left to the general smoother.
+  [[nodiscard]] int vectors_for_smoothing(const SmoothingNeeds& needs) const override {
+    const bool parity = needs.single ? cuda::kernel_table<float>(needs.dim, needs.order).smooth_parity != nullptr
+                                     : cuda::kernel_table<double>(needs.dim, needs.order).smooth_parity != nullptr;
+    return needs.direct && needs.symmetric && parity && cuda::parity_plan_fits(needs.size) ? 0 : 1;
+  }
 
   std::unique_ptr<Kernels<float>> kernels_float(const Level& level, LocalSolverKind local) override {
     return std::make_unique<CudaKernels<float>>(*shared_, level, local);
@@ -532,9 +609,12 @@ class CudaEngine final : public Engine {
     return std::make_unique<CudaKernels<double>>(*shared_, level, local);
   }
 
+  /// From a pool, in the order of the stream: nothing waits, and what was released is handed out again.
   void* allocate(std::size_t bytes) override {
+    // Memory that is taken while work is recorded belongs to the engine, not to the graph.
+    const Stream stream = recording_ ? aside_ : stream_;
     void* memory = nullptr;
-    if (const cudaError_t status = cudaMalloc(&memory, bytes); status != cudaSuccess) {
+    if (const cudaError_t status = cudaMallocFromPoolAsync(&memory, bytes, pool_, stream); status != cudaSuccess) {
       cudaGetLastError();
       throw ResourceError(
           fmt::format("out of device memory: {:.2f} GB asked for, {:.2f} GB in use by this solve, {:.2f} GB free on {}",
@@ -543,12 +623,12 @@ class CudaEngine final : public Engine {
     }
     bytes_in_use_ += static_cast<std::int64_t>(bytes);
     bytes_peak_ = std::max(bytes_peak_, bytes_in_use_);
-    check(cudaMemsetAsync(memory, 0, bytes, zeroing_), "zeroing of new memory");
-    check(cudaStreamSynchronize(zeroing_), "zeroing of new memory");
+    check(cudaMemsetAsync(memory, 0, bytes, stream), "zeroing of new memory");
+    if (recording_) check(cudaStreamSynchronize(stream), "zeroing of new memory");
     return memory;
   }
   void release(void* memory, std::size_t bytes) noexcept override {
-    cudaFree(memory);  // waits for the kernels that use it
+    cudaFreeAsync(memory, recording_ ? aside_ : stream_);  // after the kernels that use it
     bytes_in_use_ -= static_cast<std::int64_t>(bytes);
   }
   void upload(const void* host, void* device, std::size_t bytes) override {
@@ -564,19 +644,23 @@ class CudaEngine final : public Engine {
   std::function<void()> record(const std::function<void()>& work) override {
     check(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeRelaxed), "start of a graph");
     cudaGraph_t graph = nullptr;
+    recording_ = true;
     try {
       work();
     } catch (...) {
+      recording_ = false;
       cudaStreamEndCapture(stream_, &graph);
       if (graph != nullptr) cudaGraphDestroy(graph);
       throw;
     }
+    recording_ = false;
     check(cudaStreamEndCapture(stream_, &graph), "end of a graph");
     cudaGraphExec_t executable = nullptr;
     const cudaError_t status = cudaGraphInstantiate(&executable, graph, 0);
     cudaGraphDestroy(graph);
     check(status, "instantiation of a graph");
     const std::shared_ptr<CUgraphExec_st> owner(executable, [](cudaGraphExec_t e) { cudaGraphExecDestroy(e); });
+    check(cudaGraphUpload(executable, stream_), "upload of a graph");  // otherwise its first launch does
     return [stream = stream_, owner] {
       check(cudaGraphLaunch(owner.get(), stream), "launch of a graph");
       cuda::note_launch("graph of a cycle");
@@ -589,16 +673,25 @@ class CudaEngine final : public Engine {
     std::size_t free = 0;
     std::size_t total = 0;
     check(cudaMemGetInfo(&free, &total), "cudaMemGetInfo");
-    return static_cast<std::int64_t>(free);
+    std::uint64_t reserved = 0;
+    std::uint64_t used = 0;
+    check(cudaMemPoolGetAttribute(pool_, cudaMemPoolAttrReservedMemCurrent, &reserved), "cudaMemPoolGetAttribute");
+    check(cudaMemPoolGetAttribute(pool_, cudaMemPoolAttrUsedMemCurrent, &used), "cudaMemPoolGetAttribute");
+    return static_cast<std::int64_t>(free + reserved - used);
   }
 
  private:
+  /// Released memory that the pool keeps; the rest goes back to the device at the next synchronisation.
+  static constexpr std::uint64_t kept_bytes = 1 << 30;
+
   cudaDeviceProp properties_{};
   Stream stream_ = nullptr;
-  Stream zeroing_ = nullptr;  // apart from the work that is being recorded
+  Stream aside_ = nullptr;  // apart from the work that is being recorded
+  cudaMemPool_t pool_ = nullptr;
+  bool recording_ = false;
   std::int64_t bytes_in_use_ = 0;
   std::int64_t bytes_peak_ = 0;
-  Vector<double> partial_;
+  Vector<double> reduction_;
   std::unique_ptr<Shared> shared_;
 };
 

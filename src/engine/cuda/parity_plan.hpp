@@ -11,9 +11,9 @@
 namespace solenoid::cuda {
 
 /// The kernel counts places in 32 bits.
-inline bool parity_plan_fits(const Level& level) { return level.size() < std::int64_t{1} << 32; }
+inline bool parity_plan_fits(std::int64_t level_size) { return level_size < std::int64_t{1} << 32; }
 
-/// Needs parity_plan_fits(level).
+/// Needs parity_plan_fits(level.size()).
 template <class T>
 struct ParityPlan {
   /// For a kernel that takes `batch` patches at a time.

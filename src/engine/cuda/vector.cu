@@ -9,10 +9,18 @@ namespace solenoid::cuda {
 namespace {
 
 constexpr int threads = 256;
+constexpr int many_threads = 1024;
+/// Records of levels that one thread block works on.
+constexpr int few_records = 4 * many_threads;
 
 /// Blocks of a kernel whose threads stride over `size` numbers.
 unsigned blocks(std::int64_t size) {
   return static_cast<unsigned>(std::min<std::int64_t>((size + threads - 1) / threads, 132 * 32));
+}
+
+/// Thread blocks of a reduction: their number, and so the order of sums, depends on the size only.
+unsigned reduction_grid(std::int64_t size) {
+  return static_cast<unsigned>(std::clamp<std::int64_t>(size / (4 * threads), 1, reduction_blocks));
 }
 
 template <class F>
@@ -21,9 +29,9 @@ __device__ void for_all(std::int64_t size, const F& visit) {
   for (std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; i < size; i += step) visit(i);
 }
 
-template <class S, class T>
-__global__ void add_kernel(std::int64_t size, T a, const S* __restrict__ x, T* __restrict__ y) {
-  for_all(size, [=](std::int64_t i) { y[i] += a * static_cast<T>(x[i]); });
+template <class T>
+__global__ void add_kernel(std::int64_t size, T a, const T* __restrict__ x, T* __restrict__ y) {
+  for_all(size, [=](std::int64_t i) { y[i] += a * x[i]; });
 }
 template <class S, class T>
 __global__ void convert_kernel(std::int64_t size, const S* __restrict__ x, T* __restrict__ y) {
@@ -33,32 +41,61 @@ template <class T>
 __global__ void scale_kernel(std::int64_t size, T a, T* x) {
   for_all(size, [=](std::int64_t i) { x[i] *= a; });
 }
-template <class T, int count>
-__global__ void combine_kernel(std::int64_t size, const __grid_constant__ VectorBatch<T> v, T* __restrict__ w) {
+template <class S, class T, int count>
+__global__ void combine_kernel(std::int64_t size, const __grid_constant__ VectorBatch<S, T> v, T scale,
+                               T* __restrict__ w) {
   for_all(size, [&](std::int64_t i) {
     T sum = w[i];
 #pragma unroll
-    for (int k = 0; k < count; ++k) sum += v.factor[k] * v.vector[k][i];
-    w[i] = sum;
+    for (int k = 0; k < count; ++k) sum += v.factor[k] * static_cast<T>(v.vector[k][i]);
+    w[i] = scale * sum;
   });
 }
 
 /// Sum over the thread block, in thread 0.
+template <int size = threads>
 __device__ double block_sum(double sum) {
-  __shared__ double sums[threads / 32];
+  __shared__ double sums[size / 32];
   for (int offset = 16; offset > 0; offset /= 2) sum += __shfl_down_sync(0xffffffffu, sum, offset);
   __syncthreads();  // of an earlier call
   if (threadIdx.x % 32 == 0) sums[threadIdx.x / 32] = sum;
   __syncthreads();
   sum = 0.0;
-  for (int i = 0; threadIdx.x == 0 && i < threads / 32; ++i) sum += sums[i];
+  for (int i = 0; threadIdx.x == 0 && i < size / 32; ++i) sum += sums[i];
   return sum;
 }
 
-/// partial[i][block] = (v[i], w) over what the block strides over.
+/// Adds what the thread blocks found: each gives `sum` of thread 0 for `count` values. True in the block that arrives
+/// last; there total(i, sum) is called for each i, by one thread. The order of the sums does not depend on who is last.
+template <int count, class F>
+__device__ bool finish_reduction(const Reduction& reduction, const double (&sum)[count], const F& total) {
+  __shared__ bool last;
+  if (threadIdx.x == 0) {
+    for (int k = 0; k < count; ++k) reduction.partial[k * reduction_blocks + blockIdx.x] = sum[k];
+    __threadfence();
+    last = atomicAdd(reduction.arrived, 1u) + 1 == gridDim.x;
+  }
+  __syncthreads();
+  if (!last) return false;
+  __threadfence();
+  static_assert(count <= threads / 32);
+  const int k = static_cast<int>(threadIdx.x / 32);  // one warp for each value
+  if (k < count) {
+    double all = 0.0;
+    for (unsigned i = threadIdx.x % 32; i < gridDim.x; i += 32)
+      all += __ldcg(&reduction.partial[k * reduction_blocks + i]);
+    for (int offset = 16; offset > 0; offset /= 2) all += __shfl_down_sync(0xffffffffu, all, offset);
+    if (threadIdx.x % 32 == 0) total(k, all);
+  }
+  if (threadIdx.x == 0) *reduction.arrived = 0;
+  return true;
+}
+
+/// results[first + i] = (v[i], w)
 template <class T, int count>
 __global__ __launch_bounds__(threads) void dots_kernel(std::int64_t size, const __grid_constant__ VectorBatch<T> v,
-                                                       const T* __restrict__ w, double* partial) {
+                                                       const T* __restrict__ w, Reduction reduction,
+                                                       HostResults* results, int first, std::uint64_t ticket) {
   double sum[count]{};
   for_all(size, [&](std::int64_t i) {
     const auto value = static_cast<double>(w[i]);
@@ -66,20 +103,14 @@ __global__ __launch_bounds__(threads) void dots_kernel(std::int64_t size, const 
     for (int k = 0; k < count; ++k) sum[k] += static_cast<double>(v.vector[k][i]) * value;
   });
 #pragma unroll
-  for (int k = 0; k < count; ++k) {
-    const double total = block_sum(sum[k]);
-    if (threadIdx.x == 0) partial[k * reduction_blocks + blockIdx.x] = total;
-  }
-}
-
-/// result[i] = factor * sum of partial[i][.]; one thread block per i.
-__global__ __launch_bounds__(threads) void sum_kernel(const double* partial, double factor, double* result) {
-  double sum = 0.0;
-  for (int k = static_cast<int>(threadIdx.x); k < reduction_blocks; k += threads) {
-    sum += partial[static_cast<int>(blockIdx.x) * reduction_blocks + k];
-  }
-  sum = block_sum(sum);
-  if (threadIdx.x == 0) result[blockIdx.x] = factor * sum;
+  for (int k = 0; k < count; ++k) sum[k] = block_sum(sum[k]);
+  const bool last = finish_reduction(reduction, sum, [&](int k, double total) {
+    results->value[first + k] = total;
+    __threadfence_system();
+  });
+  if (!last || ticket == 0) return;
+  __syncthreads();
+  if (threadIdx.x == 0) *static_cast<volatile std::uint64_t*>(&results->ticket) = ticket;
 }
 
 struct MeanArguments {
@@ -89,6 +120,7 @@ struct MeanArguments {
   const std::int32_t* below;
   int record_size;
   int value;
+  double inverse_count;
 };
 template <class F>
 __device__ void for_mean(const MeanArguments& arguments, const F& visit) {
@@ -98,16 +130,27 @@ __device__ void for_mean(const MeanArguments& arguments, const F& visit) {
   });
 }
 template <class T>
-__global__ __launch_bounds__(threads) void sum_values_kernel(MeanArguments arguments, const T* x, double* partial) {
-  double sum = 0.0;
-  for_mean(arguments, [&](std::int64_t i) { sum += static_cast<double>(x[i]); });
-  sum = block_sum(sum);
-  if (threadIdx.x == 0) partial[blockIdx.x] = sum;
+__global__ __launch_bounds__(threads) void mean_kernel(MeanArguments arguments, const T* x, Reduction reduction) {
+  double sum[1]{};
+  for_mean(arguments, [&](std::int64_t i) { sum[0] += static_cast<double>(x[i]); });
+  sum[0] = block_sum(sum[0]);
+  finish_reduction(reduction, sum, [&](int, double total) { *reduction.value = total * arguments.inverse_count; });
 }
 template <class T>
 __global__ void subtract_kernel(MeanArguments arguments, const double* mean, T* x) {
   const T value = static_cast<T>(*mean);
   for_mean(arguments, [&](std::int64_t i) { x[i] -= value; });
+}
+/// Both at once for a small level: one thread block.
+template <class T>
+__global__ __launch_bounds__(many_threads) void remove_mean_kernel(MeanArguments arguments, T* x) {
+  __shared__ T mean;
+  double sum = 0.0;
+  for_mean(arguments, [&](std::int64_t i) { sum += static_cast<double>(x[i]); });
+  sum = block_sum<many_threads>(sum);
+  if (threadIdx.x == 0) mean = static_cast<T>(sum * arguments.inverse_count);
+  __syncthreads();
+  for_mean(arguments, [&](std::int64_t i) { x[i] -= mean; });
 }
 
 template <class T>
@@ -131,27 +174,18 @@ __global__ void multiply_dense_kernel(std::int64_t count, const std::int64_t* in
   if (threadIdx.x % 32 == 0) x[index[row]] = sum;
 }
 
-template <class T, int count = 1>
-void launch_dots(std::int64_t size, const VectorBatch<T>& v, const T* w, double* partial, Stream stream) {
-  if constexpr (count < batch_vectors) {
-    if (v.count > count) return launch_dots<T, count + 1>(size, v, w, partial, stream);
-  }
-  launch("dots", dots_kernel<T, count>, reduction_blocks, threads, 0, stream, size, v, w, partial);
-}
-
-template <class T, int count = 1>
-void launch_combine(std::int64_t size, const VectorBatch<T>& v, T* w, Stream stream) {
-  if constexpr (count < batch_vectors) {
-    if (v.count > count) return launch_combine<T, count + 1>(size, v, w, stream);
-  }
-  launch("axpys", combine_kernel<T, count>, blocks(size), threads, 0, stream, size, v, w);
+/// Calls f.operator()<count>() for count = the number of vectors, or all numbers while kernels are loaded.
+template <int count = 1, class F>
+void with_count(int vectors, const F& f) {
+  if (vectors == count || Rehearsal::active()) f.template operator()<count>();
+  if constexpr (count < batch_vectors) with_count<count + 1>(vectors, f);
 }
 
 }  // namespace
 
-template <class S, class T>
-void add(std::int64_t size, T a, const S* x, T* y, Stream stream) {
-  launch("axpy", add_kernel<S, T>, blocks(size), threads, 0, stream, size, a, x, y);
+template <class T>
+void add(std::int64_t size, T a, const T* x, T* y, Stream stream) {
+  launch("axpy", add_kernel<T>, blocks(size), threads, 0, stream, size, a, x, y);
 }
 
 template <class S, class T>
@@ -165,26 +199,36 @@ void scale(std::int64_t size, T a, T* x, Stream stream) {
 }
 
 template <class T>
-void dots(std::int64_t size, const VectorBatch<T>& v, const T* w, double* partial, double* result, Stream stream) {
-  launch_dots(size, v, w, partial, stream);
-  launch("sums of dots", sum_kernel, static_cast<unsigned>(v.count), threads, 0, stream, partial, 1.0, result);
+void dots(std::int64_t size, const VectorBatch<T>& v, const T* w, const Reduction& reduction, HostResults* results,
+          int first, std::uint64_t ticket, Stream stream) {
+  with_count(v.count, [&]<int count>() {
+    launch("dots", dots_kernel<T, count>, reduction_grid(size), threads, 0, stream, size, v, w, reduction, results,
+           first, ticket);
+  });
 }
 
-template <class T>
-void combine(std::int64_t size, const VectorBatch<T>& v, T* w, Stream stream) {
-  launch_combine(size, v, w, stream);
+template <class S, class T>
+void combine(std::int64_t size, const VectorBatch<S, T>& v, T scale, T* w, Stream stream) {
+  with_count(v.count, [&]<int count>() {
+    launch("axpys", combine_kernel<S, T, count>, blocks(size), threads, 0, stream, size, v, scale, w);
+  });
 }
 
 template <class T>
 void remove_mean(const CellTopology& topology, int record_size, int value, const std::int32_t* below,
-                 std::int64_t count, double* partial, T* x, Stream stream) {
-  const MeanArguments arguments{topology.cells, topology.records, topology.null, below, record_size, value};
-  launch("project: sum", sum_values_kernel<T>, reduction_blocks, threads, 0, stream, arguments,
-         static_cast<const T*>(x), partial);
-  double* const mean = partial + reduction_blocks;
-  launch("project: mean", sum_kernel, 1, threads, 0, stream, partial, 1.0 / static_cast<double>(count), mean);
-  launch("project: subtract", subtract_kernel<T>, blocks(topology.records), threads, 0, stream, arguments,
-         static_cast<const double*>(mean), x);
+                 std::int64_t count, const Reduction& reduction, T* x, Stream stream) {
+  const MeanArguments arguments{
+      topology.cells, topology.records, topology.null, below, record_size, value, 1.0 / static_cast<double>(count)};
+  const bool few = topology.records <= few_records;
+  if (few || Rehearsal::active()) {
+    launch("project", remove_mean_kernel<T>, 1, many_threads, 0, stream, arguments, x);
+  }
+  if (!few || Rehearsal::active()) {
+    launch("project: mean", mean_kernel<T>, reduction_grid(topology.records), threads, 0, stream, arguments,
+           static_cast<const T*>(x), reduction);
+    launch("project: subtract", subtract_kernel<T>, blocks(topology.records), threads, 0, stream, arguments,
+           static_cast<const double*>(reduction.value), x);
+  }
 }
 
 template <class T>
@@ -200,22 +244,24 @@ void multiply_dense(std::int64_t count, const std::int64_t* index, const T* matr
 
 cudaError_t probe() {
   cudaFuncAttributes attributes;
-  return cudaFuncGetAttributes(&attributes, sum_kernel);
+  return cudaFuncGetAttributes(&attributes, scale_kernel<float>);
 }
 
-template void add<float, float>(std::int64_t, float, const float*, float*, Stream);
-template void add<float, double>(std::int64_t, double, const float*, double*, Stream);
-template void add<double, double>(std::int64_t, double, const double*, double*, Stream);
+template void combine<float, float>(std::int64_t, const VectorBatch<float>&, float, float*, Stream);
+template void combine<float, double>(std::int64_t, const VectorBatch<float, double>&, double, double*, Stream);
+template void combine<double, double>(std::int64_t, const VectorBatch<double>&, double, double*, Stream);
 template void convert<float, float>(std::int64_t, const float*, float*, Stream);
 template void convert<float, double>(std::int64_t, const float*, double*, Stream);
 template void convert<double, float>(std::int64_t, const double*, float*, Stream);
 template void convert<double, double>(std::int64_t, const double*, double*, Stream);
 
 #define SOLENOID_INSTANTIATE(T)                                                                                        \
+  template void add<T>(std::int64_t, T, const T*, T*, Stream);                                                         \
   template void scale<T>(std::int64_t, T, T*, Stream);                                                                 \
-  template void dots<T>(std::int64_t, const VectorBatch<T>&, const T*, double*, double*, Stream);                      \
-  template void combine<T>(std::int64_t, const VectorBatch<T>&, T*, Stream);                                           \
-  template void remove_mean<T>(const CellTopology&, int, int, const std::int32_t*, std::int64_t, double*, T*, Stream); \
+  template void dots<T>(std::int64_t, const VectorBatch<T>&, const T*, const Reduction&, HostResults*, int,            \
+                        std::uint64_t, Stream);                                                                        \
+  template void remove_mean<T>(const CellTopology&, int, int, const std::int32_t*, std::int64_t, const Reduction&, T*, \
+                               Stream);                                                                                \
   template void copy_records<T>(std::int64_t, const std::int32_t*, int, const T*, T*, Stream);                         \
   template void multiply_dense<T>(std::int64_t, const std::int64_t*, const T*, const T*, T*, Stream);
 SOLENOID_INSTANTIATE(float)

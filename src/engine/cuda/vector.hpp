@@ -15,33 +15,49 @@ inline constexpr int batch_vectors = 8;
 /// Partial sums of a reduction: one per thread block and vector, in a buffer that the engine owns.
 inline constexpr int reduction_blocks = 1024;
 
-template <class T>
+/// Vectors in precision S and what they are multiplied with in combinations of precision T.
+template <class S, class T = S>
 struct VectorBatch {
-  const T* vector[batch_vectors];
-  T factor[batch_vectors];  ///< of combinations
+  const S* vector[batch_vectors];
+  T factor[batch_vectors];
   int count;
 };
 
-/// y += a x and y = x between precisions; S is float or double.
-template <class S, class T>
-void add(std::int64_t size, T a, const S* x, T* y, Stream stream);
+/// What reductions need, on the device. One reduction runs at a time.
+struct Reduction {
+  double* partial;         ///< batch_vectors * reduction_blocks numbers
+  double* value;           ///< for a result that stays on the device
+  std::uint32_t* arrived;  ///< blocks that are done: 0 between reductions
+};
+
+/// Results for the host, in host memory that the device writes to: a ticket follows what it belongs to.
+struct HostResults {
+  static constexpr int most = 64;
+  double value[most];
+  std::uint64_t ticket;
+};
+
+/// y += a x, and y = x between precisions; S is float or double.
+template <class T>
+void add(std::int64_t size, T a, const T* x, T* y, Stream stream);
 template <class S, class T>
 void convert(std::int64_t size, const S* x, T* y, Stream stream);
 template <class T>
 void scale(std::int64_t size, T a, T* x, Stream stream);
 
-/// result[i] = (v[i], w); `result` may be host memory that the device sees.
+/// results->value[first + i] = (v[i], w), then results->ticket = ticket unless that is 0.
 template <class T>
-void dots(std::int64_t size, const VectorBatch<T>& v, const T* w, double* partial, double* result, Stream stream);
-/// w += sum_i factor[i] v[i]
-template <class T>
-void combine(std::int64_t size, const VectorBatch<T>& v, T* w, Stream stream);
+void dots(std::int64_t size, const VectorBatch<T>& v, const T* w, const Reduction& reduction, HostResults* results,
+          int first, std::uint64_t ticket, Stream stream);
+/// w = scale (w + sum_i factor[i] v[i])
+template <class S, class T>
+void combine(std::int64_t size, const VectorBatch<S, T>& v, T scale, T* w, Stream stream);
 
 /// Removes from value `value` of the records [0, cells), and of those hat-only records that have the neighbour list
 /// `below` (nullptr: none of them), its mean over `count` records.
 template <class T>
 void remove_mean(const CellTopology& topology, int record_size, int value, const std::int32_t* below,
-                 std::int64_t count, double* partial, T* x, Stream stream);
+                 std::int64_t count, const Reduction& reduction, T* x, Stream stream);
 
 /// y = x, or 0 if x is nullptr, on the records in `list`.
 template <class T>

@@ -48,10 +48,10 @@ class ReferenceKernels final : public Kernels<T> {
   void dots(int count, const T* const* v, const T* w, double* result) override {
     for (int i = 0; i < count; ++i) result[i] = dot(v[i], w);
   }
-  void axpys(int count, const double* a, const T* const* v, T* w) override {
+  void axpys(int count, const double* a, const T* const* v, double scale, T* w) override {
     VectorXd sum = load(w);
     for (int i = 0; i < count; ++i) sum += a[i] * load(v[i]);
-    store(sum, w);
+    store(scale * sum, w);
   }
   void project(T* x) override { store(reference_.projected(load(x)), x); }
   void dense(std::int64_t count, const std::int64_t* index, const T* matrix, const T* b, T* x) override {
@@ -66,8 +66,10 @@ class ReferenceKernels final : public Kernels<T> {
 
   void from_double(const double* x, T* y) override { std::copy_n(x, size_, y); }
   void from_float(const float* x, T* y) override { std::copy_n(x, size_, y); }
-  void axpy_float(T a, const float* x, T* y) override {
-    store(load(y) + a * Eigen::Map<const Eigen::VectorXf>(x, size_).cast<double>(), y);
+  void axpys_float(int count, const double* a, const float* const* v, T* w) override {
+    VectorXd sum = load(w);
+    for (int i = 0; i < count; ++i) sum += a[i] * Eigen::Map<const Eigen::VectorXf>(v[i], size_).cast<double>();
+    store(sum, w);
   }
 
  private:
