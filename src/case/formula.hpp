@@ -23,8 +23,6 @@ class Formula {
   /// Translates what `parser` has parsed; `variables` are where its x, y and z lie.
   Formula(const mu::Parser& parser, const Point& variables);
 
-  /// The value does not depend on the point.
-  [[nodiscard]] bool constant() const { return nodes_.back().axes == 0; }
   void evaluate(std::span<const Point> points, std::span<double> values) const;
   /// values[i + nx (j + ny k)] = f(x[i], y[j], z[k]).
   void evaluate(const Axes& axes, std::span<double> values) const;
@@ -33,7 +31,6 @@ class Formula {
   enum class Op : std::uint8_t {
     constant,
     coordinate,
-    negate,
     less_equal,
     greater_equal,
     not_equal,
@@ -65,18 +62,15 @@ class Formula {
 
     [[nodiscard]] bool same_as(const Node& other) const;
   };
-  /// The extents of the grid, and whether they are those of scattered points: then all coordinates lie along axis 0.
-  struct Shape {
-    std::array<int, 3> extent;
-    bool scattered = false;
-  };
 
   int add(Node node);
-  int add(Op op, int a, int b = -1, int c = -1) { return add(Node{op, {a, b, c}}); }
+  int add(Op op, int a, int b = -1, int c = -1) { return add(Node{.op = op, .operand = {a, b, c}}); }
   int add_constant(double value) { return add(Node{.value = value}); }
+  int add_coordinate(int a) { return add(Node{.op = Op::coordinate, .axes = 1 << a}); }
   int add_power(int base, int exponent);
   void assign_slots();
-  void run(const Shape& shape, const std::array<const double*, 3>& coordinates, double* result) const;
+  /// `scattered`: the coordinates are those of points, all along axis 0, instead of a grid's.
+  void run(const Axes& coordinates, bool scattered, std::span<double> values) const;
 
   std::vector<Node> nodes_;  // the last one is the result
   int slots_ = 0;
