@@ -1,8 +1,11 @@
+#include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <muParser.h>
 
 #include <cmath>
 #include <limits>
 #include <numbers>
+#include <random>
 #include <string>
 #include <thread>
 #include <vector>
@@ -73,9 +76,90 @@ TEST(Expression, ValuesThatAreNotFiniteNameFieldAndPoint) {
   } catch (const InputError& error) {
     expect_contains(error.what(), {"[exact] pressure", "inf", "(0.5, 0.125, 0)"});
   }
+  try {
+    const std::vector<double> x{0.25, 0.5};
+    const std::vector<double> y{0.125, 0.25};
+    const std::vector<double> z{0.0};
+    std::vector<double> on_grid(4);
+    field.evaluate(Axes{x, y, z}, on_grid);
+    FAIL() << "no error";
+  } catch (const InputError& error) {
+    expect_contains(error.what(), {"[exact] pressure", "inf", "(0.5, 0.125, 0)"});
+  }
   const ScalarField callable([](const Point&) { return std::numeric_limits<double>::quiet_NaN(); });
   EXPECT_THROW((void)callable(points[0]), InputError);
   EXPECT_THROW((void)ScalarField(INFINITY)(points[0]), InputError);
+}
+
+/// A random expression in x, y, z, whose values and derivatives are moderate.
+std::string random_expression(std::mt19937& engine, int depth) {
+  const auto pick = [&](int count) { return std::uniform_int_distribution<int>(0, count - 1)(engine); };
+  const auto next = [&] { return random_expression(engine, depth - 1); };
+  if (depth == 0) {
+    constexpr std::array<const char*, 8> leaves{"x", "y", "z", "pi*x", "2*y + 1", "0.7", "e", "z^2"};
+    return fmt::format("({})", leaves[pick(leaves.size())]);
+  }
+  switch (pick(20)) {
+    case 0:
+    case 1:
+    case 2: return fmt::format("({} + {})", next(), next());
+    case 3:
+    case 4: return fmt::format("({} - {})", next(), next());
+    case 5:
+    case 6: return fmt::format("sin({})*{}", next(), next());
+    case 7: return fmt::format("({}/(1.5 + cos({})))", next(), next());
+    case 8: return fmt::format("tanh({})^{}", next(), 2 + pick(4));
+    case 9: return fmt::format("exp(-abs({}))^0.4", next());
+    case 10: return fmt::format("(-sqrt(abs({})))", next());
+    case 11: return fmt::format("atan2({}, 3 + sin({}))", next(), next());
+    case 12: return fmt::format("max({}, {}, {})", next(), next(), next());
+    case 13: return fmt::format("min({}, {})", next(), next());
+    case 14: return fmt::format("sum({}, {}, {})", next(), next(), next());
+    case 15: return fmt::format("avg({}, {})", next(), next());
+    case 16: return fmt::format("({} < {} ? {} : {})", next(), next(), next(), next());
+    case 17: return fmt::format("({} >= 0.3 && {} != 0.2 ? {} : {})", next(), next(), next(), next());
+    case 18: return fmt::format("(x > 0.4 || {} <= 0.5)*{}", next(), next());
+    default: return fmt::format("ln(2 + abs({}))", next());
+  }
+}
+
+TEST(Expression, AgreesWithMuParserOnPointsAndGrids) {
+  std::mt19937 engine(1);
+  std::uniform_real_distribution<double> uniform(-1.0, 1.0);
+  const auto random_numbers = [&](std::size_t count) {
+    std::vector<double> numbers(count);
+    for (double& number : numbers) number = uniform(engine);
+    return numbers;
+  };
+  for (int round = 0; round < 500; ++round) {
+    const std::string text = random_expression(engine, 1 + round % 5);
+    const auto field = ScalarField::expression(text, 3);
+    Point at{};
+    mu::Parser parser;
+    parser.DefineVar("x", &at[0]);
+    parser.DefineVar("y", &at[1]);
+    parser.DefineVar("z", &at[2]);
+    parser.DefineConst("pi", std::numbers::pi);
+    parser.DefineConst("e", std::numbers::e);
+    parser.SetExpr(text);
+    const std::array<std::vector<double>, 3> axes{random_numbers(13), random_numbers(5), random_numbers(4 + round % 2)};
+    std::vector<Point> points;
+    for (const double z : axes[2]) {
+      for (const double y : axes[1]) {
+        for (const double x : axes[0]) points.push_back({x, y, z});
+      }
+    }
+    std::vector<double> on_points(points.size());
+    std::vector<double> on_grid(points.size());
+    field.evaluate(points, on_points);
+    field.evaluate(Axes{axes[0], axes[1], axes[2]}, on_grid);
+    for (std::size_t i = 0; i < points.size(); ++i) {
+      at = points[i];
+      const double expected = parser.Eval();
+      ASSERT_NEAR(on_points[i], expected, 1e-14 * std::max(1.0, std::abs(expected))) << text;
+      ASSERT_EQ(on_grid[i], on_points[i]) << text;
+    }
+  }
 }
 
 TEST(Expression, ThreadsDoNotDisturbEachOther) {
@@ -114,6 +198,16 @@ TEST(Field, ConstantsAndCallables) {
   EXPECT_EQ(callable(p), 5.0);
   EXPECT_EQ(bulk(p), 3.0);
   EXPECT_EQ(bulk.label(), "height");
+  const std::vector<double> x{1, 2};
+  const std::vector<double> y{3, 4, 5};
+  const std::vector<double> z{6, 7};
+  std::vector<double> values(12);
+  callable.evaluate(Axes{x, y, z}, values);
+  EXPECT_EQ(values, (std::vector<double>{7, 8, 9, 10, 11, 12, 7, 8, 9, 10, 11, 12}));
+  bulk.evaluate(Axes{x, y, z}, values);
+  EXPECT_EQ(values, (std::vector<double>{6, 6, 6, 6, 6, 6, 7, 7, 7, 7, 7, 7}));
+  constant.evaluate(Axes{x, y, z}, values);
+  EXPECT_EQ(values, std::vector<double>(12, 2.5));
   EXPECT_FALSE(callable.is_zero());
   EXPECT_THROW(ScalarField(std::function<double(const Point&)>{}), InputError);
 }

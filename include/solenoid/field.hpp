@@ -11,6 +11,9 @@
 
 namespace solenoid {
 
+/// The coordinates of a tensor grid: its points are (x[i], y[j], z[k]).
+using Axes = std::array<std::span<const double>, 3>;
+
 /// A real function of space, evaluated at many points in one call. Evaluation is safe from several threads at a time.
 class ScalarField {
  public:
@@ -30,6 +33,9 @@ class ScalarField {
 
   /// Evaluates at all points. \throws InputError that names the field and the point where a value is not finite.
   void evaluate(std::span<const Point> points, std::span<double> values) const;
+  /// Evaluates on a tensor grid: values[i + nx (j + ny k)] = f(x[i], y[j], z[k]). For expressions this is faster than
+  /// point by point: what depends on one coordinate is computed once for each of its values.
+  void evaluate(const Axes& axes, std::span<double> values) const;
   double operator()(const Point& point) const;
 
   /// True for the constant zero: lets callers skip work.
@@ -38,8 +44,11 @@ class ScalarField {
   void set_label(std::string label) { label_ = std::move(label); }
 
  private:
+  using OnGrid = std::function<void(const Axes& axes, std::span<double> values)>;
+
   double constant_ = 0.0;
   Bulk bulk_;
+  OnGrid on_grid_;  ///< or empty: then a grid is evaluated as points
   std::string label_;
 };
 

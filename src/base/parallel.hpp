@@ -49,17 +49,29 @@ struct CellRange {
   std::int64_t end = 0;
 };
 
+/// [0, count) cut into ranges of `size`.
+struct Ranges {
+  std::int64_t count = 0;
+  std::int64_t size = 1 << 14;  // enough work to be worth a thread, small enough to share out evenly
+
+  [[nodiscard]] std::int64_t number() const { return (count + size - 1) / size; }
+  [[nodiscard]] CellRange operator[](std::int64_t i) const { return {i * size, std::min(count, (i + 1) * size)}; }
+};
+
+/// Calls work(range, its number) for every range, from several threads.
+template <class Work>
+void parallel_ranges(const Ranges& ranges, Work work) {
+  parallel_for(ranges.number(), [&] { return [&](std::int64_t i) { work(ranges[i], i); }; });
+}
+
 /// Sums over cells. Each range of cells has its own Partial; make_worker()(range, partial) fills it, and
 /// partials are joined by `total.merge(partial)` in the order of the cells.
 template <class Partial, class MakeWorker>
 Partial reduce_cells(std::int64_t cells, MakeWorker make_worker) {
-  constexpr std::int64_t chunk = 256;
-  std::vector<Partial> partials((cells + chunk - 1) / chunk);
-  parallel_for(static_cast<std::int64_t>(partials.size()), [&] {
-    return [&, work = make_worker()](std::int64_t i) mutable {
-      work(CellRange{i * chunk, std::min(cells, (i + 1) * chunk)}, partials[i]);
-    };
-  });
+  const Ranges ranges{cells, 256};
+  std::vector<Partial> partials(ranges.number());
+  parallel_for(ranges.number(),
+               [&] { return [&, work = make_worker()](std::int64_t i) mutable { work(ranges[i], partials[i]); }; });
   Partial total{};
   for (const Partial& partial : partials) total.merge(partial);
   return total;

@@ -6,12 +6,12 @@
 #include <cctype>
 #include <cmath>
 #include <memory>
-#include <mutex>
 #include <numbers>
 #include <span>
 #include <string_view>
 #include <vector>
 
+#include "case/formula.hpp"
 #include "case/nearest.hpp"
 #include "solenoid/error.hpp"
 #include "solenoid/field.hpp"
@@ -37,10 +37,10 @@ std::size_t find_assignment(std::string_view text) {
   return std::string_view::npos;
 }
 
-/// One muParser with variables of its own: serves one thread at a time.
-class Evaluator {
+/// Parses an expression; errors name its label and the position.
+class Reader {
  public:
-  Evaluator(const std::string& text, int dim, const std::string& label) : text_(text), dim_(dim), label_(label) {
+  Reader(const std::string& text, int dim, const std::string& label) : text_(text), dim_(dim), label_(label) {
     try {
       for (int a = 0; a < dim; ++a) parser_.DefineVar(coordinate_names[a], &point_[a]);
       parser_.DefineConst("pi", std::numbers::pi);
@@ -55,15 +55,14 @@ class Evaluator {
       fail(error);
     }
   }
-  Evaluator(const Evaluator&) = delete;
-  Evaluator& operator=(const Evaluator&) = delete;
+  Reader(const Reader&) = delete;
+  Reader& operator=(const Reader&) = delete;
 
-  double operator()(const Point& point) {
-    point_ = point;
-    return parser_.Eval();
-  }
-  /// Whether the value depends on the point.
-  bool constant() { return parser_.GetUsedVar().empty(); }
+  /// Whether the value does not depend on the point.
+  [[nodiscard]] bool constant() const { return parser_.GetUsedVar().empty(); }
+  /// The value of a constant.
+  [[nodiscard]] double value() const { return parser_.Eval(); }
+  [[nodiscard]] Formula formula() const { return {parser_, point_}; }
 
  private:
   [[noreturn]] void fail(const std::string& problem, std::size_t position) const {
@@ -115,35 +114,17 @@ class Evaluator {
   std::string label_;
 };
 
-/// Evaluators of one expression, one for each thread that evaluates it at a time. muParser's own bulk mode is not used:
-/// it saves little and starts OpenMP threads inside ours.
-class EvaluatorPool {
- public:
-  EvaluatorPool(std::unique_ptr<Evaluator> first, std::string text, int dim) : text_(std::move(text)), dim_(dim) {
-    idle_.push_back(std::move(first));
-  }
-
-  void evaluate(std::span<const Point> points, std::span<double> values) {
-    auto evaluator = take();
-    for (std::size_t i = 0; i < points.size(); ++i) values[i] = (*evaluator)(points[i]);
-    const std::lock_guard lock(guard_);
-    idle_.push_back(std::move(evaluator));
-  }
-
- private:
-  std::unique_ptr<Evaluator> take() {
-    const std::lock_guard lock(guard_);
-    if (idle_.empty()) return std::make_unique<Evaluator>(text_, dim_, "");
-    auto evaluator = std::move(idle_.back());
-    idle_.pop_back();
-    return evaluator;
-  }
-
-  std::string text_;
-  int dim_;
-  std::mutex guard_;
-  std::vector<std::unique_ptr<Evaluator>> idle_;
-};
+/// \throws InputError with point_of(i) for the first value i that is not finite.
+template <class PointOf>
+void require_finite(std::span<const double> values, const std::string& label, const PointOf& point_of) {
+  const auto finite = [](double value) { return std::isfinite(value); };
+  const auto count = std::count_if(values.begin(), values.end(), finite);  // no early exit: vectorised
+  if (count == std::ssize(values)) return;
+  const auto i = static_cast<std::size_t>(std::find_if_not(values.begin(), values.end(), finite) - values.begin());
+  const auto& [x, y, z] = point_of(i);
+  throw InputError(fmt::format("{}the value is {} at the point ({:.6g}, {:.6g}, {:.6g}); it must be finite everywhere",
+                               prefix(label), values[i], x, y, z));
+}
 
 }  // namespace
 
@@ -161,17 +142,20 @@ ScalarField::ScalarField(Bulk f, std::string label) : bulk_(std::move(f)), label
 }
 
 ScalarField ScalarField::expression(const std::string& text, int dim, std::string label) {
-  auto evaluator = std::make_unique<Evaluator>(text, dim, label);
-  if (evaluator->constant()) {
-    const double value = (*evaluator)({});
+  const Reader reader(text, dim, label);
+  if (reader.constant()) {
+    const double value = reader.value();
     if (!std::isfinite(value)) throw InputError(fmt::format("{}\"{}\" is {}", prefix(label), text, value));
     ScalarField field(value);
     field.set_label(std::move(label));
     return field;
   }
-  auto pool = std::make_shared<EvaluatorPool>(std::move(evaluator), text, dim);
-  return {[pool](std::span<const Point> points, std::span<double> values) { pool->evaluate(points, values); },
-          std::move(label)};
+  const auto formula = std::make_shared<const Formula>(reader.formula());
+  ScalarField field(
+      [formula](std::span<const Point> points, std::span<double> values) { formula->evaluate(points, values); },
+      std::move(label));
+  field.on_grid_ = [formula](const Axes& axes, std::span<double> values) { formula->evaluate(axes, values); };
+  return field;
 }
 
 void ScalarField::evaluate(std::span<const Point> points, std::span<double> values) const {
@@ -180,13 +164,25 @@ void ScalarField::evaluate(std::span<const Point> points, std::span<double> valu
   } else {
     std::fill(values.begin(), values.end(), constant_);
   }
-  for (std::size_t i = 0; i < points.size(); ++i) {
-    if (std::isfinite(values[i])) continue;
-    const auto& [x, y, z] = points[i];
-    throw InputError(
-        fmt::format("{}the value is {} at the point ({:.6g}, {:.6g}, {:.6g}); it must be finite everywhere",
-                    prefix(label_), values[i], x, y, z));
+  require_finite(values.first(points.size()), label_, [&](std::size_t i) { return points[i]; });
+}
+
+void ScalarField::evaluate(const Axes& axes, std::span<double> values) const {
+  const auto& [x, y, z] = axes;
+  const auto point = [&](std::size_t i) {
+    return Point{x[i % x.size()], y[i / x.size() % y.size()], z[i / x.size() / y.size()]};
+  };
+  values = values.first(x.size() * y.size() * z.size());
+  if (on_grid_) {
+    on_grid_(axes, values);
+  } else if (bulk_) {
+    std::vector<Point> points(values.size());
+    for (std::size_t i = 0; i < points.size(); ++i) points[i] = point(i);
+    bulk_(points, values);
+  } else {
+    std::fill(values.begin(), values.end(), constant_);
   }
+  require_finite(values, label_, point);
 }
 
 double ScalarField::operator()(const Point& point) const {

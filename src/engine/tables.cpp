@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <iterator>
 
+#include "base/parallel.hpp"
 #include "univariate/matrices.hpp"
 
 namespace solenoid {
@@ -137,21 +138,23 @@ std::vector<Grid::Record> children_of(const Level& fine, const Level& coarse) {
   const int dim = fine.equation.dim;
   const int corners = 1 << dim;
   std::vector<Grid::Record> children(static_cast<std::size_t>(coarse.grid.cells()) * corners, fine.grid.null());
-  for (Grid::Record cell = 0; cell < coarse.grid.cells(); ++cell) {
-    for (int bits = 0; bits < corners; ++bits) {
-      std::array<int, 3> position = coarse.grid.position(cell);
-      bool exists = true;
-      for (int a = 0; a < dim; ++a) {
-        const int bit = bits >> a & 1;
-        if (fine.coarsened[a]) {
-          position[a] = 2 * position[a] + bit;
-        } else if (bit == 1) {
-          exists = false;
+  parallel_ranges({coarse.grid.cells()}, [&](CellRange range, std::int64_t) {
+    for (auto cell = static_cast<Grid::Record>(range.begin); cell < range.end; ++cell) {
+      for (int bits = 0; bits < corners; ++bits) {
+        std::array<int, 3> position = coarse.grid.position(cell);
+        bool exists = true;
+        for (int a = 0; a < dim; ++a) {
+          const int bit = bits >> a & 1;
+          if (fine.coarsened[a]) {
+            position[a] = 2 * position[a] + bit;
+          } else if (bit == 1) {
+            exists = false;
+          }
         }
+        if (exists) children[static_cast<std::size_t>(cell) * corners + bits] = fine.grid.at(position);
       }
-      if (exists) children[static_cast<std::size_t>(cell) * corners + bits] = fine.grid.at(position);
     }
-  }
+  });
   return children;
 }
 

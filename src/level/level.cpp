@@ -5,11 +5,9 @@ namespace {
 
 /// The constant velocity of component c is in the kernel of A if no face fixes it and no face penalises it.
 bool free_constant(const Grid& grid, int c) {
-  for (Grid::Record cell = 0; cell < grid.cells(); ++cell) {
-    for (int side = 0; side < 2 * grid.dim(); ++side) {
-      const Face face = grid.face(cell, side);
-      if (side / 2 == c ? normal_fixed(face) : face == Face::velocity) return false;
-    }
+  for (int side = 0; side < 2 * grid.dim(); ++side) {
+    if (grid.count_faces(side, Face::velocity) > 0) return false;
+    if (side / 2 == c && grid.count_faces(side, Face::slip) > 0) return false;
   }
   return true;
 }
@@ -30,11 +28,9 @@ Level::Level(const Equation& equation_, Grid grid_) : equation(equation_), grid(
 std::int64_t Level::dofs() const {
   const int face_unknowns = power(equation.n(), equation.dim - 1);
   std::int64_t count = static_cast<std::int64_t>(grid.cells()) * equation.record();
-  for (Grid::Record cell = 0; cell < grid.cells(); ++cell) {
-    for (int a = 0; a < equation.dim; ++a) {
-      if (normal_fixed(grid.face(cell, 2 * a))) count -= face_unknowns;
-      if (grid.face(cell, 2 * a + 1) == Face::outflow) count += face_unknowns;
-    }
+  for (int a = 0; a < equation.dim; ++a) {
+    const std::int64_t fixed = grid.count_faces(2 * a, Face::velocity) + grid.count_faces(2 * a, Face::slip);
+    count += face_unknowns * (grid.count_faces(2 * a + 1, Face::outflow) - fixed);
   }
   return count;
 }

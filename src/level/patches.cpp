@@ -1,7 +1,10 @@
 #include "level/patches.hpp"
 
 #include <algorithm>
-#include <map>
+#include <atomic>
+#include <utility>
+
+#include "base/parallel.hpp"
 
 namespace solenoid {
 namespace {
@@ -39,40 +42,62 @@ std::vector<std::array<int, 3>> smoothing_order(int dim, ColourOrder order) {
   return colours;
 }
 
-/// What lies behind one end of a patch in direction `a`: the weights of its faces, and whether all are outflow.
-struct End {
-  int lowest = 2;
-  int highest = 0;
-  bool outflow = true;
-};
+/// The faces at the ends of a patch, packed into a number: for each direction and end the lowest and the highest weight
+/// (two bits each) and whether all are outflow.
+using PatchFaces = std::uint32_t;
+constexpr PatchFaces no_patch = ~PatchFaces{0};
 
-End end_of(const Grid& grid, const std::array<Grid::Record, 8>& cells, int a, int upper) {
-  End end;
-  for (int bits = 0; bits < 1 << grid.dim(); ++bits) {
-    if (((bits >> a) & 1) != upper) continue;
-    const Face face = grid.face(cells[bits], 2 * a + upper);
-    end.lowest = std::min(end.lowest, face_weight(face));
-    end.highest = std::max(end.highest, face_weight(face));
-    end.outflow = end.outflow && face == Face::outflow;
+PatchFaces faces_of(const Grid& grid, const std::array<Grid::Record, 8>& cells) {
+  PatchFaces faces = 0;
+  for (int side = 0; side < 2 * grid.dim(); ++side) {
+    int lowest = 2;
+    int highest = 0;
+    bool outflow = true;
+    for (int bits = 0; bits < 1 << grid.dim(); ++bits) {
+      if ((bits >> side / 2 & 1) != side % 2) continue;
+      const Face face = grid.face(cells[bits], side);
+      lowest = std::min(lowest, face_weight(face));
+      highest = std::max(highest, face_weight(face));
+      outflow = outflow && face == Face::outflow;
+    }
+    faces |= static_cast<PatchFaces>(lowest | highest << 2 | (outflow ? 16 : 0)) << 5 * side;
   }
-  return end;
+  return faces;
 }
 
-PatchKind kind_of(const Grid& grid, const std::array<Grid::Record, 8>& cells, PatchProblem problem) {
+PatchKind kind_of(int dim, PatchFaces faces, PatchProblem problem) {
   PatchKind kind{};
-  for (int a = 0; a < grid.dim(); ++a) {
+  for (int a = 0; a < dim; ++a) {
     PatchEnds& ends = kind[a];
     for (int upper = 0; upper < 2; ++upper) {
-      const End end = end_of(grid, cells, a, upper);
-      ends.face[upper] = end.lowest == end.highest ? end.highest : PatchEnds::mixed;
-      ends.weight[upper] = end.highest;  // a local matrix weaker than the exact block is dangerous, a stronger one not
-      ends.hat[upper] = end.outflow;
+      const PatchFaces end = faces >> 5 * (2 * a + upper);
+      const int lowest = end & 3;
+      const int highest = end >> 2 & 3;
+      ends.face[upper] = lowest == highest ? highest : PatchEnds::mixed;
+      ends.weight[upper] = highest;  // a local matrix weaker than the exact block is dangerous, a stronger one not
+      ends.hat[upper] = (end & 16) != 0;
     }
     const bool touches_wall = ends.weight[0] == 2 || ends.weight[1] == 2;
     const bool natural_end = ends.weight[0] == 0 || ends.weight[1] == 0;
     if (problem == PatchProblem::symmetric && touches_wall && !natural_end) ends.weight = {2, 2};
   }
   return kind;
+}
+
+/// Index of `value` in `list`, to which it is added if it is new.
+template <class T>
+int index_in(std::vector<T>& list, const T& value) {
+  const auto index = std::find(list.begin(), list.end(), value) - list.begin();
+  if (index == std::ssize(list)) list.push_back(value);
+  return static_cast<int>(index);
+}
+
+/// The lower cell of the patch in which `cell` has the place `bits`; anything if there is no such patch.
+Grid::Record lower_of(const Grid& grid, Grid::Record cell, int bits) {
+  for (int a = 0; a < grid.dim(); ++a) {
+    if ((bits >> a & 1) != 0) cell = grid.neighbour(cell, 2 * a);
+  }
+  return cell;
 }
 
 }  // namespace
@@ -92,92 +117,132 @@ std::array<Grid::Record, 8> patch_cells(const Grid& grid, Grid::Record lower) {
 
 Patches::Patches(const Grid& grid, const PatchRules& rules) {
   const int dim = grid.dim();
+  for (int a = 0; a < dim; ++a) {
+    if (grid.extent()[a] < 2) return;
+  }
+  cover(grid, sort(grid, rules));
+}
+
+Patches::Slots Patches::sort(const Grid& grid, const PatchRules& rules) {
+  const int dim = grid.dim();
   const int corners = 1 << dim;
-  const auto order = smoothing_order(dim, rules.colour_order);
-  std::map<std::array<int, 3>, int> colour_index;
-  for (const auto& colour : order) colour_index.emplace(colour, static_cast<int>(colour_index.size()));
+  const Ranges ranges{grid.cells()};
 
-  struct Entry {
-    int colour;
-    int kind;
-    Grid::Record lower;
-  };
-  std::vector<Entry> entries;
-  std::map<PatchKind, int> kind_index;
-  // covered[r] bit 7: the cell is in a patch; bit a: its lower normal unknown in direction a is inside a patch.
-  constexpr std::uint8_t cell_bit = 128;
-  std::vector<std::uint8_t> covered(grid.records(), 0);
-  const bool room = [&] {
-    for (int a = 0; a < dim; ++a) {
-      if (grid.extent()[a] < 2) return false;
+  // The faces of the patches, and which combinations there are, in the order of cells.
+  std::vector<PatchFaces> faces(grid.cells());
+  std::vector<std::vector<PatchFaces>> found(ranges.number());
+  parallel_ranges(ranges, [&](CellRange range, std::int64_t i) {
+    PatchFaces last = no_patch;
+    for (auto lower = static_cast<Grid::Record>(range.begin); lower < range.end; ++lower) {
+      const auto cells = patch_cells(grid, lower);
+      const bool patch =
+          std::all_of(cells.begin(), cells.begin() + corners, [&](auto cell) { return cell < grid.cells(); });
+      faces[lower] = patch ? faces_of(grid, cells) : no_patch;
+      if (!patch || faces[lower] == last) continue;
+      last = faces[lower];
+      index_in(found[i], last);
     }
-    return true;
-  }();
-  for (Grid::Record lower = 0; room && lower < grid.cells(); ++lower) {
-    const auto cells = patch_cells(grid, lower);
-    if (std::any_of(cells.begin(), cells.begin() + corners, [&](auto cell) { return cell >= grid.cells(); })) continue;
-    const PatchKind kind = kind_of(grid, cells, rules.problem);
-    const int kind_number = kind_index.emplace(kind, static_cast<int>(kind_index.size())).first->second;
-    entries.push_back({colour_index.at(colour_of(grid, lower)), kind_number, lower});
-    for (int bits = 0; bits < corners; ++bits) {
-      const Grid::Record cell = cells[bits];
-      covered[cell] |= cell_bit;
-      for (int a = 0; a < dim; ++a) {
-        const bool upper = (bits >> a & 1) != 0;
-        if (upper || kind[a].hat[0]) covered[cell] |= 1 << a;
-        if (upper && kind[a].hat[1]) covered[grid.neighbour(cell, 2 * a + 1)] |= cell_bit | 1 << a;
-      }
-    }
-  }
-  kinds.resize(kind_index.size());
-  for (const auto& [kind, number] : kind_index) kinds[number] = kind;
-
-  std::stable_sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) {
-    return std::pair(a.colour, a.kind) < std::pair(b.colour, b.kind);
   });
-  lower_cell.reserve(entries.size());
-  int last_colour = -1;
-  for (std::size_t i = 0; i < entries.size(); ++i) {
-    const auto& [colour, kind, lower] = entries[i];
-    const auto position = static_cast<std::int64_t>(i);
-    if (colour != last_colour) colours.emplace_back();
-    if (colours.back().empty() || colours.back().back().kind != kind)
-      colours.back().push_back({kind, position, position});
-    colours.back().back().end = position + 1;
-    lower_cell.push_back(lower);
-    last_colour = colour;
+  std::vector<PatchFaces> known;
+  for (const auto& list : found) {
+    for (const PatchFaces f : list) index_in(known, f);
   }
+  std::vector<int> kind_number;  // of known combinations
+  for (const PatchFaces f : known) kind_number.push_back(index_in(kinds, kind_of(dim, f, rules.problem)));
 
-  std::vector<std::uint8_t> touched(grid.records());
-  for (const auto& runs : colours) {
-    std::fill(touched.begin(), touched.end(), 0);
-    for (const auto& run : runs) {
-      for (auto i = run.begin; i < run.end; ++i) {
-        const auto cells = patch_cells(grid, lower_cell[i]);
-        for (int bits = 0; bits < corners; ++bits) {
-          touched[cells[bits]] = 1;
-          for (int a = 0; a < dim; ++a) {
-            const bool upper = (bits >> a & 1) != 0;
-            if (upper && kinds[run.kind][a].hat[1]) touched[grid.neighbour(cells[bits], 2 * a + 1)] = 1;
-          }
+  // A counting sort by slots, one for each colour and kind; in a slot the order of cells.
+  const auto order = smoothing_order(dim, rules.colour_order);
+  std::array<std::array<std::array<int, 3>, 3>, 3> colour_index{};
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    colour_index[order[i][0]][order[i][1]][order[i][2]] = static_cast<int>(i);
+  }
+  const int kind_count = static_cast<int>(kinds.size());
+  const std::size_t slot_count = order.size() * kinds.size();
+  Slots slots;
+  slots.of.resize(grid.cells());
+  std::vector<std::vector<std::int64_t>> place(ranges.number());  // [range][slot]: patches, then place of the next one
+  parallel_ranges(ranges, [&](CellRange range, std::int64_t i) {
+    place[i].assign(slot_count, 0);
+    PatchFaces last = no_patch;
+    int kind = -1;
+    for (auto lower = static_cast<Grid::Record>(range.begin); lower < range.end; ++lower) {
+      slots.of[lower] = -1;
+      if (faces[lower] == no_patch) continue;
+      if (faces[lower] != last) {
+        last = faces[lower];
+        kind = kind_number[std::find(known.begin(), known.end(), last) - known.begin()];
+      }
+      const auto [x, y, z] = colour_of(grid, lower);
+      slots.of[lower] = colour_index[x][y][z] * kind_count + kind;
+      ++place[i][slots.of[lower]];
+    }
+  });
+  std::int64_t total = 0;
+  for (std::size_t colour = 0; colour < order.size(); ++colour) {
+    std::vector<PatchRun> runs;
+    for (int kind = 0; kind < kind_count; ++kind) {
+      const std::int64_t begin = total;
+      for (auto& counts : place) {
+        std::int64_t& count = counts[colour * kind_count + kind];
+        total += std::exchange(count, total);
+      }
+      if (total > begin) runs.push_back({kind, begin, total});
+    }
+    if (runs.empty()) continue;
+    colours.push_back(std::move(runs));
+    slots.colours.push_back(static_cast<int>(colour));
+  }
+  lower_cell.resize(total);
+  parallel_ranges(ranges, [&](CellRange range, std::int64_t i) {
+    for (auto lower = static_cast<Grid::Record>(range.begin); lower < range.end; ++lower) {
+      if (slots.of[lower] >= 0) lower_cell[place[i][slots.of[lower]]++] = lower;
+    }
+  });
+  return slots;
+}
+
+void Patches::cover(const Grid& grid, const Slots& slots) {
+  const int dim = grid.dim();
+  const int kind_count = static_cast<int>(kinds.size());
+  const Ranges ranges{grid.records()};
+  std::vector<std::uint32_t> touched(grid.records(), 0);  // bit c: a patch of colour c has the record
+  std::atomic<bool> everything{grid.cells() > 0};
+  parallel_ranges(ranges, [&](CellRange range, std::int64_t) {
+    for (auto record = static_cast<Grid::Record>(range.begin); record < range.end; ++record) {
+      const bool is_cell = record < grid.cells();
+      const int hat = is_cell ? -1 : grid.hat_direction(record);
+      const Grid::Record cell = is_cell ? record : grid.neighbour(record, 2 * hat);
+      std::uint32_t colours_here = 0;
+      int hats = 0;  // bit a: the lower normal unknown in direction a is inside a patch
+      for (int bits = 0; bits < 1 << dim; ++bits) {
+        const Grid::Record lower = lower_of(grid, cell, bits);
+        const std::int32_t slot = lower < grid.cells() ? slots.of[lower] : -1;
+        if (slot < 0) continue;
+        const PatchKind& kind = kinds[slot % kind_count];
+        if (!is_cell && ((bits >> hat & 1) == 0 || !kind[hat].hat[1])) continue;
+        colours_here |= std::uint32_t{1} << slot / kind_count;
+        for (int a = 0; a < dim; ++a) {
+          if ((bits >> a & 1) != 0 || kind[a].hat[0]) hats |= 1 << a;
         }
       }
+      touched[record] = colours_here;
+      bool whole = colours_here != 0;
+      for (int a = 0; a < dim && is_cell; ++a) {
+        whole = whole && (normal_fixed(grid.face(record, 2 * a)) || (hats >> a & 1) != 0);
+      }
+      if (!whole) everything = false;
     }
-    uncovered.emplace_back();
-    for (Grid::Record record = 0; record < grid.records(); ++record) {
-      if (touched[record] == 0) uncovered.back().push_back(record);
-    }
-  }
+  });
+  cover_everything = everything;
 
-  cover_everything = grid.cells() > 0;
-  for (Grid::Record record = 0; record < grid.records() && cover_everything; ++record) {
-    if ((covered[record] & cell_bit) == 0) cover_everything = false;
-    if (record >= grid.cells()) continue;
-    for (int a = 0; a < dim; ++a) {
-      const bool free = !normal_fixed(grid.face(record, 2 * a));
-      if (free && (covered[record] >> a & 1) == 0) cover_everything = false;
-    }
-  }
+  uncovered.resize(colours.size());
+  parallel_for(static_cast<std::int64_t>(colours.size()), [&] {
+    return [&](std::int64_t colour) {
+      for (Grid::Record record = 0; record < grid.records(); ++record) {
+        if ((touched[record] >> slots.colours[colour] & 1) == 0) uncovered[colour].push_back(record);
+      }
+    };
+  });
 }
 
 std::int64_t Patches::bytes() const {

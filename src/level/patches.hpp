@@ -55,6 +55,15 @@ struct Patches {
   bool cover_everything = false;
 
   [[nodiscard]] std::int64_t bytes() const;
+
+ private:
+  /// Where the patches stand in the order of colours and kinds.
+  struct Slots {
+    std::vector<std::int32_t> of;  ///< [lower cell]: colour * number of kinds + kind, or -1 if there is no patch
+    std::vector<int> colours;      ///< those that have patches
+  };
+  Slots sort(const Grid& grid, const PatchRules& rules);
+  void cover(const Grid& grid, const Slots& slots);
 };
 
 /// The cells of a patch, index bit a set: upper cell in direction a.

@@ -1,6 +1,10 @@
 #include "mesh/grid.hpp"
 
 #include <algorithm>
+#include <atomic>
+#include <numeric>
+
+#include "base/parallel.hpp"
 
 namespace solenoid {
 namespace {
@@ -17,13 +21,6 @@ Face face_of(SideKind kind) {
 
 std::int64_t index(const std::array<int, 3>& extent, int x, int y, int z) {
   return x + extent[0] * (y + static_cast<std::int64_t>(extent[1]) * z);
-}
-
-bool inside(const IndexBox& box, const std::array<int, 3>& position) {
-  for (int a = 0; a < 3; ++a) {
-    if (position[a] < box.lower[a] || position[a] >= box.upper[a]) return false;
-  }
-  return true;
 }
 
 /// visit(x) for the cells of a row in the order of their numbers: even x, then odd x.
@@ -47,22 +44,49 @@ Grid::Grid(const Mesh& mesh, const Boundary& boundary, bool boundary_hats)
   }
   for (int side = 0; side < 2 * dim_; ++side) side_faces_[side] = face_of(boundary.sides[side].kind);
 
-  lattice_.assign(static_cast<std::size_t>(extent_[0]) * extent_[1] * extent_[2], -1);
-  for (int z = 0; z < extent_[2]; ++z) {
-    for (int y = 0; y < extent_[1]; ++y) {
-      for_row(extent_[0], [&](int x) {
-        const std::array<int, 3> coarse{x >> shift[0], y >> shift[1], z >> shift[2]};
-        const bool hole = std::any_of(mesh.holes.begin(), mesh.holes.end(), [&](IndexBox box) {
-          if (dim_ == 2) box.lower[2] = 0, box.upper[2] = 1;
-          return inside(box, coarse);
-        });
-        if (hole) return;
-        lattice_[index(extent_, x, y, z)] = static_cast<Record>(position_.size());
-        position_.push_back({x, y, z});
-      });
+  std::array<int, 3> boxes{1, 1, 1};
+  for (int a = 0; a < dim_; ++a) boxes[a] = mesh.cells[a];
+  std::vector<char> hole(static_cast<std::size_t>(boxes[0]) * boxes[1] * boxes[2], 0);
+  for (IndexBox box : mesh.holes) {
+    if (dim_ == 2) box.lower[2] = 0, box.upper[2] = 1;
+    for (int z = box.lower[2]; z < box.upper[2]; ++z) {
+      for (int y = box.lower[1]; y < box.upper[1]; ++y) {
+        for (int x = box.lower[0]; x < box.upper[0]; ++x) hole[index(boxes, x, y, z)] = 1;
+      }
     }
   }
+  number_cells(
+      [&](int x, int y, int z) { return hole[index(boxes, x >> shift[0], y >> shift[1], z >> shift[2])] == 0; });
   connect();
+}
+
+template <class Exists>
+void Grid::number_cells(const Exists& exists) {
+  const Ranges rows{std::int64_t{extent_[1]} * extent_[2], 64};
+  const auto for_rows = [&](const auto& visit) {
+    parallel_ranges(rows, [&](CellRange range, std::int64_t) {
+      for (auto row = range.begin; row < range.end; ++row) {
+        visit(row, static_cast<int>(row % extent_[1]), static_cast<int>(row / extent_[1]));
+      }
+    });
+  };
+  std::vector<Record> first(rows.count + 1, 0);  // number of the first cell of a row
+  for_rows([&](std::int64_t row, int y, int z) {
+    Record count = 0;
+    for (int x = 0; x < extent_[0]; ++x) count += exists(x, y, z) ? 1 : 0;
+    first[row + 1] = count;
+  });
+  std::partial_sum(first.begin(), first.end(), first.begin());
+  lattice_.assign(rows.count * extent_[0], -1);
+  position_.resize(first.back());
+  for_rows([&](std::int64_t row, int y, int z) {
+    Record next = first[row];
+    for_row(extent_[0], [&](int x) {
+      if (!exists(x, y, z)) return;
+      lattice_[index(extent_, x, y, z)] = next;
+      position_[next++] = {x, y, z};
+    });
+  });
 }
 
 Grid::Record Grid::at(std::array<int, 3> position) const {
@@ -73,40 +97,59 @@ Grid::Record Grid::at(std::array<int, 3> position) const {
   return lattice_[index(extent_, position[0], position[1], position[2])];
 }
 
+Grid::Behind Grid::behind(Record cell, int side) const {
+  const int a = side / 2;
+  std::array<int, 3> position = position_[cell];
+  position[a] += side % 2 == 0 ? -1 : 1;
+  const Record other = at(position);
+  if (other >= 0) return {other, Face::interior};
+  const bool at_side = position[a] < 0 || position[a] >= extent_[a];
+  return {-1, at_side && !periodic_[a] ? side_faces_[side] : hole_face_};
+}
+
 void Grid::connect() {
-  constexpr Record nothing = -1;  // until the number of the null record is known
-  const Record count = cells();
-  for (int side = 0; side < 6; ++side) {
-    const int a = side / 2;
-    neighbour_[side].assign(count, nothing);
-    face_[side].assign(count, Face::slip);  // third direction of a 2D grid: never asked for
-    if (a >= dim_) continue;
-    for (Record cell = 0; cell < count; ++cell) {
-      std::array<int, 3> position = position_[cell];
-      position[a] += side % 2 == 0 ? -1 : 1;
-      const Record other = at(position);
-      neighbour_[side][cell] = other;
-      const bool at_side = position[a] < 0 || position[a] >= extent_[a];
-      face_[side][cell] = other >= 0 ? Face::interior : at_side && !periodic_[a] ? side_faces_[side] : hole_face_;
+  const Ranges ranges{cells()};
+  const int sides = 2 * dim_;
+  // Hat-only records are numbered in the order of the cells below: those of a range follow those of the ranges before.
+  std::vector<FaceCount> counts(ranges.number(), FaceCount{});
+  parallel_ranges(ranges, [&](CellRange range, std::int64_t i) {
+    FaceCount count{};
+    for (auto cell = static_cast<Record>(range.begin); cell < range.end; ++cell) {
+      for (int side = 0; side < sides; ++side) ++count[side][static_cast<std::size_t>(behind(cell, side).face)];
+    }
+    counts[i] = count;
+  });
+  face_count_ = {};
+  std::vector<Record> first_hat(ranges.number());
+  Record hats = 0;
+  for (std::int64_t i = 0; i < ranges.number(); ++i) {
+    first_hat[i] = cells() + hats;
+    for (int side = 0; side < sides; ++side) {
+      for (const Face face : {Face::interior, Face::velocity, Face::slip, Face::outflow}) {
+        const std::int64_t count = counts[i][side][static_cast<std::size_t>(face)];
+        face_count_[side][static_cast<std::size_t>(face)] += count;
+        if (side % 2 == 1 && stores_hat(face)) hats += static_cast<Record>(count);
+      }
     }
   }
-  // Hat-only records: the normal unknowns of upper boundary faces that are stored.
-  for (Record cell = 0; cell < count; ++cell) {
-    for (int a = 0; a < dim_; ++a) {
-      const int side = 2 * a + 1;
-      const Face face = face_[side][cell];
-      if (face == Face::interior || !(boundary_hats_ || face == Face::outflow)) continue;
-      neighbour_[side][cell] = static_cast<Record>(neighbour_[side].size());
-      for (auto& behind : neighbour_) behind.push_back(nothing);
-      neighbour_[2 * a].back() = cell;
-      hat_direction_.push_back(static_cast<std::uint8_t>(a));
+
+  hat_direction_.assign(hats, 0);
+  for (auto& behind : neighbour_) behind.assign(null() + 1, null());
+  for (auto& faces : face_) faces.assign(null() + 1, Face::interior);
+  parallel_ranges(ranges, [&](CellRange range, std::int64_t i) {
+    Record next_hat = first_hat[i];
+    for (auto cell = static_cast<Record>(range.begin); cell < range.end; ++cell) {
+      for (int side = 0; side < sides; ++side) {
+        const auto [other, face] = behind(cell, side);
+        face_[side][cell] = face;
+        if (other >= 0) neighbour_[side][cell] = other;
+        if (side % 2 == 0 || !stores_hat(face)) continue;
+        neighbour_[side][cell] = next_hat;
+        neighbour_[side - 1][next_hat] = cell;
+        hat_direction_[next_hat++ - cells()] = static_cast<std::uint8_t>(side / 2);
+      }
     }
-  }
-  for (auto& behind : neighbour_) {
-    behind.resize(null() + 1, nothing);
-    std::replace(behind.begin(), behind.end(), nothing, null());
-  }
-  for (auto& faces : face_) faces.resize(null() + 1, Face::interior);
+  });
 }
 
 bool Grid::can_coarsen(const std::array<bool, 3>& directions) const {
@@ -115,22 +158,31 @@ bool Grid::can_coarsen(const std::array<bool, 3>& directions) const {
     shift[a] = directions[a] ? 1 : 0;
     if (directions[a] && extent_[a] % 2 != 0) return false;
   }
-  for (int z = 0; z < extent_[2]; ++z) {
-    for (int y = 0; y < extent_[1]; ++y) {
+  std::atomic<bool> uniform{true};
+  parallel_ranges({std::int64_t{extent_[1]} * extent_[2], 64}, [&](CellRange range, std::int64_t) {
+    for (auto row = range.begin; row < range.end && uniform; ++row) {
+      const int y = static_cast<int>(row % extent_[1]);
+      const int z = static_cast<int>(row / extent_[1]);
+      const Record* here = &lattice_[index(extent_, 0, y, z)];
+      const Record* first = &lattice_[index(extent_, 0, y >> shift[1] << shift[1], z >> shift[2] << shift[2])];
       for (int x = 0; x < extent_[0]; ++x) {
-        const bool here = lattice_[index(extent_, x, y, z)] >= 0;
-        const int cx = x >> shift[0] << shift[0];
-        const int cy = y >> shift[1] << shift[1];
-        const int cz = z >> shift[2] << shift[2];
-        if (here != (lattice_[index(extent_, cx, cy, cz)] >= 0)) return false;
+        if ((here[x] >= 0) != (first[x >> shift[0] << shift[0]] >= 0)) uniform = false;
       }
     }
-  }
-  return true;
+  });
+  return uniform;
 }
 
 Grid Grid::coarsen(const std::array<bool, 3>& directions) const {
-  Grid coarse = *this;
+  Grid coarse;
+  coarse.dim_ = dim_;
+  coarse.boundary_hats_ = boundary_hats_;
+  coarse.extent_ = extent_;
+  coarse.size_ = size_;
+  coarse.origin_ = origin_;
+  coarse.periodic_ = periodic_;
+  coarse.side_faces_ = side_faces_;
+  coarse.hole_face_ = hole_face_;
   std::array<int, 3> shift{};
   for (int a = 0; a < dim_; ++a) {
     if (!directions[a]) continue;
@@ -138,18 +190,8 @@ Grid Grid::coarsen(const std::array<bool, 3>& directions) const {
     coarse.extent_[a] = extent_[a] / 2;
     coarse.size_[a] = 2 * size_[a];
   }
-  coarse.position_.clear();
-  coarse.hat_direction_.clear();
-  coarse.lattice_.assign(static_cast<std::size_t>(coarse.extent_[0]) * coarse.extent_[1] * coarse.extent_[2], -1);
-  for (int z = 0; z < coarse.extent_[2]; ++z) {
-    for (int y = 0; y < coarse.extent_[1]; ++y) {
-      for_row(coarse.extent_[0], [&](int x) {
-        if (lattice_[index(extent_, x << shift[0], y << shift[1], z << shift[2])] < 0) return;
-        coarse.lattice_[index(coarse.extent_, x, y, z)] = coarse.cells();
-        coarse.position_.push_back({x, y, z});
-      });
-    }
-  }
+  coarse.number_cells(
+      [&](int x, int y, int z) { return lattice_[index(extent_, x << shift[0], y << shift[1], z << shift[2])] >= 0; });
   coarse.connect();
   return coarse;
 }
@@ -166,8 +208,10 @@ Point Grid::corner(Record cell) const {
 }
 
 bool Grid::has_face(Face kind) const {
-  return std::any_of(face_.begin(), face_.begin() + 2 * dim_,
-                     [&](const auto& faces) { return std::find(faces.begin(), faces.end(), kind) != faces.end(); });
+  for (int side = 0; side < 2 * dim_; ++side) {
+    if (count_faces(side, kind) > 0) return true;
+  }
+  return false;
 }
 
 std::int64_t Grid::bytes() const {

@@ -79,13 +79,33 @@ class Grid {
   [[nodiscard]] bool boundary_hats() const { return boundary_hats_; }
   /// Lower corner of a cell.
   [[nodiscard]] Point corner(Record cell) const;
+  /// Faces of this kind on side `side` of cells.
+  [[nodiscard]] std::int64_t count_faces(int side, Face kind) const {
+    return face_count_[side][static_cast<std::size_t>(kind)];
+  }
   /// True if some face of the grid is of this kind.
   [[nodiscard]] bool has_face(Face kind) const;
   [[nodiscard]] std::int64_t bytes() const;
 
  private:
+  /// Faces by side and kind.
+  using FaceCount = std::array<std::array<std::int64_t, 4>, 6>;
+  /// What lies behind a face of a cell.
+  struct Behind {
+    Record cell;  ///< or -1
+    Face face;
+  };
+
   Grid() = default;
+  /// Numbers the lattice cells with exists(x, y, z).
+  template <class Exists>
+  void number_cells(const Exists& exists);
   void connect();
+  [[nodiscard]] Behind behind(Record cell, int side) const;
+  /// True if the normal unknowns of an upper face of this kind have a hat-only record.
+  [[nodiscard]] bool stores_hat(Face face) const {
+    return face == Face::outflow || (boundary_hats_ && face != Face::interior);
+  }
 
   int dim_ = 0;
   bool boundary_hats_ = false;
@@ -99,7 +119,8 @@ class Grid {
   std::vector<std::array<std::int32_t, 3>> position_;  // cell -> lattice
   std::array<std::vector<Record>, 6> neighbour_;       // [side][record]: record behind the face
   std::array<std::vector<Face>, 6> face_;              // [side][record]
-  std::vector<std::uint8_t> hat_direction_;            // hat-only record -> direction
+  FaceCount face_count_{};
+  std::vector<std::uint8_t> hat_direction_;  // hat-only record -> direction
 };
 
 }  // namespace solenoid

@@ -21,10 +21,20 @@ struct Table {
   std::vector<double> values;
 };
 
-/// Integrals of a function given at tensor quadrature points against tensor-product test functions.
-class CellIntegrals {
+/// Some cells of one row (same y and z) and one block of records, so that their quadrature points are a tensor grid.
+struct Strip {
+  Record first;  ///< cell of lane 0
+  int count = 0;
+  std::array<int, interleave> lane{};  ///< of each cell: its number less `first`
+
+  [[nodiscard]] Record cell(int i) const { return first + lane[i]; }
+};
+
+/// Integrals of functions given at tensor quadrature points against tensor-product test functions, for strips of cells
+/// at a time. Arrays of a strip have the cell as the fastest index.
+class StripIntegrals {
  public:
-  CellIntegrals(const Problem& problem, const Level& level)
+  StripIntegrals(const Problem& problem, const Level& level)
       : problem_(problem),
         level_(level),
         grid_(level.grid),
@@ -48,51 +58,92 @@ class CellIntegrals {
     }
   }
 
-  /// All integrals of one cell: its record; what belongs to its upper hats is added to `upper` (dim blocks of
-  /// n^(dim-1)).
-  const std::vector<double>& of_cell(Record cell, double* upper) {
-    record_.assign(level_.equation.record(), 0.0);
-    if (!is_zero(problem_.force)) {
-      make_points(cell, -1, 0);
-      for (int c = 0; c < dim_; ++c) {
-        if (problem_.force[c].is_zero()) continue;
-        evaluate(problem_.force[c]);
-        std::array<const Table*, 3> tables = tangential_tables(c);
-        tables[c] = &continuous_[c];
-        add(c, tables, record_.data(), upper);
+  /// Adds all integrals of the cells of a block to their records and what belongs to their upper hats to `upper` (dim
+  /// n^(dim-1) numbers a record), both interleaved.
+  void of_block(CellRange cells, double* records, double* upper) {
+    for_strips(cells, [&](const Strip& strip) {
+      if (!is_zero(problem_.force)) {
+        make_points(strip, -1, 0);
+        for (int c = 0; c < dim_; ++c) {
+          if (problem_.force[c].is_zero()) continue;
+          evaluate(problem_.force[c]);
+          std::array<const Table*, 3> tables = tangential_tables(c);
+          tables[c] = &continuous_[c];
+          add(strip, c, tables, records, upper);
+        }
       }
-    }
-    for (int side = 0; side < 2 * dim_; ++side) {
-      const Face face = grid_.face(cell, side);
-      if (face == Face::velocity || face == Face::outflow) add_face(cell, side, face, record_.data(), upper);
-    }
-    return record_;
+      for (const Face face : {Face::velocity, Face::outflow}) {
+        for_faces(strip, face, [&](const Strip& faces, int side, const VectorField& data) {
+          add_faces(faces, side, face, data, records, upper);
+        });
+      }
+    });
   }
 
-  /// L2 projection of the normal component of the side's velocity: the n^(dim-1) hat coefficients on a face.
-  std::vector<double> normal_coefficients(Record cell, int side) {
-    const int a = side / 2;
-    const ScalarField& g = data_of(cell, side)[a];
-    std::vector<double> record(level_.equation.record(), 0.0);
-    std::vector<double> upper(dim_ * columns_, 0.0);
-    if (!g.is_zero()) {
-      make_points(cell, a, side % 2);
-      evaluate(g);
-      // The trace of a hat is coefficient / sqrt(h): invert that.
-      const Table hat{1, 1, {std::sqrt(grid_.size()[a])}};
-      std::array<const Table*, 3> tables = tangential_tables(a);
-      tables[a] = &hat;
-      add(a, tables, record.data(), upper.data());
-    }
-    return {record.begin() + a * block_, record.begin() + a * block_ + columns_};
+  /// visit(cell, side, coefficients) for the faces of the cells where velocity is prescribed and not zero: the L2
+  /// projection of its normal component, n^(dim-1) hat coefficients.
+  template <class Visit>
+  void for_normal_coefficients(CellRange cells, const Visit& visit) {
+    std::vector<double> record(static_cast<std::size_t>(level_.equation.record()) * interleave);
+    for_strips(cells, [&](const Strip& strip) {
+      for_faces(strip, Face::velocity, [&](const Strip& faces, int side, const VectorField& data) {
+        const int a = side / 2;
+        if (data[a].is_zero()) return;
+        make_points(faces, a, side % 2);
+        evaluate(data[a]);
+        // The trace of a hat is coefficient / sqrt(h): invert that.
+        const Table hat{1, 1, {std::sqrt(grid_.size()[a])}};
+        std::array<const Table*, 3> tables = tangential_tables(a);
+        tables[a] = &hat;
+        std::fill(record.begin(), record.end(), 0.0);
+        add(faces, a, tables, record.data(), nullptr);
+        for (int i = 0; i < faces.count; ++i) {
+          const Record cell = faces.cell(i);
+          std::vector<double> coefficients(columns_);
+          for (int j = 0; j < columns_; ++j) {
+            coefficients[j] = record[(a * block_ + j) * interleave + cell % interleave];
+          }
+          visit(cell, side, coefficients);
+        }
+      });
+    });
   }
 
  private:
-  [[nodiscard]] const VectorField& data_of(Record cell, int side) const {
-    const int a = side / 2;
-    const int at = grid_.position(cell)[a];
-    const bool on_side = at == (side % 2 == 0 ? 0 : grid_.extent()[a] - 1);
-    return (on_side ? problem_.boundary.sides[side] : problem_.boundary.holes).data;
+  /// visit(strip) for the strips of a block's cells.
+  template <class Visit>
+  void for_strips(CellRange cells, const Visit& visit) const {
+    for (auto begin = static_cast<Record>(cells.begin); begin < cells.end;) {
+      Strip strip{begin};
+      const auto [x, y, z] = grid_.position(begin);
+      for (Record cell = begin; cell < cells.end; ++cell) {
+        if (grid_.position(cell)[1] != y || grid_.position(cell)[2] != z) break;
+        strip.lane[strip.count++] = cell - begin;
+      }
+      begin += strip.count;
+      visit(strip);
+    }
+  }
+
+  /// visit(strip, side, data) for faces of this kind with data that are not zero, together those of one side of the
+  /// cells on one side of the domain or on holes.
+  template <class Visit>
+  void for_faces(const Strip& strip, Face face, const Visit& visit) const {
+    for (int side = 0; side < 2 * dim_; ++side) {
+      if (grid_.count_faces(side, face) == 0) continue;
+      for (const bool on_hole : {false, true}) {
+        const VectorField& data = (on_hole ? problem_.boundary.holes : problem_.boundary.sides[side]).data;
+        if (is_zero(data)) continue;
+        const int end = side % 2 == 0 ? 0 : grid_.extent()[side / 2] - 1;
+        Strip faces{strip.first};
+        for (int i = 0; i < strip.count; ++i) {
+          const Record cell = strip.cell(i);
+          const bool at_end = grid_.position(cell)[side / 2] == end;
+          if (grid_.face(cell, side) == face && at_end != on_hole) faces.lane[faces.count++] = strip.lane[i];
+        }
+        if (faces.count > 0) visit(faces, side, data);
+      }
+    }
   }
 
   [[nodiscard]] std::array<const Table*, 3> tangential_tables(int c) const {
@@ -103,12 +154,10 @@ class CellIntegrals {
     return tables;
   }
 
-  void add_face(Record cell, int side, Face face, double* record, double* upper) {
+  void add_faces(const Strip& faces, int side, Face face, const VectorField& data, double* records, double* upper) {
     const int a = side / 2;
     const bool upper_side = side % 2 == 1;
-    const VectorField& data = data_of(cell, side);
-    if (is_zero(data)) return;
-    make_points(cell, a, upper_side ? 1 : 0);
+    make_points(faces, a, upper_side ? 1 : 0);
     const double h = grid_.size()[a];
     const double x = upper_side ? 1.0 : 0.0;
     const auto psi = legendre(n_ - 1, x);
@@ -133,60 +182,70 @@ class CellIntegrals {
       std::array<const Table*, 3> tables = tangential_tables(c);
       tables[a] = &trace;
       if (c != a) tables[c] = &continuous_[c];
-      add(c, tables, record, upper);
+      add(faces, c, tables, records, upper);
     }
   }
 
-  /// Tensor quadrature points of the cell, or of its face `upper` in direction `normal`.
-  void make_points(Record cell, int normal, int upper) {
-    const Point corner = grid_.corner(cell);
-    std::array<int, 3> count{1, 1, 1};
-    for (int a = 0; a < dim_; ++a) count[a] = a == normal ? 1 : static_cast<int>(rule_.points.size());
-    points_.clear();
-    for (int k = 0; k < count[2]; ++k) {
-      for (int j = 0; j < count[1]; ++j) {
-        for (int i = 0; i < count[0]; ++i) {
-          const std::array<int, 3> q{i, j, k};
-          Point point{};
-          for (int a = 0; a < dim_; ++a) {
-            point[a] = corner[a] + grid_.size()[a] * (a == normal ? upper : rule_.points[q[a]]);
-          }
-          points_.push_back(point);
+  /// Tensor quadrature points of the cells, or of their faces `upper` in direction `normal`: in x for each point of the
+  /// rule those of all cells.
+  void make_points(const Strip& strip, int normal, int upper) {
+    for (int a = 0; a < 3; ++a) {
+      std::vector<double>& axis = axes_[a];
+      axis.clear();
+      const std::size_t points = a >= dim_ || a == normal ? 1 : rule_.points.size();
+      for (std::size_t q = 0; q < points; ++q) {
+        const double xi = a >= dim_ ? 0.0 : a == normal ? upper : rule_.points[q];
+        for (int i = 0; i < (a == 0 ? strip.count : 1); ++i) {
+          axis.push_back(grid_.corner(strip.cell(i))[a] + grid_.size()[a] * xi);
         }
       }
     }
   }
 
   void evaluate(const ScalarField& field) {
-    values_.resize(points_.size());
-    field.evaluate(points_, values_);
+    values_.resize(axes_[0].size() * axes_[1].size() * axes_[2].size());
+    field.evaluate(Axes{axes_[0], axes_[1], axes_[2]}, values_);
+  }
+
+  /// out(outer, row, inner) = sum over columns of table(row, column) in(outer, column, inner), `width` inner indices at
+  /// a time.
+  template <int width>
+  void contract(const Table& table, int outer, int inner) {
+    for (int o = 0; o < outer; ++o) {
+      for (int i = 0; i < table.rows; ++i) {
+        for (int k = 0; k < inner; k += width) {
+          const double* from = &in_[static_cast<std::size_t>(o) * table.columns * inner + k];
+          std::array<double, width> sum{};
+          for (int q = 0; q < table.columns; ++q, from += inner) {
+            const double factor = table.values[i * table.columns + q];
+            for (int l = 0; l < width; ++l) sum[l] += factor * from[l];
+          }
+          std::copy(sum.begin(), sum.end(), &out_[(static_cast<std::size_t>(o) * table.rows + i) * inner + k]);
+        }
+      }
+    }
   }
 
   /// Contracts `values_` with one table per direction and adds the result to component c.
-  void add(int c, const std::array<const Table*, 3>& tables, double* record, double* upper) {
+  void add(const Strip& strip, int c, const std::array<const Table*, 3>& tables, double* records, double* upper) {
     std::array<int, 3> size{1, 1, 1};
     for (int a = 0; a < dim_; ++a) size[a] = tables[a]->columns;
     in_ = values_;
     for (int a = 0; a < dim_; ++a) {
       const Table& table = *tables[a];
-      const int inner = a == 0 ? 1 : a == 1 ? size[0] : size[0] * size[1];
+      const int inner = strip.count * (a == 0 ? 1 : a == 1 ? size[0] : size[0] * size[1]);
       const int outer = static_cast<int>(in_.size()) / (inner * size[a]);
-      out_.assign(static_cast<std::size_t>(inner) * table.rows * outer, 0.0);
-      for (int o = 0; o < outer; ++o) {
-        for (int i = 0; i < table.rows; ++i) {
-          for (int q = 0; q < table.columns; ++q) {
-            const double factor = table.values[i * table.columns + q];
-            const double* from = &in_[(o * table.columns + q) * inner];
-            double* to = &out_[(o * table.rows + i) * inner];
-            for (int k = 0; k < inner; ++k) to[k] += factor * from[k];
-          }
-        }
+      out_.resize(static_cast<std::size_t>(inner) * table.rows * outer);
+      if (inner % interleave == 0) {
+        contract<interleave>(table, outer, inner);
+      } else {
+        contract<1>(table, outer, inner);
       }
       size[a] = table.rows;
       in_.swap(out_);
     }
     const int order = level_.equation.order;
-    std::size_t position = 0;
+    const double* from = in_.data();
     for (int k = 0; k < size[2]; ++k) {
       for (int j = 0; j < size[1]; ++j) {
         for (int i = 0; i < size[0]; ++i) {
@@ -195,11 +254,10 @@ class CellIntegrals {
           for (int a = 0; a < dim_; ++a) {
             if (a != c) offset += index[a] * velocity_stride(dim_, order, c, a);
           }
-          if (index[c] == n_) {
-            upper[c * columns_ + offset] += in_[position++];
-          } else {
-            record[c * block_ + index[c] * columns_ + offset] += in_[position++];
-          }
+          double* to = index[c] == n_ ? upper + (c * columns_ + offset) * interleave
+                                      : records + (c * block_ + index[c] * columns_ + offset) * interleave;
+          to += strip.first % interleave;
+          for (int l = 0; l < strip.count; ++l) to[strip.lane[l]] += *from++;
         }
       }
     }
@@ -215,24 +273,18 @@ class CellIntegrals {
   Quadrature rule_;
   std::array<Table, 3> legendre_;
   std::array<Table, 3> continuous_;
-  std::vector<Point> points_;
+  std::array<std::vector<double>, 3> axes_;
   std::vector<double> values_;
-  std::vector<double> record_;
   std::vector<double> in_;
   std::vector<double> out_;
 };
 
-constexpr std::int64_t cells_per_task = 64;
-
-/// Calls visit(integrals, cell) for every cell from several threads.
+/// Calls visit(integrals, cells) for every block of records that has cells, from several threads.
 template <class Visit>
-void for_cells(const Problem& problem, const Level& level, Visit visit) {
-  const std::int64_t cells = level.grid.cells();
-  parallel_for((cells + cells_per_task - 1) / cells_per_task, [&] {
-    return [&, integrals = CellIntegrals(problem, level)](std::int64_t task) mutable {
-      const std::int64_t end = std::min(cells, (task + 1) * cells_per_task);
-      for (std::int64_t cell = task * cells_per_task; cell < end; ++cell) visit(integrals, static_cast<Record>(cell));
-    };
+void for_blocks(const Problem& problem, const Level& level, const Visit& visit) {
+  const Ranges blocks{level.grid.cells(), interleave};
+  parallel_for(blocks.number(), [&] {
+    return [&, integrals = StripIntegrals(problem, level)](std::int64_t i) mutable { visit(integrals, blocks[i]); };
   });
 }
 
@@ -241,28 +293,29 @@ void for_cells(const Problem& problem, const Level& level, Visit visit) {
 std::vector<double> assemble_load(const Problem& problem, const Level& level) {
   const Grid& grid = level.grid;
   const int dim = level.equation.dim;
-  const int record = level.equation.record();
   const int block = power(level.equation.n(), dim);
   const int columns = power(level.equation.n(), dim - 1);
   std::vector<double> load(level.size(), 0.0);
   // Shares of upper hats, kept apart so that every record has one writer.
-  std::vector<double> upper(static_cast<std::size_t>(grid.cells()) * dim * columns, 0.0);
-  for_cells(problem, level, [&](CellIntegrals& integrals, Record cell) {
-    const std::vector<double>& own = integrals.of_cell(cell, &upper[static_cast<std::size_t>(cell) * dim * columns]);
-    for (int i = 0; i < record; ++i) load[level.index(cell, i)] = own[i];
+  std::vector<double> upper(whole_blocks(grid.cells()) * dim * columns, 0.0);
+  for_blocks(problem, level, [&](StripIntegrals& integrals, CellRange cells) {
+    integrals.of_block(cells, &load[level.index(cells.begin, 0)], &upper[record_offset(cells.begin, dim * columns)]);
   });
-  const auto complete = [&](Record r) {
-    for (int c = 0; c < dim; ++c) {
-      const Record below = grid.neighbour(r, 2 * c);
-      const Face face = r < grid.cells() ? grid.face(r, 2 * c) : grid.hat_face(r);
-      for (int i = 0; i < columns; ++i) {
-        double& hat = load[level.index(r, c * block + i)];
-        if (below < grid.cells()) hat += upper[(static_cast<std::size_t>(below) * dim + c) * columns + i];
-        if (normal_fixed(face)) hat = 0.0;
+  parallel_ranges({grid.records()}, [&](CellRange records, std::int64_t) {
+    for (auto r = static_cast<Record>(records.begin); r < records.end; ++r) {
+      for (int c = 0; c < dim; ++c) {
+        const Record below = grid.neighbour(r, 2 * c);
+        const Face face = r < grid.cells() ? grid.face(r, 2 * c) : grid.hat_face(r);
+        for (int i = 0; i < columns; ++i) {
+          double& hat = load[level.index(r, c * block + i)];
+          if (below < grid.cells()) {
+            hat += upper[record_offset(below, dim * columns) + std::int64_t{interleave} * (c * columns + i)];
+          }
+          if (normal_fixed(face)) hat = 0.0;
+        }
       }
     }
-  };
-  for (Record r = 0; r < grid.records(); ++r) complete(r);
+  });
   return load;
 }
 
@@ -274,11 +327,9 @@ std::vector<double> boundary_lift(const Problem& problem, const Level& lift) {
   double net = 0.0;
   double total = 0.0;
   std::vector<std::pair<double, double>> flux(grid.cells(), {0.0, 0.0});
-  for_cells(problem, lift, [&](CellIntegrals& integrals, Record cell) {
-    for (int side = 0; side < 2 * dim; ++side) {
-      if (grid.face(cell, side) != Face::velocity) continue;
+  for_blocks(problem, lift, [&](StripIntegrals& integrals, CellRange cells) {
+    integrals.for_normal_coefficients(cells, [&](Record cell, int side, const std::vector<double>& coefficients) {
       const int a = side / 2;
-      const auto coefficients = integrals.normal_coefficients(cell, side);
       const Record owner = side % 2 == 0 ? cell : grid.neighbour(cell, side);
       for (std::size_t i = 0; i < coefficients.size(); ++i) {
         hats[lift.index(owner, a * block + static_cast<int>(i))] = coefficients[i];
@@ -289,7 +340,7 @@ std::vector<double> boundary_lift(const Problem& problem, const Level& lift) {
       const double outward = (side % 2 == 0 ? -1.0 : 1.0) * coefficients[0] * std::sqrt(area / grid.size()[a]);
       flux[cell].first += outward;
       flux[cell].second += std::abs(outward);
-    }
+    });
   });
   for (const auto& [outward, magnitude] : flux) {
     net += outward;

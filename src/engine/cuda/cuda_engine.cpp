@@ -8,8 +8,10 @@
 #include <array>
 #include <atomic>
 #include <map>
+#include <span>
 #include <tuple>
 
+#include "base/parallel.hpp"
 #include "engine/cuda/error.hpp"
 #include "engine/cuda/kernels/parity.hpp"
 #include "engine/cuda/parity_plan.hpp"
@@ -56,13 +58,13 @@ template <class T>
 class Array {
  public:
   Array() = default;
-  Array(Engine& engine, const std::vector<T>& values) : memory_(engine, bytes_of(values)) {
-    engine.upload(values.data(), memory_.data(), values.size() * sizeof(T));
+  Array(Engine& engine, std::span<const T> values) : memory_(engine, bytes_of(values)) {
+    engine.upload(values.data(), memory_.data(), values.size_bytes());
   }
   [[nodiscard]] const T* data() const { return reinterpret_cast<const T*>(memory_.data()); }
 
  private:
-  static std::int64_t bytes_of(const std::vector<T>& values) {
+  static std::int64_t bytes_of(std::span<const T> values) {
     return static_cast<std::int64_t>(std::max<std::size_t>(1, values.size()) * sizeof(T));
   }
   Vector<unsigned char> memory_;
@@ -90,12 +92,22 @@ class BlockOrder {
   }
 
  private:
-  using Key = std::array<int, 7>;
+  using Key = std::uint64_t;
 
+  /// The slab of rows, the pair of planes in it and so on, the first in the highest bits.
   [[nodiscard]] Key key(std::int32_t block) const {
     constexpr int slab = 16;
     const auto& [x, y, z] = grid_.position(block * interleave);
-    return {y / slab, z / 2, y % slab / 2, x / (2 * interleave), z % 2, y % 2, x % 2};
+    Key key = 0;
+    const auto append = [&key](int value, int bits) { key = key << bits | static_cast<Key>(value); };
+    append(y / slab, 18);
+    append(z / 2, 20);
+    append(y % slab / 2, 3);
+    append(x / (2 * interleave), 18);
+    append(z % 2, 1);
+    append(y % 2, 1);
+    append(x % 2, 1);
+    return key;
   }
 
   const Grid& grid_;
@@ -138,25 +150,27 @@ class DeviceLevel {
     const std::size_t records = static_cast<std::size_t>(grid.null()) + 1;
     topology_ = {{}, {}, grid.cells(), grid.records(), grid.null()};
     for (int side = 0; side < 2 * grid.dim(); ++side) {
-      neighbours_[side] = {engine, std::vector<Record>(grid.neighbours(side), grid.neighbours(side) + records)};
-      faces_[side] = {engine, std::vector<Face>(grid.faces(side), grid.faces(side) + records)};
+      neighbours_[side] = {engine, {grid.neighbours(side), records}};
+      faces_[side] = {engine, {grid.faces(side), records}};
       topology_.neighbour[side] = neighbours_[side].data();
       topology_.face[side] = faces_[side].data();
     }
     blocks_ = {engine, BlockOrder(grid).all()};
     std::vector<std::uint8_t> sides(records, 0);
-    for (std::size_t r = 0; r < records; ++r) {
+    parallel_ranges({grid.cells()}, [&](CellRange range, std::int64_t) {
       for (int side = 0; side < 2 * grid.dim(); ++side) {
-        if (grid.face(static_cast<Record>(r), side) != Face::interior) sides[r] |= 1 << side;
+        const Face* faces = grid.faces(side);
+        for (auto r = range.begin; r < range.end; ++r) sides[r] |= faces[r] == Face::interior ? 0 : 1 << side;
       }
-    }
+    });
     boundary_sides_ = {engine, sides};
     const Patches& patches = level.patches;
     for (std::size_t colour = 0; colour < patches.colours.size(); ++colour) {
       DeviceColour device;
       for (const PatchRun& run : patches.colours[colour]) {
-        const std::vector<Record> lower(patches.lower_cell.begin() + run.begin, patches.lower_cell.begin() + run.end);
-        device.runs.push_back({run.kind, {engine, lower}, run.end - run.begin});
+        const std::int64_t count = run.end - run.begin;
+        const std::span<const Record> lower(&patches.lower_cell[run.begin], static_cast<std::size_t>(count));
+        device.runs.push_back({run.kind, {engine, lower}, count});
       }
       device.uncovered = {engine, patches.uncovered[colour]};
       device.uncovered_count = static_cast<std::int64_t>(patches.uncovered[colour].size());
@@ -173,9 +187,11 @@ class DeviceLevel {
     if (children_.data() != nullptr) return;
     const auto children = children_of(level_, coarse);
     std::vector<std::int32_t> parent(level_.grid.cells(), 0);
-    for (std::size_t i = 0; i < children.size(); ++i) {
-      if (children[i] != level_.grid.null()) parent[children[i]] = static_cast<std::int32_t>(i);
-    }
+    parallel_ranges({std::ssize(children)}, [&](CellRange range, std::int64_t) {
+      for (auto i = range.begin; i < range.end; ++i) {
+        if (children[i] != level_.grid.null()) parent[children[i]] = static_cast<std::int32_t>(i);
+      }
+    });
     children_ = {engine_, children};
     parent_ = {engine_, parent};
   }
@@ -283,14 +299,8 @@ class CudaKernels final : public Kernels<T> {
       if (local_ == Local::direct && table_.smooth_parity != nullptr && cuda::parity_plan_fits(level_.size())) {
         parity_ = std::make_unique<ParitySmoother>(shared_.engine, level_, table_.parity_patches);
       }
-      for (const PatchKind& kind : level_.patches.kinds) {
-        const PatchSolver solver(level_.equation, level_.grid.size(), kind, static_cast<LocalSolverKind>(local_));
-        const PatchTables<T> tables(level_.equation, kind, solver, false);
-        Array<T> values(shared_.engine, tables.values());
-        const PatchData<T> data = tables.data(values.data());
-        const bool fast = parity_ != nullptr && parity_->covers(patches_.size());
-        patches_.push_back({std::move(values), data, fast});
-      }
+      patches_.resize(level_.patches.kinds.size());
+      for (std::size_t i = 0; i < patches_.size(); ++i) patches_[i].fast = parity_ != nullptr && parity_->covers(i);
     }
     for (int colour = 0; colour < static_cast<int>(level_.patches.colours.size()); ++colour) {
       prepare(colour, additive ? Use::add : Use::rest);
@@ -373,9 +383,9 @@ class CudaKernels final : public Kernels<T> {
 
  private:
   struct Patch {
-    Array<T> values;
-    PatchData<T> data;
-    bool fast;  ///< splits by parity, for smooth_parity
+    Array<T> values;  ///< empty until smooth_general needs them
+    PatchData<T> data{};
+    bool fast = false;  ///< splits by parity, for smooth_parity
   };
 
   /// A level's patches as smooth_parity wants them.
@@ -460,25 +470,36 @@ class CudaKernels final : public Kernels<T> {
 
   /// What smooth_general is used for: the patches that smooth_parity leaves, or all to be added.
   enum class Use : std::uint8_t { rest, add };
-  [[nodiscard]] bool wanted(const DeviceRun& run, Use use) const { return use == Use::add || !patches_[run.kind].fast; }
+  [[nodiscard]] bool wanted(int kind, Use use) const { return use == Use::add || !patches_[kind].fast; }
+
+  void prepare_tables(int kind_number) {
+    Patch& patch = patches_[kind_number];
+    if (patch.values.data() != nullptr) return;
+    const PatchKind& kind = level_.patches.kinds[kind_number];
+    const PatchSolver solver(level_.equation, level_.grid.size(), kind, static_cast<LocalSolverKind>(local_));
+    const PatchTables<T> tables(level_.equation, kind, solver, false);
+    patch.values = {shared_.engine, tables.values()};
+    patch.data = tables.data(patch.values.data());
+  }
 
   /// The residual that smooth_general needs, and the blocks of records on which it needs it.
   const DeviceBlocks& prepare(int colour, Use use) {
     const auto known = general_blocks_.find({colour, use});
     if (known != general_blocks_.end()) return known->second;
     const Patches& patches = level_.patches;
-    std::vector<std::int32_t> blocks;
-    const auto& runs = device_->colour(colour).runs;
-    for (std::size_t i = 0; i < runs.size(); ++i) {
-      if (!wanted(runs[i], use)) continue;
-      const PatchRun& run = patches.colours[colour][i];
+    std::vector<char> touched(static_cast<std::size_t>(whole_blocks(level_.grid.cells()) / interleave), 0);
+    for (const PatchRun& run : patches.colours[colour]) {
+      if (!wanted(run.kind, use)) continue;
+      prepare_tables(run.kind);
       for (auto patch = run.begin; patch < run.end; ++patch) {
         const auto cells = patch_cells(level_.grid, patches.lower_cell[patch]);
-        for (int bits = 0; bits < 1 << level_.equation.dim; ++bits) blocks.push_back(cells[bits] / interleave);
+        for (int bits = 0; bits < 1 << level_.equation.dim; ++bits) touched[cells[bits] / interleave] = 1;
       }
     }
-    std::sort(blocks.begin(), blocks.end());
-    blocks.erase(std::unique(blocks.begin(), blocks.end()), blocks.end());
+    std::vector<std::int32_t> blocks;
+    for (std::size_t i = 0; i < touched.size(); ++i) {
+      if (touched[i] != 0) blocks.push_back(static_cast<std::int32_t>(i));
+    }
     if (!blocks.empty() && residual_.size() == 0) residual_ = Vector<T>(shared_.engine, level_.size());
     return general_blocks_[{colour, use}] = {shared_.engine, BlockOrder(level_.grid).sorted(blocks)};
   }
@@ -492,7 +513,7 @@ class CudaKernels final : public Kernels<T> {
       residual = residual_.data();
     }
     for (const DeviceRun& run : device_->colour(colour).runs) {
-      if (!wanted(run, use)) continue;
+      if (!wanted(run.kind, use)) continue;
       const cuda::SmoothArguments<T> arguments{&cell_,
                                                patches_[run.kind].data,
                                                device_->topology(),

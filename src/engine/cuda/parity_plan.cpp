@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/parallel.hpp"
+
 namespace solenoid::cuda {
 namespace {
 
@@ -79,10 +81,10 @@ struct Entry {
 
 /// Cuts a colour's patches into batches. Lower cells of one interleaved block stay together where that does not leave
 /// many lanes without work: then the lanes of a warp find whole sectors of memory.
-std::vector<PatchBatch> cut(const std::vector<Entry>& entries, std::int64_t offset, int size) {
+std::vector<PatchBatch> cut(const std::vector<Entry>& entries, int size) {
   const int unit = std::min(size, interleave);
   std::vector<PatchBatch> batches;
-  PatchBatch open{static_cast<std::int32_t>(offset), 0, 0};
+  PatchBatch open{0, 0, 0};
   const auto close = [&] {
     if (open.count > 0) batches.push_back(open);
     open = {open.begin + open.count, 0, 0};
@@ -133,20 +135,27 @@ ParityPlan<T>::ParityPlan(const Level& level, int batch) {
     }
     for (const SchurBlock& block : solver.blocks()) append_schur(block.inverse, schur);
   }
-  for (const auto& runs : all.colours) {
-    std::vector<Entry> entries;
-    for (const PatchRun& run : runs) {
-      if (covered[run.kind] == 0) continue;
-      const PatchKind& kind = all.kinds[run.kind];
-      const std::int32_t word = weights_of(kind, dim) | number_of[run.kind] << ParityPatch::schur_shift;
-      for (auto i = run.begin; i < run.end; ++i) {
-        entries.push_back({{all.lower_cell[i], word}, flags_of(kind, dim)});
+  const auto colour_count = static_cast<std::int64_t>(all.colours.size());
+  std::vector<std::vector<Entry>> entries(colour_count);
+  colours.resize(colour_count);
+  parallel_for(colour_count, [&] {
+    return [&](std::int64_t colour) {
+      auto& mine = entries[colour];
+      for (const PatchRun& run : all.colours[colour]) {
+        if (covered[run.kind] == 0) continue;
+        const PatchKind& kind = all.kinds[run.kind];
+        const std::int32_t word = weights_of(kind, dim) | number_of[run.kind] << ParityPatch::schur_shift;
+        const std::int32_t flags = flags_of(kind, dim);
+        for (auto i = run.begin; i < run.end; ++i) mine.push_back({{all.lower_cell[i], word}, flags});
       }
-    }
-    std::sort(entries.begin(), entries.end(),
-              [](const Entry& a, const Entry& b) { return a.patch.lower < b.patch.lower; });
-    colours.push_back(cut(entries, static_cast<std::int64_t>(patches.size()), batch));
-    for (const Entry& entry : entries) patches.push_back(entry.patch);
+      std::sort(mine.begin(), mine.end(), [](const Entry& a, const Entry& b) { return a.patch.lower < b.patch.lower; });
+      colours[colour] = cut(mine, batch);
+    };
+  });
+  patches.reserve(all.lower_cell.size());
+  for (std::int64_t colour = 0; colour < colour_count; ++colour) {
+    for (PatchBatch& cut_batch : colours[colour]) cut_batch.begin += static_cast<std::int32_t>(patches.size());
+    for (const Entry& entry : entries[colour]) patches.push_back(entry.patch);
   }
 }
 

@@ -1,0 +1,79 @@
+#pragma once
+/// \file
+/// A parsed expression as a short program over arrays, so that evaluation costs little more than its arithmetic.
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "solenoid/field.hpp"
+
+namespace mu {
+class Parser;
+}
+
+namespace solenoid {
+
+/// Instructions work on arrays of values, subexpressions that occur repeatedly are computed once, and on a tensor grid
+/// every subexpression is computed for the coordinates that it depends on only. Values agree with muParser's to a few
+/// roundings. Evaluation is safe from several threads at a time.
+class Formula {
+ public:
+  /// Translates what `parser` has parsed; `variables` are where its x, y and z lie.
+  Formula(const mu::Parser& parser, const Point& variables);
+
+  void evaluate(std::span<const Point> points, std::span<double> values) const;
+  /// values[i + nx (j + ny k)] = f(x[i], y[j], z[k]).
+  void evaluate(const Axes& axes, std::span<double> values) const;
+
+ private:
+  enum class Op : std::uint8_t {
+    constant,
+    coordinate,
+    less_equal,
+    greater_equal,
+    not_equal,
+    equal,
+    less,
+    greater,
+    add,
+    subtract,
+    multiply,
+    divide,
+    power,
+    both,
+    either,
+    select,  ///< a != 0 ? b : c
+    call_one,
+    call_two,
+  };
+  using One = double (*)(double);
+  using Two = double (*)(double, double);
+  /// One instruction: its operands are nodes before it.
+  struct Node {
+    Op op = Op::constant;
+    std::array<int, 3> operand{-1, -1, -1};
+    double value = 0.0;  ///< of a constant
+    One one = nullptr;
+    Two two = nullptr;
+    int axes = 0;  ///< bit a: depends on coordinate a
+    int slot = 0;  ///< where its values are kept; given to other nodes when they are no longer needed
+
+    [[nodiscard]] bool same_as(const Node& other) const;
+  };
+
+  int add(Node node);
+  int add(Op op, int a, int b = -1, int c = -1) { return add(Node{.op = op, .operand = {a, b, c}}); }
+  int add_constant(double value) { return add(Node{.value = value}); }
+  int add_coordinate(int a) { return add(Node{.op = Op::coordinate, .axes = 1 << a}); }
+  int add_power(int base, int exponent);
+  void assign_slots();
+  /// `scattered`: the coordinates are those of points, all along axis 0, instead of a grid's.
+  void run(const Axes& coordinates, bool scattered, std::span<double> values) const;
+
+  std::vector<Node> nodes_;  // the last one is the result
+  int slots_ = 0;
+};
+
+}  // namespace solenoid
