@@ -99,12 +99,14 @@ Grid::Record Grid::at(std::array<int, 3> position) const {
 
 Grid::Behind Grid::behind(Record cell, int side) const {
   const int a = side / 2;
-  std::array<int, 3> position = position_[cell];
+  std::array<std::int32_t, 3> position = position_[cell];
   position[a] += side % 2 == 0 ? -1 : 1;
-  const Record other = at(position);
-  if (other >= 0) return {other, Face::interior};
-  const bool at_side = position[a] < 0 || position[a] >= extent_[a];
-  return {-1, at_side && !periodic_[a] ? side_faces_[side] : hole_face_};
+  if (position[a] < 0 || position[a] >= extent_[a]) {
+    if (!periodic_[a]) return {-1, side_faces_[side]};
+    position[a] = position[a] < 0 ? extent_[a] - 1 : 0;
+  }
+  const Record other = lattice_[index(extent_, position[0], position[1], position[2])];
+  return {other, other >= 0 ? Face::interior : hole_face_};
 }
 
 void Grid::connect() {
