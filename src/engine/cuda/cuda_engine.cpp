@@ -13,6 +13,7 @@
 #include "engine/cuda/error.hpp"
 #include "engine/cuda/kernels/parity.hpp"
 #include "engine/cuda/parity_plan.hpp"
+#include "engine/cuda/tiles.hpp"
 #include "engine/cuda/vector.hpp"
 #include "engine/engine.hpp"
 #include "engine/tables.hpp"
@@ -100,8 +101,11 @@ class BlockOrder {
 class DeviceBlocks {
  public:
   DeviceBlocks() = default;
-  DeviceBlocks(Engine& engine, const std::vector<std::int32_t>& blocks)
-      : memory_(engine, blocks), list_{memory_.data(), static_cast<std::int32_t>(blocks.size())} {}
+  DeviceBlocks(Engine& engine, const Level& level, const std::vector<std::int32_t>& blocks)
+      : memory_(engine, blocks),
+        list_{memory_.data(), static_cast<std::int32_t>(blocks.size()),
+              cuda::most_tile_faces(level.grid, blocks,
+                                    cuda::tile_cells(level.equation.dim, level.equation.order) / interleave)} {}
 
   [[nodiscard]] const cuda::RecordBlocks& list() const { return list_; }
   [[nodiscard]] bool empty() const { return list_.count == 0; }
@@ -138,7 +142,7 @@ class DeviceLevel {
       topology_.neighbour[side] = neighbours_[side].data();
       topology_.face[side] = faces_[side].data();
     }
-    blocks_ = {engine, BlockOrder(grid).all()};
+    blocks_ = {engine, level, BlockOrder(grid).all()};
     std::vector<std::uint8_t> sides(records, 0);
     for (std::size_t r = 0; r < records; ++r) {
       for (int side = 0; side < 2 * grid.dim(); ++side) {
@@ -419,7 +423,7 @@ class CudaKernels final : public Kernels<T> {
     std::sort(blocks.begin(), blocks.end());
     blocks.erase(std::unique(blocks.begin(), blocks.end()), blocks.end());
     if (!blocks.empty() && residual_.size() == 0) residual_ = Vector<T>(shared_.engine, level_.size());
-    return general_blocks_[{colour, use}] = {shared_.engine, BlockOrder(level_.grid).sorted(blocks)};
+    return general_blocks_[{colour, use}] = {shared_.engine, level_, BlockOrder(level_.grid).sorted(blocks)};
   }
 
   void smooth_general(int colour, const T* b, const T* x, T* y, Use use, T damping) {
