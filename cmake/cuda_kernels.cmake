@@ -55,6 +55,6 @@ function(solenoid_add_cuda_engine library)
   target_compile_options(solenoid_cuda_kernels PRIVATE --expt-relaxed-constexpr)
   set_target_properties(solenoid_cuda_kernels PROPERTIES POSITION_INDEPENDENT_CODE ON)
   target_sources(${library} PRIVATE
-    ${sources}/cuda_engine.cpp ${generated}/dispatch.cpp $<TARGET_OBJECTS:solenoid_cuda_kernels>)
+    ${sources}/cuda_engine.cpp ${sources}/tiles.cpp ${generated}/dispatch.cpp $<TARGET_OBJECTS:solenoid_cuda_kernels>)
   target_link_libraries(${library} PRIVATE CUDA::cudart_static)
 endfunction()

@@ -15,6 +15,7 @@
 #include "engine/cuda/error.hpp"
 #include "engine/cuda/kernels/parity.hpp"
 #include "engine/cuda/parity_plan.hpp"
+#include "engine/cuda/tiles.hpp"
 #include "engine/cuda/vector.hpp"
 #include "engine/engine.hpp"
 #include "engine/tables.hpp"
@@ -117,8 +118,11 @@ class BlockOrder {
 class DeviceBlocks {
  public:
   DeviceBlocks() = default;
-  DeviceBlocks(Engine& engine, const std::vector<std::int32_t>& blocks)
-      : memory_(engine, blocks), list_{memory_.data(), static_cast<std::int32_t>(blocks.size())} {}
+  DeviceBlocks(Engine& engine, const Level& level, const std::vector<std::int32_t>& blocks)
+      : memory_(engine, blocks),
+        list_{memory_.data(), static_cast<std::int32_t>(blocks.size()),
+              cuda::most_tile_faces(level.grid, blocks,
+                                    cuda::tile_cells(level.equation.dim, level.equation.order) / interleave)} {}
 
   [[nodiscard]] const cuda::RecordBlocks& list() const { return list_; }
   [[nodiscard]] bool empty() const { return list_.count == 0; }
@@ -155,7 +159,7 @@ class DeviceLevel {
       topology_.neighbour[side] = neighbours_[side].data();
       topology_.face[side] = faces_[side].data();
     }
-    blocks_ = {engine, BlockOrder(grid).all()};
+    blocks_ = {engine, level, BlockOrder(grid).all()};
     std::vector<std::uint8_t> sides(records, 0);
     parallel_ranges({grid.cells()}, [&](CellRange range, std::int64_t) {
       for (int side = 0; side < 2 * grid.dim(); ++side) {
@@ -501,7 +505,7 @@ class CudaKernels final : public Kernels<T> {
       if (touched[i] != 0) blocks.push_back(static_cast<std::int32_t>(i));
     }
     if (!blocks.empty() && residual_.size() == 0) residual_ = Vector<T>(shared_.engine, level_.size());
-    return general_blocks_[{colour, use}] = {shared_.engine, BlockOrder(level_.grid).sorted(blocks)};
+    return general_blocks_[{colour, use}] = {shared_.engine, level_, BlockOrder(level_.grid).sorted(blocks)};
   }
 
   void smooth_general(int colour, const T* b, const T* x, T* y, Use use, T damping) {

@@ -18,7 +18,14 @@ using Stream = CUstream_st*;
 struct RecordBlocks {
   const std::int32_t* list;
   std::int32_t count;
+  std::int32_t tile_faces;  ///< most_tile_faces of the list
 };
+
+/// Cells of a tile of the operator: so many records of neighbouring blocks, 32 x 2 x 2 cells where rows allow.
+constexpr int tile_cells(int dim, int order) {
+  if (dim == 2) return order < 4 ? 128 : 64;
+  return order < 3 ? 128 : order == 3 ? 64 : 32;
+}
 
 /// y = A x, or y = b - A x if b is given, on the cells of some blocks and on all hat-only records.
 template <class T>

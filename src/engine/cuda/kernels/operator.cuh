@@ -1,24 +1,33 @@
 #pragma once
 /// \file
-/// The operator: one thread per cell and line of its tensor-product modes.
+/// The operator on tiles of cells.
 ///
 /// The mass matrix of P acts in a component's own direction, the tangential Laplacians in the others, so they commute:
 ///
 ///     y_c = (nu L^O_a + nu L^O_b + alpha) z_c + nu L^P_c u_c - B_c^T p,     z_c = M^P_c u_c
 ///
-/// z of a cell (its lower hat and bubbles) takes the rows of the cell, the hat above and three rows of the cell below.
 /// Every row is complete where it is owned: nothing is carried from cell to cell, and no value has two writers.
 ///
-/// A thread block works on `cells` cells (lanes of a warp: cells of two interleaved blocks) and all n lines of each.
-/// For one component after the other
-///   1. thread (cell, i_b) has the line of all i_a: z of its own and of both neighbours in direction a; leaves its own
-///   z
-///      and (nu L_a + alpha) z in shared memory;
-///   2. thread (cell, i_a) has the line of all i_b: adds nu L_b z and what belongs to the cell itself, writes y.
-/// All faces are taken for interior ones; the few cells that know a boundary face add what it has over those. A second
-/// kernel sees to hat-only records.
-/// Shared memory: z and y of one component, [n^3][cells] each. Traffic: x and y once (16 bytes per unknown in double);
-/// neighbours come from the caches, which is why blocks of cells are close in space.
+/// A thread block works on a tile: `cells` records of neighbouring blocks (128 of them are 32 x 2 x 2 cells where rows
+/// allow). It finds the faces of the tile and writes the pressure; then, for one component after the other,
+///   1. thread (face, line): what lies beyond the tile is needed for its traces only. The columns of the cell behind a
+///      face are multiplied by the mass matrix and contracted to the two numbers of a line that the face forms need,
+///          P = sum_m (1/2 slope_m - penalty value_m) z_m,    Q = 1/2 sum_m value_m z_m.
+///      A face at a boundary is a face of the tile too: it has the traces of the cell itself, with the weight of the
+///      face and the other sign. So walls are nothing special in what follows.
+///   2. thread (cell, line): z of the tile's own cells, to shared memory.
+///   3. thread (cell, i_c): stiffness and gradient of a row, in registers: on their way while others still do 1 and 2.
+///   4. thread (cell, i_c): Laplacians of the plane of tangential modes, from z of the cell, of its neighbours in the
+///      tile and from traces; writes y.
+/// Hat rows (i_c = 0) belong to two cells, this one and the one below: where the two have different neighbours behind a
+/// side (at corners of holes), the face has the traces of both, each with its own weight and sign.
+/// A second kernel sees to hat-only records.
+///
+/// Shared memory: z of one component [n^3][cells]; traces [P, Q][n][lines][faces]; the faces and where each cell finds
+/// its neighbours. Everything from global memory goes through the read-only path, so that loads need not wait for
+/// stores. Traffic per unknown in double: DRAM 16 bytes; L2 delivers 48 to 50 (k = 1, 2: measured), of which a tile of
+/// 32 x 2 x 2 cells needs 22 if the first-level cache missed nothing twice. Limits (H200): latency of those loads, 24
+/// warps for k = 2, and the first-level cache's data path, 67 % and 54 % busy for k = 1, 2.
 
 #include "engine/cuda/kernels/shape.cuh"
 
@@ -47,8 +56,11 @@ struct OperatorTables {
   T value[n];
   T slope[n];
   T penalty;
+  T flux[n];      ///< what mode m gives to P of a trace; half its value is what it gives to Q
   T alpha[dim];   ///< alpha over the factor of direction c + 1
   T factor[dim];  ///< nu / h^2
+  T ratio[dim];   ///< factor of direction c + 2 over that of c + 1
+  T inverse_factor[dim];
   T inverse_h[dim];
 
   explicit OperatorTables(const CellData<T>& cell) : penalty(cell.penalty) {
@@ -58,103 +70,421 @@ struct OperatorTables {
     for (int j = 0; j < n; ++j) {
       value[j] = cell.value[j];
       slope[j] = cell.slope[j];
+      flux[j] = T(0.5) * slope[j] - penalty * value[j];
     }
     for (int j = 0; j < n; ++j) {
       for (int m = 0; m < n; ++m) {
         interior[j][m] = cell.interior[j][m];
         // The traces of m in the face form, tested with the trace and the derivative of j.
-        beside[j][m] = value[j] * (T(0.5) * slope[m] - penalty * value[m]) + T(0.5) * slope[j] * value[m];
+        beside[j][m] = value[j] * flux[m] + T(0.5) * slope[j] * value[m];
       }
     }
     for (int a = 0; a < dim; ++a) {
       inverse_h[a] = cell.inverse_h[a];
       factor[a] = cell.viscosity * inverse_h[a] * inverse_h[a];
     }
-    for (int c = 0; c < dim; ++c) alpha[c] = cell.alpha / factor[(c + 1) % dim];
+    for (int c = 0; c < dim; ++c) {
+      alpha[c] = cell.alpha / factor[(c + 1) % dim];
+      ratio[c] = factor[(c + 2) % dim] / factor[(c + 1) % dim];
+      inverse_factor[c] = T(1) / factor[c];
+    }
   }
 };
 
+/// Where a tile finds what lies beyond a side of its cells. Shared memory.
+struct TileFace {
+  std::int32_t own;    ///< the cell whose traces these are,
+  std::int32_t above;  ///< the record above it,
+  std::int32_t below;  ///< and the cell that has the other half of its hats
+};
+
 template <class T, int dim, int order>
-struct CellOperator {
+struct Operator {
   using S = Shape<dim, order>;
   using Tables = OperatorTables<T, dim, order>;
   static constexpr int n = S::n;
+  static constexpr int lines = S::lines;
+  static constexpr int cells = tile_cells(dim, order);
+  static constexpr int tile_blocks = cells / interleave;
+  static constexpr int threads = cells * n;
+  static constexpr int sides = 2 * (dim - 1);       // tangential ones
   static constexpr int rows_below = n < 3 ? n : 3;  // rows of the cell below that the hat couples to
+  /// Warps on a multiprocessor that registers are spared for. Measured.
+  static constexpr int warps = n <= 2 ? 40 : n == 3 ? 24 : n == 4 ? 16 : n == 5 ? 10 : 6;
+  static constexpr int resident = warps * 32 / threads > 0 ? warps * 32 / threads : 1;
 
-  /// A cell with the cells below and above it in the component's direction: where the line's first column begins in
-  /// each. Either of this cell and the one below may be missing.
-  struct Stack {
-    const T* own;
-    const T* hat;  ///< between this cell and the one below
-    const T* above;
-    const T* below;
-    T hat_mass;  ///< diagonal of the hat: from each cell that is there
-    bool is_cell;
+  struct Arguments {
+    CellTopology topology;
+    const std::uint8_t* boundary_sides;
+    RecordBlocks blocks;
+    const T* x;
+    const T* b;
+    T* y;
   };
 
-  /// `first`: the first column in record 0.
-  __device__ static Stack stack(const Tables& tables, const CellTopology& topology, const T* first, int c,
-                                std::int32_t own, std::int32_t below) {
-    const auto at = [&](std::int32_t r) { return first + S::offset(r); };
-    const bool is_cell = own < topology.cells;
-    const T hat_mass = (is_cell ? tables.mass[0][0] : T(0)) + (below < topology.cells ? tables.mass[n][n] : T(0));
-    const std::int32_t hat = is_cell ? own : topology.neighbour[2 * c + 1][below];
-    return {at(own), at(hat), at(topology.neighbour[2 * c + 1][own]), at(below), hat_mass, is_cell};
+  /// Shared memory of a thread block.
+  struct Shared {
+    T* z;            ///< [n][columns][cells]
+    T* trace;        ///< [P, Q][n][lines][faces]
+    TileFace* face;  ///< [dim][faces]
+    std::uint8_t*
+        code;  ///< [dim][faces]; bits 0, 1: `own` counts with a minus in even, odd modes; 2, 3: `below`; 4: turn
+    std::uint16_t* where;  ///< [dim][sides][cells]: a cell of the tile, or `cells` + a face
+    std::int32_t* block;   ///< [tile_blocks]
+    int* count;            ///< [dim]: faces
+    int faces;             ///< room for them
+
+    __device__ Shared(unsigned char* memory, int room) : faces(room) {
+      z = reinterpret_cast<T*>(memory);
+      trace = z + S::block * cells;
+      face = reinterpret_cast<TileFace*>(trace + 2 * n * lines * room);
+      block = reinterpret_cast<std::int32_t*>(face + dim * room);
+      count = block + tile_blocks;
+      where = reinterpret_cast<std::uint16_t*>(count + 4);
+      code = reinterpret_cast<std::uint8_t*>(where + dim * sides * cells);
+    }
+  };
+  static constexpr std::size_t shared_bytes(int faces) {
+    return (S::block * cells + 2 * n * lines * faces) * sizeof(T) + dim * faces * (sizeof(TileFace) + 1) +
+           (tile_blocks + 4) * sizeof(std::int32_t) + dim * sides * cells * sizeof(std::uint16_t);
   }
 
-  /// z of a column, counted from the first of the line: rows 0..k.
-  __device__ static void multiply_mass(const Tables& tables, const Stack& stack, int column, T (&z)[n]) {
-    T u[n + 1];
-    T lower[rows_below];
-    const T hat = stack.hat[column * interleave];
+  /// Cell number `slot` of the tile, or the null record.
+  __device__ static std::int32_t cell_at(const CellTopology& topology, const Shared& shared, int slot) {
+    const std::int32_t cell = shared.block[slot / interleave] * interleave + slot % interleave;
+    return cell < topology.cells ? cell : topology.null;
+  }
+
+  // --- 0: what lies around the tile ----------------------------------------------------------------------------------
+
+  /// Signs of what a cell gets through a face: bit 0 for even, 1 for odd modes, set for minus. Neighbours above count
+  /// odd modes with a minus; a cell's own traces have the other parity, and the weight of the boundary face.
+  __device__ static unsigned face_signs(Face face, int upper) {
+    if (face == Face::interior) return upper << 1;
+    const unsigned minus = face_weight(face) == 2 ? 1 : 0;
+    return minus | (minus ^ (upper ^ 1U)) << 1;
+  }
+
+  /// Fills in the faces of the tile and where cells find their neighbours.
+  __device__ static void find_neighbours(const Arguments& arguments, const Shared& shared) {
+    const CellTopology& topology = arguments.topology;
+    const int slot = static_cast<int>(threadIdx.x);
+    const std::int32_t cell = cell_at(topology, shared, slot);
+    const unsigned boundary = __ldg(arguments.boundary_sides + cell);
+    constexpr int rounds = (2 * dim + n - 1) / n;
 #pragma unroll
-    for (int i = 1; i < n; ++i) u[i] = stack.own[(i * S::columns + column) * interleave];
-    u[n] = stack.above[column * interleave];
+    for (int round = 0; round < rounds; ++round) {
+      const int side = round * n + static_cast<int>(threadIdx.y);
+      if (side >= 2 * dim) break;
+      const int t = side / 2;
+      const std::int32_t own = __ldg(topology.neighbour[side] + cell);
+      const unsigned own_boundary = __ldg(arguments.boundary_sides + own);
+      int inside = -1;
+      if ((boundary >> side & 1) == 0) {
 #pragma unroll
-    for (int i = 0; i < rows_below; ++i) lower[i] = stack.below[(i * S::columns + column) * interleave];
-    u[0] = stack.is_cell ? hat : T(0);
-    z[0] = stack.hat_mass * hat;
+        for (int i = 0; i < tile_blocks; ++i) {
+          if (own / interleave == shared.block[i]) inside = i * interleave + own % interleave;
+        }
+      }
 #pragma unroll
-    for (int i = 0; i < rows_below; ++i) z[0] += tables.mass[n][i] * lower[i];
-#pragma unroll
-    for (int i = 0; i < n; ++i) {
-      if (i > 0) z[i] = mass_couples(n, i, 0) ? tables.mass[i][0] * u[0] : T(0);
-#pragma unroll
-      for (int j = 1; j <= n; ++j) {
-        if (mass_couples(n, i, j)) z[i] += tables.mass[i][j] * u[j];
+      for (int turn = 0; turn < dim - 1; ++turn) {
+        const int c = (t + dim - 1 - turn) % dim;
+        const std::int32_t below = __ldg(topology.neighbour[2 * c] + cell);
+        // Is the cell below the neighbour the neighbour of the cell below?
+        const bool aligned = (boundary >> 2 * c & 1) != 0 ? (own_boundary >> 2 * c & 1) != 0
+                                                          : (__ldg(arguments.boundary_sides + below) >> side & 1) == 0;
+        int place = aligned ? inside : -1;
+        if (cell == topology.null) place = 0;  // anything
+        if (place < 0) place = cells + add_face_of(topology, shared, cell, below, own, c, turn, side);
+        shared.where[((c * (dim - 1) + turn) * 2 + side % 2) * cells + slot] = static_cast<std::uint16_t>(place);
       }
     }
   }
-
-  /// y += L^O z for h = 1 along a line, all rows: what the cell's own z of column m gives,
-  __device__ static void add_own(const Tables& tables, int m, const T (&z)[n], T (&y)[n][n]) {
-#pragma unroll
-    for (int i = 0; i < n; ++i) {
-#pragma unroll
-      for (int j = m % 2; j < n; j += 2) y[i][j] += tables.interior[j][m] * z[i];
-    }
+  /// Its number.
+  __device__ static int add_face_of(const CellTopology& topology, const Shared& shared, std::int32_t cell,
+                                    std::int32_t below, std::int32_t own, int c, int turn, int side) {
+    const Face own_face = topology.face[side][cell];
+    const Face below_face = topology.face[side][below];
+    const bool beyond = own_face == Face::interior;
+    const std::int32_t mine = beyond ? own : cell;
+    // Lanes that are here together take consecutive numbers.
+    const unsigned together = __match_any_sync(__activemask(), side);
+    const int lane = static_cast<int>(threadIdx.x % 32);
+    const int leader = __ffs(static_cast<int>(together)) - 1;
+    int first = 0;
+    if (lane == leader) first = atomicAdd(shared.count + c, __popc(together));
+    const int at = __shfl_sync(together, first, leader) + __popc(together & ((1U << lane) - 1));
+    shared.face[c * shared.faces + at] = {
+        mine, __ldg(topology.neighbour[2 * c + 1] + mine),
+        below_face == Face::interior ? __ldg(topology.neighbour[side] + below) : below};
+    shared.code[c * shared.faces + at] =
+        static_cast<std::uint8_t>(face_signs(own_face, side % 2) | face_signs(below_face, side % 2) << 2 | turn << 4);
+    return at;
   }
-  /// and what both neighbours give.
-  template <int stride>
-  __device__ static void add_beside(const Tables& tables, const Stack& lower, const Stack& upper, T (&y)[n][n]) {
+
+  // --- 1: mass matrix and traces -------------------------------------------------------------------------------------
+
+  /// A cell and those below and above it in the component's direction: where a line begins in each.
+  struct Stack {
+    const T* own;
+    const T* above;
+    const T* below;
+    const T* top;  ///< of the cell below: has its upper hats
+
+    __device__ Stack(const T* x, int c, int start, const TileFace& cells, std::int32_t upper) {
+      const T* const first = x + (c * S::block + start) * interleave;
+      own = first + S::offset(cells.own);
+      above = first + S::offset(cells.above);
+      below = first + S::offset(cells.below);
+      top = first + S::offset(upper);
+    }
+    /// z of the column `at`, rows 0..k: what the cell gives; and what the one below gives to row 0.
+    __device__ void multiply(const Tables& tables, int at, T (&z)[n], T& z_below) const {
+      T u[n + 1];
+      T lower[rows_below];
 #pragma unroll
-    for (int m = 0; m < n; ++m) {
-      T below[n];
-      T above[n];
-      multiply_mass(tables, lower, m * stride, below);
-      multiply_mass(tables, upper, m * stride, above);
+      for (int i = 0; i < n; ++i) u[i] = __ldg(own + at + i * S::columns * interleave);
+      u[n] = __ldg(above + at);
+      const T hat = __ldg(top + at);
+#pragma unroll
+      for (int i = 0; i < rows_below; ++i) lower[i] = __ldg(below + at + i * S::columns * interleave);
+      z_below = tables.mass[n][n] * hat;
+#pragma unroll
+      for (int i = 0; i < rows_below; ++i) z_below += tables.mass[n][i] * lower[i];
 #pragma unroll
       for (int i = 0; i < n; ++i) {
-        // Neighbours reach even test functions through their sum and odd ones through their difference, or the reverse.
-        const T sum = above[i] + below[i];
-        const T difference = above[i] - below[i];
-        const T even = m % 2 == 0 ? sum : -difference;
-        const T odd = m % 2 == 0 ? difference : -sum;
+        z[i] = T(0);
 #pragma unroll
-        for (int j = 0; j < n; ++j) y[i][j] += tables.beside[j][m] * (j % 2 == 0 ? even : odd);
+        for (int j = 0; j <= n; ++j) {
+          if (mass_couples(n, i, j)) z[i] += tables.mass[i][j] * u[j];
+        }
+      }
+    }
+  };
+
+  /// Traces of all faces.
+  __device__ static void contract_faces(const Tables& tables, const Arguments& arguments, const Shared& shared, int c) {
+    const CellTopology& topology = arguments.topology;
+    const int line = dim == 3 ? static_cast<int>(threadIdx.y) : 0;
+    const int count = shared.count[c];
+    for (int at = first_item(); at < count; at += step) {
+      const TileFace face = shared.face[c * shared.faces + at];
+      const unsigned code = shared.code[c * shared.faces + at];
+      const bool second = dim == 3 && (code >> 4) != 0;
+      const int stride = second ? n * interleave : interleave;
+      std::int32_t top = face.own;
+      if ((code & 3) != (code >> 2 & 3) || face.below >= topology.cells)
+        top = topology.neighbour[2 * c + 1][face.below];
+      const Stack stack(arguments.x, c, second ? line : line * n, face, top);
+      T p[n]{};
+      T q[n]{};
+#pragma unroll
+      for (int m = 0; m < n; ++m) {
+        T z[n];
+        T z_below;
+        stack.multiply(tables, m * stride, z, z_below);
+        const T sign = (code >> m % 2 & 1) != 0 ? T(-1) : T(1);
+        const T sign_below = (code >> (2 + m % 2) & 1) != 0 ? T(-1) : T(1);
+        const T flux = sign * tables.flux[m];
+        const T value = sign * tables.value[m];
+        z[0] += sign * sign_below * z_below;
+#pragma unroll
+        for (int i = 0; i < n; ++i) {
+          p[i] += flux * z[i];
+          q[i] += value * z[i];
+        }
+      }
+      T* const to = shared.trace + line * shared.faces + at;
+#pragma unroll
+      for (int i = 0; i < n; ++i) {
+        to[i * lines * shared.faces] = p[i];
+        to[(n + i) * lines * shared.faces] = T(0.5) * q[i];
       }
     }
   }
+  /// z of all cells.
+  __device__ static void multiply_mass(const Tables& tables, const Arguments& arguments, const Shared& shared, int c) {
+    const CellTopology& topology = arguments.topology;
+    const int line = dim == 3 ? static_cast<int>(threadIdx.y) : 0;
+    const int slot = first_item();
+    if (slot >= cells) return;
+    const std::int32_t cell = cell_at(topology, shared, slot);
+    const std::int32_t below = __ldg(topology.neighbour[2 * c] + cell);
+    const Stack stack(arguments.x, c, line * n, {cell, __ldg(topology.neighbour[2 * c + 1] + cell), below},
+                      below < topology.cells ? cell : topology.null);
+    T* const to = shared.z + line * n * cells + slot;
+#pragma unroll
+    for (int m = 0; m < n; ++m) {
+      T z[n];
+      T z_below;
+      stack.multiply(tables, m * interleave, z, z_below);
+      z[0] += z_below;
+#pragma unroll
+      for (int i = 0; i < n; ++i) to[(i * S::columns + m) * cells] = z[i];
+    }
+  }
+  /// Threads share (cell or face, line).
+  static constexpr int step = dim == 3 ? cells : threads;
+  __device__ static int first_item() {
+    return static_cast<int>(threadIdx.x) + (dim == 3 ? 0 : cells * static_cast<int>(threadIdx.y));
+  }
+
+  // --- 2: Laplacians and the rest ------------------------------------------------------------------------------------
+
+  /// y += L^O z for h = 1 along the lines of a plane of modes, y[slow][fast]. plane: z of the row, of cell 0.
+  template <int turn>
+  __device__ static void add_laplacian(const Tables& tables, const Shared& shared, const std::uint16_t* where,
+                                       const T* plane, int row, int slot, T (&y)[lines][n]) {
+    const auto at = [&](int line, int m) -> int { return (turn == 0 ? line * n + m : line + m * n) * cells; };
+    const auto to = [&](int line, int j) -> T& { return turn == 0 ? y[line][j] : y[turn == 0 ? 0 : j][line]; };
+#pragma unroll
+    for (int line = 0; line < lines; ++line) {
+#pragma unroll
+      for (int m = 0; m < n; ++m) {
+        const T z = plane[at(line, m) + slot];
+#pragma unroll
+        for (int j = m % 2; j < n; j += 2) to(line, j) += tables.interior[j][m] * z;
+      }
+    }
+#pragma unroll
+    for (int upper = 0; upper < 2; ++upper) {
+      const int place = where[(2 * turn + upper) * cells + slot];
+      if (place < cells) {
+#pragma unroll
+        for (int line = 0; line < lines; ++line) {
+#pragma unroll
+          for (int m = 0; m < n; ++m) {
+            const T z = plane[at(line, m) + place];
+#pragma unroll
+            for (int j = 0; j < n; ++j) {
+              const bool minus = (upper == 1 ? m : j) % 2 != 0;
+              to(line, j) += minus ? -tables.beside[j][m] * z : tables.beside[j][m] * z;
+            }
+          }
+        }
+      } else {
+        const T* const trace = shared.trace + row * lines * shared.faces + place - cells;
+#pragma unroll
+        for (int line = 0; line < lines; ++line) {
+          const T p = trace[line * shared.faces];
+          const T q = trace[(n * lines + line) * shared.faces];
+#pragma unroll
+          for (int j = 0; j < n; ++j) {
+            const T test = tables.value[j] * p + tables.slope[j] * q;
+            to(line, j) += upper == 0 && j % 2 != 0 ? -test : test;
+          }
+        }
+      }
+    }
+  }
+
+  /// y = what acts along c on a row of the cell (stiffness and gradient, diagonal but for the hats), minus b, over the
+  /// factor of the last direction.
+  template <bool with_b>
+  __device__ static void along(const Tables& tables, const Arguments& arguments, std::int32_t cell, int c, int row,
+                               T (&y)[lines][n]) {
+    const CellTopology& topology = arguments.topology;
+    const std::int64_t start = (c * S::block + row * S::columns) * interleave;
+    const std::int64_t at = S::offset(cell);
+    const T* const u = arguments.x + at + start;
+    const int stride_c = S::pressure_stride(c) * interleave;
+    const int stride_a = S::pressure_stride((c + 1) % dim) * interleave;
+    const int stride_b = S::pressure_stride((c + 2) % dim) * interleave;
+    constexpr int pressure = dim * S::block * interleave;
+    const T* const p = arguments.x + at + pressure + row * stride_c;
+    const T* const b = with_b ? arguments.b + at + start : nullptr;
+    const T scale = tables.inverse_factor[(c + dim - 1) % dim];
+    const auto for_modes = [](auto&& visit) {
+#pragma unroll
+      for (int s = 0; s < lines; ++s) {
+#pragma unroll
+        for (int f = 0; f < n; ++f) visit(s, f, (s * n + f) * interleave);
+      }
+    };
+    if (row > 0) {
+      for_modes([&](int s, int f, int place) {
+        y[s][f] = tables.factor[c] * __ldg(u + place) - tables.inverse_h[c] * __ldg(p + f * stride_a + s * stride_b);
+      });
+    } else {
+      const std::int32_t below = __ldg(topology.neighbour[2 * c] + cell);
+      const T weight = below == topology.null ? T(1) : T(2);
+      const T* const u_above = arguments.x + S::offset(__ldg(topology.neighbour[2 * c + 1] + cell)) + start;
+      const T* const u_below = arguments.x + S::offset(below) + start;
+      const T* const p_below = arguments.x + S::offset(below) + pressure;
+      for_modes([&](int s, int f, int place) {
+        const int place_p = f * stride_a + s * stride_b;
+        y[s][f] = tables.factor[c] * (weight * __ldg(u + place) - __ldg(u_above + place) - __ldg(u_below + place)) +
+                  tables.inverse_h[c] * (__ldg(p + place_p) - __ldg(p_below + place_p));
+      });
+    }
+    for_modes([&](int s, int f, int place) { y[s][f] = scale * (with_b ? y[s][f] - __ldcs(b + place) : y[s][f]); });
+  }
+
+  /// Component c of a row of the cell.
+  template <bool with_b>
+  __device__ static void finish(const Tables& tables, const Arguments& arguments, const Shared& shared,
+                                std::int32_t cell, int c, int row, T (&y)[lines][n]) {
+    const CellTopology& topology = arguments.topology;
+    const int slot = static_cast<int>(threadIdx.x);
+    const T* const plane = shared.z + row * S::columns * cells;
+    const std::uint16_t* const where = shared.where + c * sides * cells;
+    if constexpr (dim == 3) {
+      add_laplacian<dim - 2>(tables, shared, where, plane, row, slot, y);
+#pragma unroll
+      for (int s = 0; s < lines; ++s) {
+#pragma unroll
+        for (int f = 0; f < n; ++f) y[s][f] *= tables.ratio[c];
+      }
+    }
+    add_laplacian<0>(tables, shared, where, plane, row, slot, y);
+    if (cell == topology.null) return;
+    const bool fixed = row == 0 && normal_fixed(topology.face[2 * c][cell]);
+    const T factor = fixed ? T(0) : with_b ? -tables.factor[(c + 1) % dim] : tables.factor[(c + 1) % dim];
+    T* const to = arguments.y + S::offset(cell) + (c * S::block + row * S::columns) * interleave;
+#pragma unroll
+    for (int s = 0; s < lines; ++s) {
+#pragma unroll
+      for (int f = 0; f < n; ++f) {
+        const T z = plane[(s * n + f) * cells + slot];
+        __stcs(to + (s * n + f) * interleave, factor * (y[s][f] + tables.alpha[c] * z));
+      }
+    }
+  }
+
+  /// y_p = -sum_c B_c u_c on the plane of the thread's last index.
+  template <bool with_b>
+  __device__ static void divergence(const Tables& tables, const Arguments& arguments, const Shared& shared) {
+    const int last = static_cast<int>(threadIdx.y);
+    const std::int32_t cell = cell_at(arguments.topology, shared, static_cast<int>(threadIdx.x));
+    if (cell == arguments.topology.null) return;
+    const std::int64_t at = S::offset(cell);
+    const T* u = arguments.x + at;
+    const T* above[dim];
+#pragma unroll
+    for (int c = 0; c < dim; ++c) {
+      above[c] = arguments.x + S::offset(arguments.topology.neighbour[2 * c + 1][cell]) + c * S::block * interleave;
+    }
+#pragma unroll
+    for (int i1 = 0; i1 < lines; ++i1) {
+#pragma unroll
+      for (int i0 = 0; i0 < n; ++i0) {
+        const int index[3] = {i0, dim == 3 ? i1 : last, dim == 3 ? last : 0};
+        T sum = 0;
+#pragma unroll
+        for (int c = 0; c < dim; ++c) {
+          const int column = index[(c + 1) % dim] + (dim == 3 ? n * index[(c + 2) % 3] : 0);
+          const int place = c * S::block + index[c] * S::columns + column;
+          T divergence = __ldg(u + place * interleave);
+          if (index[c] == 0) divergence = __ldg(above[c] + column * interleave) - divergence;
+          sum += tables.inverse_h[c] * divergence;
+        }
+        const std::int64_t place = at + (dim * S::block + i0 + n * (index[1] + n * index[2])) * interleave;
+        __stcs(arguments.y + place, with_b ? __ldcs(arguments.b + place) + sum : -sum);
+      }
+    }
+  }
+
+  // --- hat-only records ----------------------------------------------------------------------------------------------
 
   /// Row `function` (0..n, the last is the upper hat) of z in a column, from this cell alone. `cell`, `above`: where
   /// the component begins in the cell and in the record above it.
@@ -188,124 +518,6 @@ struct CellOperator {
     }
   }
 
-  /// The same for all rows of a line of a cell: what its boundary faces in direction t, and those of the cell below,
-  /// have over interior ones. The hat belongs to both cells, whose faces may differ. bubble(i, m): z of the cell.
-  template <int stride, class Z>
-  __device__ static void add_boundary(const Tables& tables, const CellTopology& topology, int t, std::int32_t cell,
-                                      std::int32_t below, const Stack& stack, const Z& bubble, T (&y)[n][n]) {
-    for (int upper = 0; upper < 2; ++upper) {
-      const int own_extra = face_weight(topology.face[2 * t + upper][cell]) - 1;
-      const int below_extra = face_weight(topology.face[2 * t + upper][below]) - 1;
-      if (own_extra != 0) {
-        const auto hat = [&](int m) { return cell_mass(tables, stack.own, stack.above, 0, m * stride); };
-        add_face(tables, T(own_extra), upper, hat, y[0]);
-#pragma unroll
-        for (int i = 1; i < n; ++i) {
-          add_face(
-              tables, T(own_extra), upper, [&](int m) { return bubble(i, m); }, y[i]);
-        }
-      }
-      if (below_extra != 0) {
-        const auto hat = [&](int m) { return cell_mass(tables, stack.below, stack.own, n, m * stride); };
-        add_face(tables, T(below_extra), upper, hat, y[0]);
-      }
-    }
-  }
-};
-
-template <class T, int dim, int order>
-struct Operator {
-  using S = Shape<dim, order>;
-  using Cell = CellOperator<T, dim, order>;
-  using Tables = OperatorTables<T, dim, order>;
-  static constexpr int n = S::n;
-  static constexpr int lines = S::lines;
-  /// Cells of a thread block.
-  static constexpr int cells = dim == 2 ? 128 : n <= 2 ? 64 : 32;
-  static constexpr int threads = cells * lines;
-  /// Warps on a multiprocessor that registers are spared for: more hide more latency until values spill. Measured.
-  static constexpr int warps = sizeof(T) == 4 ? (n <= 4 ? 24 : 12) : n <= 2 ? 24 : n == 3 ? 15 : n == 4 ? 12 : 5;
-  static constexpr int resident = warps * 32 / threads > 0 ? warps * 32 / threads : 1;
-  static constexpr std::size_t shared_bytes = (dim == 3 ? 2 : 1) * S::block * cells * sizeof(T);
-
-  struct Arguments {
-    CellTopology topology;
-    const std::uint8_t* boundary_sides;
-    RecordBlocks blocks;
-    const T* x;
-    const T* b;
-    T* y;
-  };
-
-  /// Stores the line of component c that begins at column `start`, completed by what does not act in tangential
-  /// directions. stack: at that column.
-  template <bool with_b, int c, int stride>
-  __device__ static void finish(const Tables& tables, const Arguments& arguments, std::int32_t cell, std::int32_t below,
-                                bool active, const typename Cell::Stack& stack, int start, const T (&y)[n][n]) {
-    constexpr int turn = stride == 1 ? 1 : 2;
-    constexpr int stride_t = pressure_stride(order, (c + turn) % dim);      // along the line
-    constexpr int stride_s = pressure_stride(order, (c + 3 - turn) % dim);  // across, in 3D
-    constexpr int stride_c = pressure_stride(order, c);
-    const bool fixed = normal_fixed(arguments.topology.face[2 * c][cell]);
-    const T hat_stiffness = below == arguments.topology.null ? T(1) : T(2);
-    const std::int64_t at = S::offset(cell);
-    const int p_start =
-        (dim * S::block + start / (dim == 3 && stride == 1 ? n : 1) * (dim == 3 ? stride_s : 0)) * interleave;
-    const T* const p = arguments.x + at + p_start;
-    const T* const p_below = arguments.x + S::offset(below) + p_start;
-    const std::int64_t first = at + (c * S::block + start) * interleave;
-    T* const to = arguments.y + first;
-    const T* const b = with_b ? arguments.b + first : nullptr;
-#pragma unroll
-    for (int j = 0; j < n; ++j) {
-#pragma unroll
-      for (int i = 0; i < n; ++i) {
-        const int place = (i * S::columns + j * stride) * interleave;
-        const int column = j * stride * interleave;
-        T stiffness = stack.own[place];
-        T gradient = -p[(j * stride_t + i * stride_c) * interleave];
-        if (i == 0) {
-          stiffness = hat_stiffness * stiffness - stack.above[column] - stack.below[column];
-          gradient = -gradient - p_below[j * stride_t * interleave];
-        }
-        T result = y[i][j] + tables.factor[c] * stiffness + tables.inverse_h[c] * gradient;
-        if (with_b) result = __ldcs(b + place) - result;
-        if (i == 0 && fixed) result = T(0);
-        if (active) __stcs(to + place, result);
-      }
-    }
-  }
-
-  /// y_p = -sum_c B_c u_c on the plane i_2 = line (in 2D: everything).
-  template <bool with_b>
-  __device__ static void divergence(const Tables& tables, const Arguments& arguments, std::int32_t cell, int line) {
-    const std::int64_t at = S::offset(cell);
-    const T* u = arguments.x + at;
-    const T* above[dim];
-#pragma unroll
-    for (int c = 0; c < dim; ++c) {
-      above[c] = arguments.x + S::offset(arguments.topology.neighbour[2 * c + 1][cell]) + c * S::block * interleave;
-    }
-#pragma unroll
-    for (int i1 = 0; i1 < n; ++i1) {
-#pragma unroll
-      for (int i0 = 0; i0 < n; ++i0) {
-        const int index[3] = {i0, i1, dim == 3 ? line : 0};
-        T sum = 0;
-#pragma unroll
-        for (int c = 0; c < dim; ++c) {
-          const int column = index[(c + 1) % dim] + (dim == 3 ? n * index[(c + 2) % 3] : 0);
-          const int place = c * S::block + index[c] * S::columns + column;
-          T divergence = u[place * interleave];
-          if (index[c] == 0) divergence = above[c][column * interleave] - divergence;
-          sum += tables.inverse_h[c] * divergence;
-        }
-        const std::int64_t place = at + (dim * S::block + i0 + n * (i1 + n * index[2])) * interleave;
-        __stcs(arguments.y + place, with_b ? __ldcs(arguments.b + place) + sum : -sum);
-      }
-    }
-  }
-
   /// A hat of a hat-only record: the row of the upper hat of the cell below it.
   __device__ static void hat_only(const Tables& tables, const Arguments& arguments, std::int32_t hat, int column) {
     const CellTopology& topology = arguments.topology;
@@ -319,7 +531,7 @@ struct Operator {
     }
     const auto values = [&](std::int32_t r) { return arguments.x + S::offset(r) + c * S::block * interleave; };
     const auto z = [&](std::int32_t r, int at) {
-      return Cell::cell_mass(tables, values(r), values(topology.neighbour[2 * c + 1][r]), n, at);
+      return cell_mass(tables, values(r), values(topology.neighbour[2 * c + 1][r]), n, at);
     };
     T result = tables.factor[(c + 1) % dim] * tables.alpha[c] * z(cell, column);
     for (int turn = 1; turn < dim; ++turn) {
@@ -338,7 +550,7 @@ struct Operator {
       for (int upper = 0; upper < 2; ++upper) {
         const int extra = face_weight(topology.face[2 * t + upper][cell]) - 1;
         T y[n]{};
-        if (extra != 0) Cell::add_face(tables, T(extra), upper, own, y);
+        if (extra != 0) add_face(tables, T(extra), upper, own, y);
         sum += y[mode];
       }
       result += tables.factor[t] * sum;
@@ -354,106 +566,37 @@ struct Operator {
   static void apply(const ApplyArguments<T>& arguments, Stream stream);
 };
 
-/// Steps 1 and 2 for component c.
-template <bool with_b, int c, class T, int dim, int order>
-__device__ void apply_component(const OperatorTables<T, dim, order>& tables,
-                                const typename Operator<T, dim, order>::Arguments& arguments, std::int32_t cell,
-                                int line, T* shared) {
-  using O = Operator<T, dim, order>;
-  using Cell = CellOperator<T, dim, order>;
-  using S = Shape<dim, order>;
-  constexpr int n = S::n;
-  constexpr int a = (c + 1) % dim;
-  const CellTopology& topology = arguments.topology;
-  const bool active = cell != topology.null;
-  const std::int32_t below = topology.neighbour[2 * c][cell];
-  const unsigned boundary = arguments.boundary_sides[cell] | arguments.boundary_sides[below];
-  const T* const component = arguments.x + c * S::block * interleave;
-  const auto stack_own = [&](int start) {
-    return Cell::stack(tables, topology, component + start * interleave, c, cell, below);
-  };
-  // The cell below a neighbour is the neighbour of the cell below: beside a hole the two may differ, and the hat
-  // couples across the faces of its own two cells only.
-  const auto stack_beside = [&](int side, int start) {
-    return Cell::stack(tables, topology, component + start * interleave, c, topology.neighbour[side][cell],
-                       topology.neighbour[side][below]);
-  };
-  constexpr int b_lines = dim == 3 ? n : 1;
-  const auto place = [](int i, int ib, int ia) { return ((i * b_lines + ib) * n + ia) * O::cells; };
-  if constexpr (dim == 3) __syncthreads();  // the component before is done with shared memory
-  T y[n][n]{};
-  {
-    const int start = line * n;
-    const auto own = stack_own(start);
-#pragma unroll
-    for (int m = 0; m < n; ++m) {
-      T column[n];
-      Cell::multiply_mass(tables, own, m, column);
-#pragma unroll
-      for (int i = 0; i < n; ++i) {
-        shared[place(i, line, m)] = column[i];
-        y[i][m] += tables.alpha[c] * column[i];
-      }
-      Cell::add_own(tables, m, column, y);
-    }
-    Cell::template add_beside<1>(tables, stack_beside(2 * a, start), stack_beside(2 * a + 1, start), y);
-    if ((boundary >> 2 * a & 3) != 0) {
-      const auto bubble = [&](int i, int m) { return shared[place(i, line, m)]; };
-      Cell::template add_boundary<1>(tables, topology, a, cell, below, own, bubble, y);
-    }
-#pragma unroll
-    for (int i = 0; i < n; ++i) {
-#pragma unroll
-      for (int j = 0; j < n; ++j) y[i][j] *= tables.factor[a];
-    }
-  }
-  if constexpr (dim == 2) {
-    O::template finish<with_b, c, 1>(tables, arguments, cell, below, active, stack_own(0), 0, y);
-  } else {
-    constexpr int b = (c + 2) % 3;
-    T* const shared_y = shared + S::block * O::cells;
-#pragma unroll
-    for (int i = 0; i < n; ++i) {
-#pragma unroll
-      for (int j = 0; j < n; ++j) shared_y[place(i, line, j)] = y[i][j];
-    }
-    __syncthreads();
-    T sum[n][n]{};
-#pragma unroll
-    for (int m = 0; m < n; ++m) {
-      T column[n];
-#pragma unroll
-      for (int i = 0; i < n; ++i) column[i] = shared[place(i, m, line)];
-      Cell::add_own(tables, m, column, sum);
-    }
-    Cell::template add_beside<n>(tables, stack_beside(2 * b, line), stack_beside(2 * b + 1, line), sum);
-    if ((boundary >> 2 * b & 3) != 0) {
-      const auto bubble = [&](int i, int m) { return shared[place(i, m, line)]; };
-      Cell::template add_boundary<n>(tables, topology, b, cell, below, stack_own(line), bubble, sum);
-    }
-#pragma unroll
-    for (int i = 0; i < n; ++i) {
-#pragma unroll
-      for (int j = 0; j < n; ++j) sum[i][j] = shared_y[place(i, j, line)] + tables.factor[b] * sum[i][j];
-    }
-    O::template finish<with_b, c, n>(tables, arguments, cell, below, active, stack_own(line), line, sum);
-  }
-}
-
-/// y = A x or b - A x on cells. Threads: (cell, line).
+/// y = A x or b - A x on cells. Threads: (cell of the tile, line or row).
 template <bool with_b, class T, int dim, int order>
 __global__ __launch_bounds__(Operator<T, dim, order>::threads, Operator<T, dim, order>::resident) void apply_cells(
     const __grid_constant__ OperatorTables<T, dim, order> tables,
     const __grid_constant__ typename Operator<T, dim, order>::Arguments arguments) {
+  using O = Operator<T, dim, order>;
   extern __shared__ __align__(16) unsigned char memory[];
-  const int line = static_cast<int>(threadIdx.y);
-  const std::int32_t cell = cell_of_thread(arguments.blocks, arguments.topology);
-  T* const shared = reinterpret_cast<T*>(memory) + threadIdx.x;
-  apply_component<with_b, 0, T, dim, order>(tables, arguments, cell, line, shared);
-  apply_component<with_b, 1, T, dim, order>(tables, arguments, cell, line, shared);
-  if constexpr (dim == 3) apply_component<with_b, 2, T, dim, order>(tables, arguments, cell, line, shared);
-  if (cell != arguments.topology.null) {
-    Operator<T, dim, order>::template divergence<with_b>(tables, arguments, cell, line);
+  const typename O::Shared shared(memory, arguments.blocks.tile_faces);
+  const int thread = static_cast<int>(threadIdx.x + threadIdx.y * blockDim.x);
+  if (thread < O::tile_blocks) {
+    const int slot = static_cast<int>(blockIdx.x) * O::tile_blocks + thread;
+    // Past the end: the block of the null record.
+    shared.block[thread] =
+        slot < arguments.blocks.count ? arguments.blocks.list[slot] : arguments.topology.null / interleave;
+  }
+  if (thread < dim) shared.count[thread] = 0;
+  __syncthreads();
+  O::find_neighbours(arguments, shared);
+  O::template divergence<with_b>(tables, arguments, shared);
+  __syncthreads();
+  const std::int32_t cell = O::cell_at(arguments.topology, shared, static_cast<int>(threadIdx.x));
+  const int row = static_cast<int>(threadIdx.y);
+#pragma unroll 1
+  for (int c = 0; c < dim; ++c) {
+    O::contract_faces(tables, arguments, shared, c);
+    O::multiply_mass(tables, arguments, shared, c);
+    T y[O::lines][O::n];
+    O::template along<with_b>(tables, arguments, cell, c, row, y);
+    __syncthreads();
+    O::template finish<with_b>(tables, arguments, shared, cell, c, row, y);
+    if (c + 1 < dim) __syncthreads();
   }
 }
 
@@ -475,8 +618,8 @@ void Operator<T, dim, order>::apply(const ApplyArguments<T>& arguments, Stream s
   const Arguments plain{arguments.topology, arguments.boundary_sides, arguments.blocks, arguments.x, arguments.b,
                         arguments.y};
   const auto kernel = arguments.b == nullptr ? apply_cells<false, T, dim, order> : apply_cells<true, T, dim, order>;
-  launch(arguments.b == nullptr ? "apply" : "residual", kernel, blocks_for(arguments.blocks.count, cells / interleave),
-         dim3(cells, lines), shared_bytes, stream, tables, plain);
+  launch(arguments.b == nullptr ? "apply" : "residual", kernel, blocks_for(arguments.blocks.count, tile_blocks),
+         dim3(cells, n), shared_bytes(arguments.blocks.tile_faces), stream, tables, plain);
   constexpr int hat_threads = 128;
   const int hats = (arguments.topology.records - arguments.topology.cells) * S::columns;
   launch("apply on hat-only records", apply_hat_only<T, dim, order>, blocks_for(hats, hat_threads), hat_threads, 0,
