@@ -29,6 +29,7 @@ void check(cudaError_t status, const char* what) {
   std::exit(3);
 }
 void note_launch(const char*) noexcept {}
+bool Rehearsal::active() noexcept { return false; }
 }  // namespace solenoid::cuda
 
 namespace solenoid {
@@ -83,8 +84,7 @@ class DeviceArray {
 /// "residual, local solve, update" of one patch after the other, as level/patch_solver.hpp says.
 class Reference {
  public:
-  explicit Reference(const Level& level)
-      : level_(level), cell_(level.equation.order), data_(make_cell_data<double>(level)) {
+  explicit Reference(const Level& level) : level_(level), cell_(level.equation.order) {
     for (const PatchKind& kind : level.patches.kinds) {
       solvers_.emplace_back(level.equation, level.grid.size(), kind, LocalSolverKind::direct);
     }
@@ -190,10 +190,11 @@ class Reference {
             trace[end] += sign(end, j) * cell_.value[j] * u[at];
             slope[end] += sign(end, j) * cell_.slope[j] * u[at];
           }
-          value_from[0] += data_.trace_value[t][0][j] * below[at];
-          slope_from[0] += data_.trace_slope[t][0][j] * below[at];
-          value_from[1] += data_.trace_value[t][1][j] * above[at];
-          slope_from[1] += data_.trace_slope[t][1][j] * above[at];
+          for (int end = 0; end < 2; ++end) {  // the neighbour's trace on its face opposite to `end`
+            const double mode = sign(1 - end, j) * (end == 0 ? below : above)[at];
+            value_from[end] += factor * (0.5 * cell_.slope[j] - cell_.penalty * cell_.value[j]) * mode;
+            slope_from[end] += factor * 0.5 * cell_.value[j] * mode;
+          }
         }
         for (int j = 0; j < n; ++j) {
           double& to = w[start + j * stride];
@@ -301,7 +302,6 @@ class Reference {
 
   const Level& level_;
   CellMatrices cell_;
-  CellData<double> data_;
   std::vector<PatchSolver> solvers_;
 };
 
