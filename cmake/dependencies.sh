@@ -1,4 +1,4 @@
-# Sourced by ./quickstart and ./test: makes sure that the Debian packages of the build are there.
+# Sourced by ./quickstart, ./test and .ci/run: makes sure that the Debian packages of the build are there.
 
 solenoid_packages=(g++ cmake ninja-build libeigen3-dev libcli11-dev libtomlplusplus-dev nlohmann-json3-dev libfmt-dev
   libmuparser-dev libpng-dev zlib1g-dev libgtest-dev python3-venv)

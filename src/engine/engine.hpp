@@ -50,7 +50,11 @@ class Kernels {
   virtual void copy(const T* x, T* y) = 0;
   virtual void scale(T a, T* x) = 0;
   virtual void axpy(T a, const T* x, T* y) = 0;  ///< y += a x
-  virtual double dot(const T* x, const T* y) = 0;
+  double dot(const T* x, const T* y) {
+    double result = 0.0;
+    dots(1, &x, y, &result);
+    return result;
+  }
   /// result[i] = (v[i], w), i < count: one pass over w.
   virtual void dots(int count, const T* const* v, const T* w, double* result) = 0;
   /// w = scale (w + sum_i a[i] v[i]): one pass over w.

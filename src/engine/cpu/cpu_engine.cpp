@@ -129,13 +129,6 @@ class CpuKernels final : public Kernels<T> {
       for (auto i = range.begin; i < range.end; ++i) y[i] += a * x[i];
     });
   }
-  double dot(const T* x, const T* y) override {
-    double result = 0.0;
-    const T* const v[] = {x};
-    dots(1, v, y, &result);
-    return result;
-  }
-
   void dots(int count, const T* const* v, const T* w, double* result) override {
     // Blocks keep w in the first-level cache for all v; several partial sums keep the order of additions fixed and
     // fast.
@@ -240,8 +233,8 @@ class CpuKernels final : public Kernels<T> {
   /// Whole blocks of cells for each thread.
   [[nodiscard]] Team::Range cell_range(int t) const { return team_.range(level_.grid.cells(), t, interleave); }
 
-  /// Patches in batches of one per lane. Where enough lower cells of a group of records (kernels/simd.hpp) are patches
-  /// of a kind, the lanes are the group, so that records are loaded without shuffles; the others fill batches in order.
+  /// Patches in batches of one per lane. Where enough lower cells of a block of records are patches of a kind, the
+  /// lanes are the block, so that records are read as they lie; the others fill batches in order.
   void make_batches() {
     constexpr int width = interleave;
     const auto& patches = level_.patches;

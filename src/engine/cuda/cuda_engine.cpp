@@ -336,12 +336,6 @@ class CudaKernels final : public Kernels<T> {
   }
   void scale(T a, T* x) override { cuda::scale(level_.size(), a, x, shared_.stream); }
   void axpy(T a, const T* x, T* y) override { cuda::add(level_.size(), a, x, y, shared_.stream); }
-  double dot(const T* x, const T* y) override {
-    double result = 0.0;
-    const T* const v[] = {x};
-    dots(1, v, y, &result);
-    return result;
-  }
   void dots(int count, const T* const* v, const T* w, double* result) override {
     constexpr int most = cuda::HostResults::most;
     for (int begin = 0; begin < count; begin += most) {

@@ -44,9 +44,8 @@ class ReferenceKernels final : public Kernels<T> {
   void copy(const T* x, T* y) override { std::copy_n(x, size_, y); }
   void scale(T a, T* x) override { store(a * load(x), x); }
   void axpy(T a, const T* x, T* y) override { store(load(y) + a * load(x), y); }
-  double dot(const T* x, const T* y) override { return load(x).dot(load(y)); }
   void dots(int count, const T* const* v, const T* w, double* result) override {
-    for (int i = 0; i < count; ++i) result[i] = dot(v[i], w);
+    for (int i = 0; i < count; ++i) result[i] = load(v[i]).dot(load(w));
   }
   void axpys(int count, const double* a, const T* const* v, double scale, T* w) override {
     VectorXd sum = load(w);
