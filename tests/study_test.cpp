@@ -9,8 +9,8 @@
 #include <nlohmann/json.hpp>
 #include <random>
 
+#include "engine/cpu/ceilings.hpp"
 #include "solenoid/solver.hpp"
-#include "study/ceilings.hpp"
 #include "study/manufactured.hpp"
 
 namespace solenoid {

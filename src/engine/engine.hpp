@@ -11,7 +11,9 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
+#include "engine/ceilings.hpp"
 #include "level/level.hpp"
 
 namespace solenoid {
@@ -106,6 +108,13 @@ class Engine {
   virtual std::function<void()> record(const std::function<void()>& work) { return work; }
   /// Waits for all work; timing needs it.
   virtual void synchronise() = 0;
+  /// What this machine can do at most.
+  virtual Ceilings measure_ceilings() = 0;
+  /// Does `work` and lists the kernels that it starts. Empty where kernels are functions like all others.
+  virtual std::vector<KernelUse> profile(const std::function<void()>& work) {
+    work();
+    return {};
+  }
   [[nodiscard]] virtual std::int64_t bytes_in_use() const = 0;
   [[nodiscard]] virtual std::int64_t bytes_peak() const = 0;
   [[nodiscard]] virtual std::int64_t bytes_available() const = 0;

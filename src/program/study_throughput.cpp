@@ -5,13 +5,13 @@
 #include <chrono>
 #include <cmath>
 
+#include "engine/cpu/ceilings.hpp"
 #include "engine/engine.hpp"
 #include "program/study.hpp"
 #include "program/study_run.hpp"
 #include "solver/hierarchy.hpp"
 #include "solver/load.hpp"
 #include "solver/multigrid.hpp"
-#include "study/ceilings.hpp"
 #include "study/manufactured.hpp"
 
 namespace solenoid::program {

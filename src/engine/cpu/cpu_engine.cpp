@@ -12,6 +12,7 @@
 #include <map>
 #include <new>
 
+#include "engine/cpu/ceilings.hpp"
 #include "engine/cpu/kernels/table.hpp"
 #include "engine/cpu/team.hpp"
 #include "engine/engine.hpp"
@@ -558,6 +559,11 @@ class CpuEngine final : public Engine {
   void upload(const void* host, void* device, std::size_t bytes) override { std::memcpy(device, host, bytes); }
   void download(const void* device, void* host, std::size_t bytes) override { std::memcpy(host, device, bytes); }
   void synchronise() override {}
+  Ceilings measure_ceilings() override {
+    return {.memory = measure_copy(team_.size(), bytes_available()).bytes_per_second,
+            .fma_float = measure_fma<float>(team_.size()),
+            .fma_double = measure_fma<double>(team_.size())};
+  }
   [[nodiscard]] std::int64_t bytes_in_use() const override { return bytes_in_use_; }
   [[nodiscard]] std::int64_t bytes_peak() const override { return bytes_peak_; }
   [[nodiscard]] std::int64_t bytes_available() const override { return available_memory(); }

@@ -12,9 +12,11 @@
 #include <tuple>
 
 #include "base/parallel.hpp"
+#include "engine/cuda/ceilings.hpp"
 #include "engine/cuda/error.hpp"
 #include "engine/cuda/kernels/parity.hpp"
 #include "engine/cuda/parity_plan.hpp"
+#include "engine/cuda/profile.hpp"
 #include "engine/cuda/tiles.hpp"
 #include "engine/cuda/vector.hpp"
 #include "engine/engine.hpp"
@@ -684,6 +686,20 @@ class CudaEngine final : public Engine {
       check(cudaGraphLaunch(owner.get(), stream), "launch of a graph");
       cuda::note_launch("graph of a cycle");
     };
+  }
+
+  Ceilings measure_ceilings() override {
+    constexpr std::int64_t enough = std::int64_t{2} << 30;
+    const std::int64_t bytes = std::min(enough, bytes_available() / 4);
+    Vector<unsigned char> from(*this, bytes);
+    Vector<unsigned char> to(*this, bytes);
+    return cuda::measure_ceilings(from.data(), to.data(), static_cast<std::size_t>(bytes), stream_);
+  }
+  std::vector<KernelUse> profile(const std::function<void()>& work) override {
+    const cuda::Profile profile;
+    work();
+    synchronise();
+    return profile.kernels();
   }
 
   [[nodiscard]] std::int64_t bytes_in_use() const override { return bytes_in_use_; }

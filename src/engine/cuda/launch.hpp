@@ -8,6 +8,7 @@
 
 #include "engine/cuda/error.hpp"
 #include "engine/cuda/kernels/arguments.hpp"
+#include "engine/cuda/profile.hpp"
 
 namespace solenoid::cuda {
 
@@ -26,8 +27,14 @@ void launch(const char* name, void (*kernel)(Parameters...), dim3 blocks, dim3 t
     check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shared_bytes)),
           name);
   }
+  Profile* const profile = Profile::active();
+  if (profile != nullptr) {
+    const void* const function = reinterpret_cast<const void*>(kernel);
+    profile->begin(function, blocks.x, threads.x * threads.y * threads.z, shared_bytes, stream);
+  }
   kernel<<<blocks, threads, shared_bytes, stream>>>(arguments...);
   check(cudaGetLastError(), name);
+  if (profile != nullptr) profile->end(stream);
   note_launch(name);
 }
 

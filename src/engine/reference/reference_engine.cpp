@@ -115,6 +115,7 @@ class ReferenceEngine final : public Engine {
   void upload(const void* host, void* device, std::size_t bytes) override { std::memcpy(device, host, bytes); }
   void download(const void* device, void* host, std::size_t bytes) override { std::memcpy(host, device, bytes); }
   void synchronise() override {}
+  Ceilings measure_ceilings() override { return {}; }
   [[nodiscard]] std::int64_t bytes_in_use() const override { return in_use_; }
   [[nodiscard]] std::int64_t bytes_peak() const override { return peak_; }
   [[nodiscard]] std::int64_t bytes_available() const override {

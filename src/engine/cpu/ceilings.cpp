@@ -1,4 +1,4 @@
-#include "study/ceilings.hpp"
+#include "engine/cpu/ceilings.hpp"
 
 #include <unistd.h>
 
