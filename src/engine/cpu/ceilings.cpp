@@ -1,7 +1,5 @@
 #include "engine/cpu/ceilings.hpp"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <barrier>
 #include <chrono>
@@ -10,6 +8,8 @@
 #include <memory>
 #include <thread>
 #include <vector>
+
+#include "base/caches.hpp"
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -130,8 +130,7 @@ Fma<T> best_fma() {
 CopyRate measure_copy(int threads, std::int64_t available) {
   constexpr std::int64_t line = 64;
   constexpr std::int64_t enough = 1'000'000'000;
-  const std::int64_t cache = std::max(0L, sysconf(_SC_LEVEL3_CACHE_SIZE));
-  const std::int64_t bytes = std::min(std::max(enough, 4 * cache), available / 4);
+  const std::int64_t bytes = std::min(std::max(enough, 4 * cache_bytes(3)), available / 4);
   const std::int64_t share = std::max(line, bytes / (2 * threads) / line * line);  // of a thread, in each array
   struct Release {
     void operator()(char* memory) const { ::operator delete[](memory, std::align_val_t{line}); }

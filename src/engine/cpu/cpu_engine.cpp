@@ -12,6 +12,7 @@
 #include <map>
 #include <new>
 
+#include "base/caches.hpp"
 #include "engine/cpu/ceilings.hpp"
 #include "engine/cpu/kernels/table.hpp"
 #include "engine/cpu/team.hpp"
@@ -24,12 +25,6 @@ namespace {
 
 using cpu::Team;
 using Record = Grid::Record;
-
-/// Size of the second-level cache (of a core) or of the third-level one.
-std::int64_t cache_bytes(int level) {
-  return level == 2 ? std::max<std::int64_t>(sysconf(_SC_LEVEL2_CACHE_SIZE), 1 << 19)
-                    : std::max<std::int64_t>(sysconf(_SC_LEVEL3_CACHE_SIZE), 1 << 22);
-}
 
 CellTopology topology_of(const Grid& grid) {
   CellTopology topology{{}, {}, grid.cells(), grid.records(), grid.null()};
@@ -300,32 +295,38 @@ class CpuKernels final : public Kernels<T> {
     constexpr int fewest = 4;  // rows of a strip: those at its ends are read twice
     const auto rows = std::max<std::int64_t>(fewest, cache_bytes(2) / 2 / (3 * row));
     const auto strip = [&](Record cell) { return dim == 3 ? grid.position(cell)[1] / rows : 0; };
-    order_.resize(team_.size());
+    blocks_.resize(team_.size());
     std::vector<std::int32_t> turn(grid.null() + 1, -1);  // of a cell, in its thread
     for (int t = 0; t < team_.size(); ++t) {
       const auto range = cell_range(t);
-      auto& order = order_[t];
-      for (auto cell = range.begin; cell < range.end; cell += interleave) order.push_back(static_cast<Record>(cell));
-      std::stable_sort(order.begin(), order.end(), [&](Record a, Record b) { return strip(a) < strip(b); });
-      for (std::size_t i = 0; i < order.size(); ++i) {
-        const auto end = std::min<std::int64_t>(order[i] + interleave, range.end);
-        std::fill(turn.begin() + order[i], turn.begin() + end, static_cast<std::int32_t>(i));
+      auto& blocks = blocks_[t];
+      for (auto cell = range.begin; cell < range.end; cell += interleave) {
+        blocks.emplace_back().first = static_cast<Record>(cell);
+      }
+      std::stable_sort(blocks.begin(), blocks.end(),
+                       [&](const auto& a, const auto& b) { return strip(a.first) < strip(b.first); });
+      for (std::size_t i = 0; i < blocks.size(); ++i) {
+        const auto end = std::min<std::int64_t>(blocks[i].first + interleave, range.end);
+        std::fill(turn.begin() + blocks[i].first, turn.begin() + end, static_cast<std::int32_t>(i));
       }
     }
-    handover_.assign(grid.null() + 1, 0);
-    for (int t = 0; t < team_.size(); ++t) {
+    team_.run([&](int t) {
       const auto range = cell_range(t);
       const auto inside = [&](Record r) { return r >= range.begin && r < range.end; };
-      for (auto cell = static_cast<Record>(range.begin); cell < range.end; ++cell) {
-        for (int c = 0; c < dim; ++c) {
-          const Record below = grid.neighbour(cell, 2 * c);
-          const Record next = grid.neighbour(cell, 2 * c + 1);
-          const bool waits = inside(below) ? turn[below] < turn[cell] : below < grid.cells();
-          if (waits) handover_[cell] |= cpu::share_waits << c;
-          if (inside(next) && turn[next] > turn[cell]) handover_[cell] |= cpu::next_is_later << c;
+      for (cpu::CellBlock& block : blocks_[t]) {
+        table_.locate(topology_, static_cast<Record>(range.end), block);
+        for (Record cell = block.first; cell < std::min<std::int64_t>(block.first + interleave, range.end); ++cell) {
+          const auto lane = static_cast<std::uint16_t>(1U << (cell - block.first));
+          for (int c = 0; c < dim; ++c) {
+            const Record below = grid.neighbour(cell, 2 * c);
+            const Record next = grid.neighbour(cell, 2 * c + 1);
+            const bool waits = inside(below) ? turn[below] < turn[cell] : below < grid.cells();
+            if (waits) block.share_waits[c] |= lane;
+            if (inside(next)) (turn[next] > turn[cell] ? block.next_is_later : block.next_is_done)[c] |= lane;
+          }
         }
       }
-    }
+    });
   }
 
   void apply_or_residual(const T* b, const T* x, T* y) {
@@ -335,15 +336,14 @@ class CpuKernels final : public Kernels<T> {
                                        topology_,
                                        static_cast<Record>(range.begin),
                                        static_cast<Record>(range.end),
-                                       order_[t].data(),
-                                       static_cast<std::int64_t>(order_[t].size()),
-                                       handover_.data(),
+                                       blocks_[t].data(),
+                                       std::ssize(blocks_[t]),
                                        {carry_[t][0].data(), carry_[t][1].data(), carry_[t][2].data()},
                                        {},
                                        x,
                                        b,
                                        y,
-                                       level_.size() * static_cast<std::int64_t>(sizeof(T)) > cache_bytes(3) / 2};
+                                       stream_};
       for (int c = 0; c < 3; ++c) arguments.carry_count[c] = static_cast<std::int64_t>(carry_[t][c].size());
       table_.apply(arguments);
     });
@@ -500,8 +500,8 @@ class CpuKernels final : public Kernels<T> {
   std::vector<Record> lower_;                   // [batch][lane]
   std::vector<std::uint32_t> active_;           // [batch]
   std::vector<std::array<std::vector<Record>, 3>> carry_;
-  std::vector<std::vector<Record>> order_;  // [thread]: first cells of blocks
-  std::vector<std::uint8_t> handover_;      // [record]
+  std::vector<std::vector<cpu::CellBlock>> blocks_;  // [thread]: of the operator, in the order of its work
+  const bool stream_ = level_.size() * static_cast<std::int64_t>(sizeof(T)) > cache_bytes(3) / 2;
   std::vector<Record> children_;
   std::vector<std::unique_ptr<std::byte, Free>> workspace_;
 };

@@ -11,6 +11,7 @@ namespace solenoid::cpu::SOLENOID_SIMD_NAMESPACE {
 template <class T, int dim, int order>
 constexpr KernelTable<T> make_table() {
   return {static_cast<std::int64_t>(sizeof(PatchArrays<T, dim, order>)),
+          &CellBatch<T, dim, order>::locate,
           &Operator<T, dim, order>::apply,
           &PatchSmoother<T, dim, order, true>::smooth,
           &PatchSmoother<T, dim, order, false>::smooth,

@@ -9,7 +9,7 @@
 /// cell's own mass matrix and has the complete rows of its bubbles, and its share of both hats. The share of the upper
 /// hat is the *carry*: it is put where the next cell will find it, into that cell's hats of y, before that cell is
 /// finished; a next cell that comes earlier in order (above a cell at odd x) has it added to its finished hats
-/// (Handover). Traffic: x once, y once (16 bytes per unknown in double), neighbours from the caches.
+/// (CellBlock). Traffic: x once, y once (16 bytes per unknown in double), neighbours from the caches.
 
 #include <algorithm>
 
@@ -34,35 +34,84 @@ constexpr int odd_sign(int j) { return j % 2 == 0 ? 1 : -1; }
 
 /// A batch of cells, one per lane (the null record in lanes without one), and what lies around them.
 template <class T, int dim, int order>
-struct CellBatch {
+class CellBatch {
+ public:
   using Places = Lanes<record_size(dim, order)>;
 
-  CellBatch(const CellTopology& topology, const std::int32_t* cells) : topology(topology), own(cells, topology.null) {
-    std::copy_n(cells, width, cell);
+  /// Any cells.
+  CellBatch(const CellTopology& topology, const std::int32_t* cells) : own(cells, topology.null), topology_(topology) {
+    std::copy_n(cells, width, cell_);
     for (int side = 0; side < 2 * dim; ++side) {
-      look_up(topology.neighbour[side], cell, beside[side]);
-      behind[side] = Places(beside[side], topology.null);
-      boundary[side] = false;
-      for (int l = 0; l < width; ++l) boundary[side] |= beside[side][l] >= topology.cells;
+      look_up(topology.neighbour[side], cell_, beside_[side]);
+      behind[side] = Places(beside_[side], topology.null);
+      boundary[side] = has_boundary(topology, beside_[side]);
+    }
+  }
+  /// A block of cells of a range that ends with `end`.
+  CellBatch(const CellTopology& topology, std::int32_t end, const CellBlock& block)
+      : own(block.own), topology_(topology), block_(&block) {
+    cells_of(topology, end, block, cell_);
+    for (int side = 0; side < 2 * dim; ++side) {
+      boundary[side] = (block.boundary >> side & 1) != 0;
+      if (!block.behind[side].scattered()) {
+        behind[side] = Places(block.behind[side]);
+      } else {
+        std::int32_t beside[width];
+        look_up(topology.neighbour[side], cell_, beside);
+        behind[side] = Places(beside, topology.null);
+      }
+    }
+  }
+  /// Tells a block with its first cell what there is around it.
+  static void locate(const CellTopology& topology, std::int32_t end, CellBlock& block) {
+    std::int32_t cells[width];
+    cells_of(topology, end, block, cells);
+    block.own = find_runs(cells, topology.null);
+    block.boundary = 0;
+    for (int side = 0; side < 2 * dim; ++side) {
+      std::int32_t beside[width];
+      look_up(topology.neighbour[side], cells, beside);
+      block.behind[side] = find_runs(beside, topology.null);
+      block.boundary |= has_boundary(topology, beside) ? 1 << side : 0;
+      for (int i = 0; i < dim - 1; ++i) {
+        std::int32_t upper[width];
+        look_up(topology.neighbour[2 * ((side / 2 + 1 + i) % dim) + 1], beside, upper);
+        block.hats[side][i] = find_runs(upper, topology.null);
+      }
     }
   }
 
   /// Where the upper hats in direction c of the records behind a face lie: in the records behind them.
   [[nodiscard]] Places hats_behind(int side, int c) const {
+    const std::int32_t* beside = beside_[side];
+    std::int32_t found[width];
+    if (block_ != nullptr) {
+      const Runs& runs = block_->hats[side][(c - side / 2 - 1 + dim) % dim];
+      if (!runs.scattered()) return Places(runs);
+      look_up(topology_.neighbour[side], cell_, found);
+      beside = found;
+    }
     std::int32_t upper[width];
-    look_up(topology.neighbour[2 * c + 1], beside[side], upper);
-    return Places(upper, topology.null);
+    look_up(topology_.neighbour[2 * c + 1], beside, upper);
+    return Places(upper, topology_.null);
   }
-  [[nodiscard]] Face face(int side, int lane) const { return topology.face[side][cell[lane]]; }
+  [[nodiscard]] Face face(int side, int lane) const { return topology_.face[side][cell_[lane]]; }
+  /// The record behind a face.
+  [[nodiscard]] std::int32_t beside(int side, int lane) const { return topology_.neighbour[side][cell_[lane]]; }
 
-  const CellTopology& topology;
-  std::int32_t cell[width];
-  std::int32_t beside[2 * dim][width];  ///< records behind the faces, [side]
-  Places behind[2 * dim];               ///< and where they lie
-  bool boundary[2 * dim];               ///< some lane has a boundary face there
   Places own;
+  Places behind[2 * dim];  ///< records behind the faces, [side]
+  bool boundary[2 * dim];  ///< some lane has a boundary face there
 
  private:
+  static void cells_of(const CellTopology& topology, std::int32_t end, const CellBlock& block, std::int32_t* cells) {
+    for (int l = 0; l < width; ++l) cells[l] = block.first + l < end ? block.first + l : topology.null;
+  }
+  static bool has_boundary(const CellTopology& topology, const std::int32_t* beside) {
+    bool boundary = false;
+    for (int l = 0; l < width; ++l) boundary |= beside[l] >= topology.cells;
+    return boundary;
+  }
   template <class S>
   static void look_up(const S* table, const std::int32_t* records, S* out) {
     const std::int32_t first = records[0];
@@ -74,6 +123,11 @@ struct CellBatch {
       for (int l = 0; l < width; ++l) out[l] = table[records[l]];
     }
   }
+
+  const CellTopology& topology_;
+  const CellBlock* block_ = nullptr;
+  std::int32_t cell_[width];
+  std::int32_t beside_[2 * dim][width];  // records behind the faces, without a block
 };
 
 /// A block of records that will be needed soon, fetched into the caches while something else is computed: the hardware
@@ -305,16 +359,14 @@ struct Operator {
 
   /// Rows of component c of the batch, lower hats complete but for shares of cells that come later.
   template <int c>
-  [[gnu::always_inline]] static void component(const ApplyArguments<T>& arguments, std::int32_t first,
+  [[gnu::always_inline]] static void component(const ApplyArguments<T>& arguments, const CellBlock& cells,
                                                const Batch& batch, const T* p, Ahead<T, dim, order>& ahead, V* own,
                                                V* upper, V* q) {
     ComponentOperator<T, dim, order, c>::run(*arguments.cell, batch, arguments.x, p, ahead, own, upper, q);
-    const LaneSet waiting =
-        lanes_where([&](int l) { return (arguments.handover[batch.cell[l]] & share_waits << c) != 0; });
-    const T* share = arguments.y + record_offset(first, record) + interleave * c * block;
+    const T* share = arguments.y + record_offset(cells.first, record) + interleave * c * block;
     for (int i = 0; i < columns; ++i) {
       V value{};
-      load_lanes(waiting, share + i * interleave, value);
+      load_lanes(cells.share_waits[c], share + i * interleave, value);
       own[i] += value;
     }
     if (!batch.boundary[2 * c]) return;
@@ -325,27 +377,23 @@ struct Operator {
 
   /// Hands the upper hats' shares of component c to the next cells in this range: those that come later find them in
   /// their hats, to those that are finished they are added. Others get them from their own range's carry list.
-  static void hand_over(const ApplyArguments<T>& arguments, const Batch& batch, int c, V* upper) {
-    const std::int32_t* next = batch.beside[2 * c + 1];
-    const LaneSet later =
-        lanes_where([&](int l) { return (arguments.handover[batch.cell[l]] & next_is_later << c) != 0; });
-    const LaneSet in_range = lanes_where([&](int l) { return next[l] >= arguments.begin && next[l] < arguments.end; });
+  static void hand_over(const ApplyArguments<T>& arguments, const CellBlock& cells, const Batch& batch, int c,
+                        V* upper) {
     const auto& places = batch.behind[2 * c + 1];
-    places.template write<false>(columns, arguments.y, c * block, upper, later);
+    places.template write<false>(columns, arguments.y, c * block, upper, cells.next_is_later[c]);
     if (batch.boundary[2 * c + 1]) finish_hat_only(arguments, batch, c, upper);
-    const LaneSet finished = in_range & ~later;
-    if (finished == 0) return;
+    if (cells.next_is_done[c] == 0) return;
     if (arguments.b != nullptr) {
       for (int i = 0; i < columns; ++i) upper[i] = -upper[i];
     }
-    places.template write<true>(columns, arguments.y, c * block, upper, finished);
+    places.template write<true>(columns, arguments.y, c * block, upper, cells.next_is_done[c]);
   }
 
   /// Rows of hat-only records: complete at once, since there is no cell above. Zero where the velocity is prescribed.
   static void finish_hat_only(const ApplyArguments<T>& arguments, const Batch& batch, int c, const V* upper) {
     for (int l = 0; l < width; ++l) {
-      const std::int32_t next = batch.beside[2 * c + 1][l];
-      if (next < batch.topology.cells || next >= batch.topology.records) continue;
+      const std::int32_t next = batch.beside(2 * c + 1, l);
+      if (next < arguments.topology.cells || next >= arguments.topology.records) continue;
       const bool fixed = normal_fixed(batch.face(2 * c + 1, l));
       const std::int64_t hats = record_offset(next, record) + interleave * c * block;
       for (int i = 0; i < columns; ++i) {
@@ -357,12 +405,13 @@ struct Operator {
   }
 
   /// The hats are read again soon, by cells that add to them; the rest goes past the caches if they are too small.
-  static void store_batch(const ApplyArguments<T>& arguments, const Batch& batch, const V* out) {
+  static void store_batch(const ApplyArguments<T>& arguments, const CellBlock& cells, const Batch& batch,
+                          const V* out) {
     if (!arguments.stream || !batch.own.whole()) {
       batch.own.template write<false>(record, arguments.y, 0, out);
       return;
     }
-    T* to = arguments.y + record_offset(batch.cell[0], record);
+    T* to = arguments.y + record_offset(cells.first, record);
     for (int c = 0; c <= dim; ++c) {
       const int hats = c < dim ? columns : 0;
       for (int i = c * block; i < c * block + hats; ++i) store(to + i * interleave, out[i]);
@@ -370,43 +419,38 @@ struct Operator {
     }
   }
 
-  /// What nobody before the next batch touches: the neighbour lists of one soon after it are fetched at once, the next
-  /// layer of the last direction is left to Ahead.
+  /// What nobody before a block touches: the layer after it in the last direction.
   static Ahead<T, dim, order> ahead_of(const ApplyArguments<T>& arguments, std::int64_t turn) {
-    const auto& topology = arguments.topology;
-    const auto first_of = [&](std::int64_t t) { return arguments.order[std::min(t, arguments.order_count - 1)]; };
-    for (int side = 0; side < 2 * dim; ++side) __builtin_prefetch(topology.neighbour[side] + first_of(turn + 2));
-    const std::int32_t next = topology.neighbour[2 * dim - 1][first_of(turn)];
-    const std::int64_t block_of_next = record_offset(next / width * width, record);
-    return {arguments.x + block_of_next, arguments.y + block_of_next};
+    const CellBlock& block = arguments.blocks[std::min(turn, arguments.block_count - 1)];
+    const std::int64_t next = record_offset(block.behind[2 * dim - 1].record[0] / width * width, record);
+    return {arguments.x + next, arguments.y + next};
   }
 
   static void apply(const ApplyArguments<T>& arguments) {
     carry_from_outside<0>(arguments);
     carry_from_outside<1>(arguments);
     if constexpr (dim == 3) carry_from_outside<2>(arguments);
-    for (std::int64_t turn = 0; turn < arguments.order_count; ++turn) {
-      const std::int32_t first = arguments.order[turn];
-      std::int32_t cells[width];
-      for (int l = 0; l < width; ++l) cells[l] = first + l < arguments.end ? first + l : arguments.topology.null;
-      const Batch batch(arguments.topology, cells);
+    constexpr int distance = 2;  // blocks; with less, much of the time is spent waiting for x
+    for (std::int64_t turn = 0; turn < arguments.block_count; ++turn) {
+      const CellBlock& cells = arguments.blocks[turn];
+      const Batch batch(arguments.topology, arguments.end, cells);
       alignas(SOLENOID_SIMD_BYTES) T scratch[block * interleave];
       const T* p = batch.own.template view<block>(arguments.x, dim * block, scratch);
       V out[record];
       V upper[dim][columns];
       V q[block]{};
-      Ahead<T, dim, order> ahead = ahead_of(arguments, turn + 1);
-      component<0>(arguments, first, batch, p, ahead, out, upper[0], q);
-      component<1>(arguments, first, batch, p, ahead, out + block, upper[1], q);
-      if constexpr (dim == 3) component<2>(arguments, first, batch, p, ahead, out + 2 * block, upper[2], q);
+      Ahead<T, dim, order> ahead = ahead_of(arguments, turn + distance);
+      component<0>(arguments, cells, batch, p, ahead, out, upper[0], q);
+      component<1>(arguments, cells, batch, p, ahead, out + block, upper[1], q);
+      if constexpr (dim == 3) component<2>(arguments, cells, batch, p, ahead, out + 2 * block, upper[2], q);
       for (int i = 0; i < block; ++i) out[dim * block + i] = -q[i];
       if (arguments.b != nullptr) {
         V b[record];
         batch.own.template load_values<record>(arguments.b, 0, b);
         for (int i = 0; i < record; ++i) out[i] = b[i] - out[i];
       }
-      store_batch(arguments, batch, out);
-      for (int c = 0; c < dim; ++c) hand_over(arguments, batch, c, upper[c]);
+      store_batch(arguments, cells, batch, out);
+      for (int c = 0; c < dim; ++c) hand_over(arguments, cells, batch, c, upper[c]);
     }
   }
 };

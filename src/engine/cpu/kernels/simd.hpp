@@ -3,9 +3,11 @@
 /// SIMD arithmetic whose lanes are cells or patches, and how the lanes reach records in memory.
 /// Included by kernel instances only: everything lives in the namespace of the instruction set.
 
+#include <algorithm>
 #include <bit>
 #include <cstdint>
 
+#include "engine/cpu/kernels/table.hpp"
 #include "mesh/record.hpp"
 
 #ifndef SOLENOID_SIMD_NAMESPACE
@@ -171,6 +173,23 @@ template <class T>
 #endif
 }
 
+/// Where the records of lanes lie.
+inline Runs find_runs(const std::int32_t* records, std::int32_t null) {
+  // Lanes of a run have the same block and the same distance between lane and place in the block.
+  std::int32_t run_of[width];
+  for (int l = 0; l < width; ++l) run_of[l] = records[l] / width * (4 * width) + records[l] % width - l;
+  LaneSet left = lanes_where([&](int l) { return records[l] != null; });
+  Runs runs{{records[0], 0}, {0, 0}};
+  for (int i = 0; i < 2 && left != 0; ++i) {
+    const int lane = std::countr_zero(left);
+    const LaneSet lanes = left & lanes_where([&](int l) { return run_of[l] == run_of[lane]; });
+    runs.record[i] = records[lane];
+    runs.lanes[i] = static_cast<std::uint16_t>(lanes);
+    left &= ~lanes;
+  }
+  return left == 0 ? runs : Runs{{records[0], Runs::none}, {0, 0}};
+}
+
 /// One record per lane, and the fastest way to reach them: a whole block of records is loaded as it is; up to two
 /// *runs* of consecutive records, as neighbours along x are, take a masked load each; anything else goes lane by lane.
 /// The null record stands for "nothing there": zero when read, never written.
@@ -178,17 +197,24 @@ template <int record>
 class Lanes {
  public:
   Lanes() = default;
+  explicit Lanes(const Runs& runs) { take(runs); }
   Lanes(const std::int32_t* records, std::int32_t null) {
     const std::int32_t first = records[0];
     std::int32_t out_of_line = first % width;
-    std::int32_t existing = 0;
-    for (int l = 0; l < width; ++l) {
-      out_of_line |= records[l] - first - l;
-      existing |= records[l] ^ null;
+    for (int l = 0; l < width; ++l) out_of_line |= records[l] - first - l;
+    if (out_of_line == 0) {  // most often
+      kind_ = Kind::whole;
+      run_[0] = {record_offset(first, record), all_lanes};
+      return;
     }
-    run_[0] = {record_offset(first, record), all_lanes};
-    kind_ = existing == 0 ? Kind::none : out_of_line == 0 ? Kind::whole : Kind::scattered;
-    if (kind_ == Kind::scattered) find_runs(records, null);
+    const Runs runs = find_runs(records, null);
+    if (!runs.scattered()) {
+      take(runs);
+      return;
+    }
+    kind_ = Kind::scattered;
+    std::copy_n(records, width, records_);
+    exists_ = lanes_where([&](int l) { return records[l] != null; });
   }
 
   /// True if the lanes are a block of records, in order.
@@ -245,23 +271,13 @@ class Lanes {
     LaneSet lanes;
   };
 
-  void find_runs(const std::int32_t* records, std::int32_t null) {
-    // Lanes of a run have the same block and the same distance between lane and place in the block.
-    std::int32_t run_of[width];
-    for (int l = 0; l < width; ++l) {
-      records_[l] = records[l];
-      run_of[l] = records[l] / width * (4 * width) + records[l] % width - l;
+  void take(const Runs& runs) {
+    const bool block = runs.lanes[0] == all_lanes && runs.record[0] % width == 0;
+    kind_ = runs.lanes[0] == 0 ? Kind::none : block ? Kind::whole : Kind::runs;
+    for (int i = 0; i < 2; ++i) {
+      const int lane = runs.lanes[i] == 0 ? 0 : std::countr_zero(runs.lanes[i]);
+      run_[i] = {record_offset(runs.record[i], record) - lane, runs.lanes[i]};
     }
-    exists_ = lanes_where([&](int l) { return records[l] != null; });
-    LaneSet left = exists_;
-    for (Run& run : run_) {
-      const int lane = left == 0 ? 0 : std::countr_zero(left);
-      const std::int32_t number = run_of[lane];
-      run = {record_offset(records[lane], record) - lane,
-             left & lanes_where([&](int l) { return run_of[l] == number; })};
-      left &= ~run.lanes;
-    }
-    if (left == 0) kind_ = Kind::runs;
   }
 
   template <class T>
@@ -294,8 +310,9 @@ class Lanes {
 
   Kind kind_ = Kind::none;
   Run run_[2]{};
-  LaneSet exists_ = all_lanes;   // lanes with a record, unless whole
-  std::int32_t records_[width];  // unless whole
+  // if scattered:
+  LaneSet exists_ = all_lanes;  // lanes with a record
+  std::int32_t records_[width];
 };
 
 }  // namespace solenoid::cpu::SOLENOID_SIMD_NAMESPACE

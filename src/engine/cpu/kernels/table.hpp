@@ -9,10 +9,26 @@
 
 namespace solenoid::cpu {
 
-/// Where the shares of a cell's hats lie when the cell is worked on (kernels/operator.hpp), one bit per direction c.
-enum Handover : std::uint8_t {
-  share_waits = 1,   ///< << c: the share of the cell below lies in this cell's hats of y
-  next_is_later = 8  ///< << c: the cell above comes later, in this range
+/// Where the lanes of a batch lie: up to two runs of records side by side, as neighbours along x do.
+struct Runs {
+  std::int32_t record[2];  ///< of a run's first lane; record[0]: of the first lane in any case
+  std::uint16_t lanes[2];  ///< of a run, one bit each; none: the null record, or scattered
+
+  static constexpr std::int32_t none = -1;  ///< record[1]: there are more than two runs
+  [[nodiscard]] bool scattered() const { return record[1] == none; }
+};
+
+/// A block of cells as the operator meets it, with all that it needs to know of the mesh around it.
+struct alignas(64) CellBlock {
+  std::int32_t first;  ///< cell; lanes past the end of the range have none
+  Runs own;
+  Runs behind[6];   ///< records behind the faces, [side]
+  Runs hats[6][2];  ///< and those of their upper hats in the other directions, [side][that after the side's, the next]
+  // Lanes whose shares of hats (kernels/operator.hpp) in a direction need care, one bit each, [direction]:
+  std::uint16_t share_waits[3];    ///< that of the cell below lies in this cell's hats of y
+  std::uint16_t next_is_later[3];  ///< the cell above comes later, in this range
+  std::uint16_t next_is_done[3];   ///< the cell above is finished, in this range
+  std::uint8_t boundary;           ///< sides with a boundary face in some lane, one bit each
 };
 
 /// y = A x, or y = b - A x if b is given, on the cells [begin, end).
@@ -22,9 +38,8 @@ struct ApplyArguments {
   CellTopology topology;
   std::int32_t begin;
   std::int32_t end;
-  const std::int32_t* order;  ///< first cells of the blocks of the range, in the order in which they are worked on
-  std::int64_t order_count;
-  const std::uint8_t* handover;  ///< [record]
+  const CellBlock* blocks;  ///< of the range, in the order in which they are worked on
+  std::int64_t block_count;
   /// carry[c]: cells outside [begin, end) whose upper neighbour in direction c is inside.
   const std::int32_t* carry[3];
   std::int64_t carry_count[3];
@@ -71,6 +86,8 @@ struct TransferArguments {
 template <class T>
 struct KernelTable {
   std::int64_t workspace_bytes;  ///< per thread
+  /// Fills a block in, but for shares of hats, from its first cell; `end` as in ApplyArguments.
+  void (*locate)(const CellTopology&, std::int32_t end, CellBlock& block);
   void (*apply)(const ApplyArguments<T>&);
   void (*smooth_parity)(const SmoothArguments<T>&);
   void (*smooth_general)(const SmoothArguments<T>&);
