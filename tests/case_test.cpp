@@ -64,6 +64,7 @@ method = "fmg"
 rtol = 1e-5
 max_iterations = 7
 restart = 5
+cycles = 2
 smoother = "additive"
 damping = 0.1
 colour_order = "lexicographic"
@@ -112,6 +113,7 @@ picture = "speed.png"
   EXPECT_EQ(c.solver.rtol, 1e-5);
   EXPECT_EQ(c.solver.max_iterations, 7);
   EXPECT_EQ(c.solver.restart, 5);
+  EXPECT_EQ(c.solver.cycles, 2);
   EXPECT_EQ(c.solver.multigrid.smoother, SmootherKind::additive);
   EXPECT_EQ(c.solver.multigrid.damping, 0.1);
   EXPECT_EQ(c.solver.multigrid.colour_order, ColourOrder::lexicographic);
@@ -136,9 +138,9 @@ std::string fingerprint(const Case& c) {
   for (const Side& side : c.problem.boundary.sides) out << ' ' << name_of(side.kind) << is_zero(side.data);
   const SolverOptions& s = c.solver;
   const MultigridOptions& g = s.multigrid;
-  out << ' ' << name_of(s.method) << s.rtol << ' ' << s.max_iterations << ' ' << s.restart << name_of(s.side)
-      << name_of(g.smoother) << g.damping << name_of(g.colour_order) << name_of(g.patch) << name_of(g.local_solver)
-      << c.output.vtu << c.output.subdivide << c.output.picture << c.probes.size();
+  out << ' ' << name_of(s.method) << s.rtol << ' ' << s.max_iterations << ' ' << s.restart << s.cycles
+      << name_of(s.side) << name_of(g.smoother) << g.damping << name_of(g.colour_order) << name_of(g.patch)
+      << name_of(g.local_solver) << c.output.vtu << c.output.subdivide << c.output.picture << c.probes.size();
   return out.str();
 }
 

@@ -111,6 +111,10 @@ TEST_P(Options, AllCombinationsConverge) {
     const auto [full, fmg] = solve(problem, options);
     EXPECT_TRUE(fmg.converged) << describe(fmg);
     EXPECT_NEAR(true_residual(full), fmg.residual_history.back(), 1e-2 * fmg.residual_history.back());
+    options.cycles = 2;
+    const Report twice = solve(problem, options).report;
+    EXPECT_EQ(twice.iterations, 2);
+    EXPECT_LE(twice.residual_history.back(), 0.5 * fmg.residual_history.back()) << describe(twice);
   }
 }
 

@@ -19,6 +19,8 @@ class ScalarField {
  public:
   /// values[i] = f(points[i]); must be callable from several threads at a time.
   using Bulk = std::function<void(std::span<const Point> points, std::span<double> values)>;
+  /// The same on a tensor grid: values[i + nx (j + ny k)] = f(x[i], y[j], z[k]).
+  using OnGrid = std::function<void(const Axes& axes, std::span<double> values)>;
 
   /// The constant `value`.
   ScalarField(double value = 0.0);  // NOLINT(google-explicit-constructor): a number is a field
@@ -26,6 +28,8 @@ class ScalarField {
   ScalarField(std::function<double(const Point&)> f);  // NOLINT(google-explicit-constructor)
   /// A bulk callable; `label` names it in error messages.
   ScalarField(Bulk f, std::string label);
+  /// A bulk callable that has a faster way on grids.
+  ScalarField(Bulk f, OnGrid on_grid, std::string label);
   /// An expression in x, y, z (muParser syntax; `pi` and `e` are known), for example "sin(pi*x)*y".
   /// `label` names it in error messages, for example "[physics] force[0]".
   /// \throws InputError with the position of a syntax error.
@@ -33,8 +37,8 @@ class ScalarField {
 
   /// Evaluates at all points. \throws InputError that names the field and the point where a value is not finite.
   void evaluate(std::span<const Point> points, std::span<double> values) const;
-  /// Evaluates on a tensor grid: values[i + nx (j + ny k)] = f(x[i], y[j], z[k]). For expressions this is faster than
-  /// point by point: what depends on one coordinate is computed once for each of its values.
+  /// Evaluates on a tensor grid. For expressions this is faster than point by point: what depends on one coordinate is
+  /// computed once for each of its values.
   void evaluate(const Axes& axes, std::span<double> values) const;
   double operator()(const Point& point) const;
 
@@ -44,8 +48,6 @@ class ScalarField {
   void set_label(std::string label) { label_ = std::move(label); }
 
  private:
-  using OnGrid = std::function<void(const Axes& axes, std::span<double> values)>;
-
   double constant_ = 0.0;
   Bulk bulk_;
   OnGrid on_grid_;  ///< or empty: then a grid is evaluated as points

@@ -137,7 +137,10 @@ ScalarField::ScalarField(std::function<double(const Point&)> f) {
   };
 }
 
-ScalarField::ScalarField(Bulk f, std::string label) : bulk_(std::move(f)), label_(std::move(label)) {
+ScalarField::ScalarField(Bulk f, std::string label) : ScalarField(std::move(f), {}, std::move(label)) {}
+
+ScalarField::ScalarField(Bulk f, OnGrid on_grid, std::string label)
+    : bulk_(std::move(f)), on_grid_(std::move(on_grid)), label_(std::move(label)) {
   if (!bulk_) throw InputError(prefix(label_) + "a field needs a function, got an empty one");
 }
 
@@ -151,11 +154,8 @@ ScalarField ScalarField::expression(const std::string& text, int dim, std::strin
     return field;
   }
   const auto formula = std::make_shared<const Formula>(reader.formula());
-  ScalarField field(
-      [formula](std::span<const Point> points, std::span<double> values) { formula->evaluate(points, values); },
-      std::move(label));
-  field.on_grid_ = [formula](const Axes& axes, std::span<double> values) { formula->evaluate(axes, values); };
-  return field;
+  return {[formula](std::span<const Point> points, std::span<double> values) { formula->evaluate(points, values); },
+          [formula](const Axes& axes, std::span<double> values) { formula->evaluate(axes, values); }, std::move(label)};
 }
 
 void ScalarField::evaluate(std::span<const Point> points, std::span<double> values) const {

@@ -171,6 +171,11 @@ constexpr Key<SolverOptions> solver_keys[] = {
        options.restart = v.integer();
        v.require(options.restart >= 0);
      }},
+    {{"cycles", "an integer >= 1", "1", "V-cycles on each level of full multigrid; two for an accurate pressure"},
+     [](const Value& v, SolverOptions& options) {
+       options.cycles = v.integer();
+       v.require(options.cycles >= 1);
+     }},
     {{"side", "\"right\" or \"left\"", "\"right\"", "of the preconditioner; `right` measures the true residual"},
      [](const Value& v, SolverOptions& options) { options.side = v.choice<PreconditionerSide>(); }},
     {{"smoother", "\"multiplicative\" or \"additive\"", "\"multiplicative\"", "how vertex patches are combined"},

@@ -63,6 +63,7 @@ Json settings(const Case& what, const Report& report) {
                       {"rtol", options.rtol},
                       {"max_iterations", options.max_iterations},
                       {"restart", options.restart},
+                      {"cycles", options.cycles},
                       {"side", name_of(options.side)},
                       {"smoother", name_of(multigrid.smoother)},
                       {"damping", multigrid.damping},

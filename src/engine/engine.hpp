@@ -90,8 +90,10 @@ class Engine {
   /// What people see: "cpu (2 threads, avx512)".
   [[nodiscard]] virtual std::string description() const = 0;
   [[nodiscard]] virtual int threads() const = 0;
-  /// Vectors of its own that an engine needs on every level that it smooths, for the prediction of memory.
+  /// Vectors of its own that an engine needs on every level that it smooths, and bytes per cell of what it keeps of a
+  /// level beside vectors: for the prediction of memory.
   [[nodiscard]] virtual int vectors_for_smoothing(const SmoothingNeeds& /*needs*/) const { return 0; }
+  [[nodiscard]] virtual std::int64_t bytes_per_cell(int dim) const = 0;
 
   /// Kernels of a level, which must outlive them. \throws InputError if this build lacks the order.
   virtual std::unique_ptr<Kernels<float>> kernels_float(const Level& level, LocalSolverKind local) = 0;

@@ -56,23 +56,26 @@ struct Level {
   /// visit(index) for the index in a vector of every unknown: all values of cells and hats on outflow sides, but not
   /// the normal unknowns that are prescribed, the unused values of hat-only records and the null record.
   template <class Visit>
-  void for_each_unknown(Visit visit) const;
+  void for_each_unknown(Visit visit) const {
+    for (Grid::Record r = 0; r < grid.records(); ++r) for_each_unknown_of(r, [&](int i) { visit(index(r, i)); });
+  }
+  /// visit(i) for the unknowns among the values i of a record.
+  template <class Visit>
+  void for_each_unknown_of(Grid::Record record, Visit visit) const;
 };
 
 template <class Visit>
-void Level::for_each_unknown(Visit visit) const {
+void Level::for_each_unknown_of(Grid::Record r, Visit visit) const {
   const int record = equation.record();
   const int block = power(equation.n(), equation.dim);
   const int columns = power(equation.n(), equation.dim - 1);
-  for (Grid::Record r = 0; r < grid.records(); ++r) {
-    const bool cell = r < grid.cells();
-    for (int i = 0; i < record; ++i) {
-      const int c = i / block;
-      const bool hat = c < equation.dim && i % block < columns;
-      const bool unknown = cell ? !(hat && normal_fixed(grid.face(r, 2 * c)))
-                                : hat && c == grid.hat_direction(r) && !normal_fixed(grid.hat_face(r));
-      if (unknown) visit(index(r, i));
-    }
+  const bool cell = r < grid.cells();
+  for (int i = 0; i < record; ++i) {
+    const int c = i / block;
+    const bool hat = c < equation.dim && i % block < columns;
+    const bool unknown = cell ? !(hat && normal_fixed(grid.face(r, 2 * c)))
+                              : hat && c == grid.hat_direction(r) && !normal_fixed(grid.hat_face(r));
+    if (unknown) visit(i);
   }
 }
 

@@ -20,7 +20,7 @@ namespace {
 // k + 3 or more are for errors.
 struct CellRule {
   TensorPoints xi;
-  std::vector<Point> offsets;  // points relative to the cell's lower corner
+  std::array<std::vector<double>, 3> offsets;  // points relative to the cell's lower corner
   std::vector<double> weights;
 
   CellRule(const Grid& grid, int points) {
@@ -30,21 +30,25 @@ struct CellRule {
     const Point& h = grid.size();
     const Quadrature& third = dim == 3 ? rule : single;
     xi = {rule.points, rule.points, third.points};
+    offsets = xi;
+    for (int a = 0; a < 3; ++a) {
+      for (double& offset : offsets[a]) offset *= h[a];
+    }
     const double volume = h[0] * h[1] * (dim == 3 ? h[2] : 1.0);
     for (std::size_t l = 0; l < third.points.size(); ++l) {
       for (std::size_t j = 0; j < rule.points.size(); ++j) {
         for (std::size_t i = 0; i < rule.points.size(); ++i) {
-          offsets.push_back({h[0] * rule.points[i], h[1] * rule.points[j], h[2] * third.points[l]});
           weights.push_back(volume * rule.weights[i] * rule.weights[j] * third.weights[l]);
         }
       }
     }
   }
 
-  void points_in(const Point& corner, std::vector<Point>& points) const {
-    points.resize(offsets.size());
-    for (std::size_t q = 0; q < offsets.size(); ++q) {
-      for (int a = 0; a < 3; ++a) points[q][a] = corner[a] + offsets[q][a];
+  // The points in a cell.
+  void place(const Point& corner, std::array<std::vector<double>, 3>& axes) const {
+    axes = offsets;
+    for (int a = 0; a < 3; ++a) {
+      for (double& x : axes[a]) x += corner[a];
     }
   }
 };
@@ -333,17 +337,17 @@ double Solution::max_speed() const { return maxima(*this).speed; }
 double Solution::velocity_error(const VectorField& exact) const {
   const int dim = grid_->dim();
   const CellRule rule(*grid_, problem_.order + 3);
-  return std::sqrt(
-      integrate_square(*this, rule, CellEvaluator::Tables::values, dim,
-                       [&, points = std::vector<Point>(), values = std::vector<double>(rule.weights.size())](
-                           CellEvaluator& evaluator, std::int64_t cell, double* error) mutable {
-                         evaluator.velocity(cell, error);
-                         rule.points_in(grid_->corner(static_cast<Grid::Record>(cell)), points);
-                         for (int c = 0; c < dim; ++c) {
-                           exact[c].evaluate(points, values);
-                           for (std::size_t q = 0; q < values.size(); ++q) error[c + dim * q] -= values[q];
-                         }
-                       }));
+  return std::sqrt(integrate_square(
+      *this, rule, CellEvaluator::Tables::values, dim,
+      [&, axes = std::array<std::vector<double>, 3>(), values = std::vector<double>(rule.weights.size())](
+          CellEvaluator& evaluator, std::int64_t cell, double* error) mutable {
+        evaluator.velocity(cell, error);
+        rule.place(grid_->corner(static_cast<Grid::Record>(cell)), axes);
+        for (int c = 0; c < dim; ++c) {
+          exact[c].evaluate(Axes{axes[0], axes[1], axes[2]}, values);
+          for (std::size_t q = 0; q < values.size(); ++q) error[c + dim * q] -= values[q];
+        }
+      }));
 }
 
 double Solution::pressure_error(const ScalarField& exact) const {
@@ -352,25 +356,25 @@ double Solution::pressure_error(const ScalarField& exact) const {
     CellEvaluator evaluator(*grid_, problem_.order, coefficients());
     evaluator.set_points(rule.xi);
     std::vector<double> error(rule.weights.size());
-    return
-        [&, evaluator, error, values = error, points = std::vector<Point>()](CellRange range, Variance& total) mutable {
-          for (std::int64_t cell = range.begin; cell < range.end; ++cell) {
-            evaluator.pressure(cell, error.data());
-            rule.points_in(grid_->corner(static_cast<Grid::Record>(cell)), points);
-            exact.evaluate(points, values);
-            Variance local;
-            for (std::size_t q = 0; q < error.size(); ++q) {
-              error[q] -= values[q];
-              local.measure += rule.weights[q];
-              local.mean += rule.weights[q] * error[q];
-            }
-            local.mean /= local.measure;
-            for (std::size_t q = 0; q < error.size(); ++q) {
-              local.square += rule.weights[q] * (error[q] - local.mean) * (error[q] - local.mean);
-            }
-            total.merge(local);
-          }
-        };
+    return [&, evaluator, error, values = error, axes = std::array<std::vector<double>, 3>()](CellRange range,
+                                                                                              Variance& total) mutable {
+      for (std::int64_t cell = range.begin; cell < range.end; ++cell) {
+        evaluator.pressure(cell, error.data());
+        rule.place(grid_->corner(static_cast<Grid::Record>(cell)), axes);
+        exact.evaluate(Axes{axes[0], axes[1], axes[2]}, values);
+        Variance local;
+        for (std::size_t q = 0; q < error.size(); ++q) {
+          error[q] -= values[q];
+          local.measure += rule.weights[q];
+          local.mean += rule.weights[q] * error[q];
+        }
+        local.mean /= local.measure;
+        for (std::size_t q = 0; q < error.size(); ++q) {
+          local.square += rule.weights[q] * (error[q] - local.mean) * (error[q] - local.mean);
+        }
+        total.merge(local);
+      }
+    };
   });
   const double offset = grid_->has_face(Face::outflow) ? variance.measure * variance.mean * variance.mean : 0.0;
   return std::sqrt(variance.square + offset);

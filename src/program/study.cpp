@@ -8,7 +8,8 @@ const std::vector<Study>& studies() {
   static const std::vector<Study> all{
       {"iterations", "GMRES iterations over orders and levels; --preset paper: the paper's Table 1", add_iterations},
       {"convergence", "Errors and their orders over orders and refinements", add_convergence},
-      {"throughput", "Time per unknown of each part, beside what the machine can do at most", add_throughput}};
+      {"throughput", "Time per unknown of each part, beside what the machine can do at most", add_throughput},
+      {"capacity", "Full multigrid on the largest mesh that fits: memory, errors and their order", add_capacity}};
   return all;
 }
 

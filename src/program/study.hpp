@@ -24,6 +24,7 @@ struct Study {
 Command add_iterations(CLI::App& app);
 Command add_convergence(CLI::App& app);
 Command add_throughput(CLI::App& app);
+Command add_capacity(CLI::App& app);
 
 /// All studies, in the order of the help.
 const std::vector<Study>& studies();

@@ -1,11 +1,12 @@
-#include <unistd.h>
-
 #include <algorithm>
+#include <numeric>
 
 #include "engine/engine.hpp"
 #include "mesh/record.hpp"
 #include "solenoid/solver.hpp"
+#include "solver/hierarchy.hpp"
 #include "solver/krylov.hpp"
+#include "solver/multigrid.hpp"
 
 namespace solenoid {
 namespace {
@@ -87,25 +88,56 @@ SmoothingNeeds smoothing_needs(const Problem& problem, const SolverOptions& opti
       .single = options.precision == Precision::mixed};
 }
 
-/// Bytes of a solve per number in a vector of the finest level, and per cell.
+/// Cells of all levels, the finest first, as Hierarchy coarsens them.
+std::vector<double> cells_of_levels(const CoarseCounts& counts, const Mesh& mesh, int refine) {
+  const int dim = mesh.dim;
+  std::array<std::int64_t, 3> extent{1, 1, 1};
+  Point size{};
+  for (int a = 0; a < dim; ++a) {
+    extent[a] = static_cast<std::int64_t>(mesh.cells[a]) << refine;
+    size[a] = (mesh.upper[a] - mesh.lower[a]) / static_cast<double>(extent[a]);
+  }
+  std::vector<double> cells{static_cast<double>(cells_at(counts, dim, refine))};
+  for (;;) {
+    const auto directions = directions_to_coarsen(dim, size);
+    double next = cells.back();
+    for (int a = 0; a < dim; ++a) {
+      if (!directions[a]) continue;
+      if (extent[a] % 2 != 0 || extent[a] <= 2) return cells;
+      extent[a] /= 2;
+      size[a] *= 2.0;
+      next /= 2.0;
+    }
+    cells.push_back(next);
+  }
+}
+
+/// Bytes of a solve.
 std::int64_t bytes_at(const CoarseCounts& counts, const Problem& problem, const SolverOptions& options,
                       const Engine& engine, int refine) {
   const int dim = problem.mesh.dim;
-  const double levels = 1.0 / (1.0 - 1.0 / (1 << dim));  // all levels over the finest
-  const double cycle = (options.precision == Precision::mixed ? 4.0 : 8.0);
+  const auto levels = cells_of_levels(counts, problem.mesh, refine);
+  const double finest = levels.front();
+  const double all = std::accumulate(levels.begin(), levels.end(), 0.0);
+  const double number = record_size(dim, problem.order);
+  const bool mixed = options.precision == Precision::mixed;
+  const double cycle = mixed ? 4.0 : 8.0;
+  const bool right = options.side == PreconditionerSide::right;
   const double iterations = expected_iterations(options);
-  const std::int64_t size = cells_at(counts, dim, refine) * record_size(dim, problem.order);
-  const int smoothing = engine.vectors_for_smoothing(smoothing_needs(problem, options, size));
-  double bytes = (3 + smoothing) * cycle * levels;  // b and two iterates of the cycle
-  bytes += 16.0;                                    // b and x
+  const auto size = static_cast<std::int64_t>(finest * number);
+  // Of a level: b and two iterates of the cycle, what the engine adds; on levels between, what an F-cycle keeps.
+  double bytes = (3 + engine.vectors_for_smoothing(smoothing_needs(problem, options, size))) * cycle * all;
+  if (cycle_index(options.multigrid, problem.order) > 1) bytes += 2.0 * cycle * (all - finest);
+  bytes += 16.0 * finest;  // b and x
   switch (options.method) {
-    case Method::gmres: bytes += 8.0 + (iterations + 1) * 8.0 + iterations * cycle; break;
-    case Method::fmg: bytes += 8.0 + 16.0 * (levels - 1.0); break;
-    case Method::vcycle: bytes += 8.0; break;
+    case Method::gmres:
+      bytes += (iterations + 1) * 8.0 * finest;
+      bytes += (right ? iterations * cycle + (mixed ? 8.0 : 0.0) : 8.0) * finest;
+      break;
+    case Method::fmg: bytes += 8.0 * finest + 16.0 * (all - finest); break;
+    case Method::vcycle: bytes += 8.0 * finest; break;
   }
-  constexpr double bytes_per_cell = 200.0;  // lattice, neighbours, patches of all levels
-  const double cells = static_cast<double>(cells_at(counts, dim, refine));
-  return static_cast<std::int64_t>(cells * (bytes * record_size(dim, problem.order) + bytes_per_cell));
+  return static_cast<std::int64_t>(bytes * number + static_cast<double>(engine.bytes_per_cell(dim)) * all);
 }
 
 }  // namespace

@@ -12,17 +12,6 @@ namespace {
 /// Unknowns up to which the coarsest level is inverted as a dense matrix.
 constexpr std::int64_t dense_limit = 1000;
 
-/// The directions to coarsen: those whose cells are below 0.75 of the longest, or all if cells are near square.
-std::array<bool, 3> directions_to_coarsen(const Grid& grid) {
-  const auto& h = grid.size();
-  const double longest = *std::max_element(h.begin(), h.begin() + grid.dim());
-  std::array<bool, 3> directions{};
-  bool any = false;
-  for (int a = 0; a < grid.dim(); ++a) any |= directions[a] = h[a] < 0.75 * longest;
-  for (int a = 0; a < grid.dim() && !any; ++a) directions[a] = true;
-  return directions;
-}
-
 bool one_patch_is_exact(const Level& level, LocalSolverKind local) {
   const auto& patches = level.patches;
   if (patches.lower_cell.size() != 1 || !patches.cover_everything) return false;
@@ -34,6 +23,16 @@ bool one_patch_is_exact(const Level& level, LocalSolverKind local) {
 }
 
 }  // namespace
+
+/// Those whose cells are below 0.75 of the longest, or all if cells are near square.
+std::array<bool, 3> directions_to_coarsen(int dim, const Point& size) {
+  const double longest = *std::max_element(size.begin(), size.begin() + dim);
+  std::array<bool, 3> directions{};
+  bool any = false;
+  for (int a = 0; a < dim; ++a) any |= directions[a] = size[a] < 0.75 * longest;
+  for (int a = 0; a < dim && !any; ++a) directions[a] = true;
+  return directions;
+}
 
 Equation equation_of(const Problem& problem) {
   return {problem.mesh.dim, problem.order, problem.viscosity, problem.mass};
@@ -66,7 +65,7 @@ Hierarchy::Hierarchy(const Problem& problem, const MultigridOptions& options) {
         break;
       }
     }
-    const auto directions = directions_to_coarsen(level.grid);
+    const auto directions = directions_to_coarsen(level.grid.dim(), level.grid.size());
     if (covered && level.grid.can_coarsen(directions)) {
       auto next = std::make_unique<Level>(equation, level.grid.coarsen(directions), rules);
       if (next->patches.cover_everything || small(*next)) {

@@ -2,6 +2,7 @@
 /// \file
 /// The levels of a problem, and what the coarsest one is solved with.
 
+#include <array>
 #include <memory>
 #include <vector>
 
@@ -29,6 +30,9 @@ struct Hierarchy {
   std::vector<std::unique_ptr<Level>> levels;  ///< coarsest first
   CoarseSolve coarse = CoarseSolve::dense;
 };
+
+/// The directions in which cells of this size are coarsened next.
+std::array<bool, 3> directions_to_coarsen(int dim, const Point& size);
 
 /// The equation that a problem states.
 Equation equation_of(const Problem& problem);

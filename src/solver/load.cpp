@@ -6,6 +6,7 @@
 #include <random>
 
 #include "base/parallel.hpp"
+#include "base/zeros.hpp"
 #include "solenoid/error.hpp"
 #include "univariate/basis.hpp"
 
@@ -288,6 +289,13 @@ void for_blocks(const Problem& problem, const Level& level, const Visit& visit) 
   });
 }
 
+/// The record of another grid of the same mesh that holds the same unknowns.
+Record counterpart(const Grid& grid, Record record, const Grid& other) {
+  if (record < grid.cells()) return record;
+  const int hat = grid.hat_direction(record);
+  return other.neighbour(grid.neighbour(record, 2 * hat), 2 * hat + 1);
+}
+
 }  // namespace
 
 std::vector<double> assemble_load(const Problem& problem, const Level& level) {
@@ -295,9 +303,9 @@ std::vector<double> assemble_load(const Problem& problem, const Level& level) {
   const int dim = level.equation.dim;
   const int block = power(level.equation.n(), dim);
   const int columns = power(level.equation.n(), dim - 1);
-  std::vector<double> load(level.size(), 0.0);
+  std::vector<double> load = zeros(level.size());
   // Shares of upper hats, kept apart so that every record has one writer.
-  std::vector<double> upper(whole_blocks(grid.cells()) * dim * columns, 0.0);
+  std::vector<double> upper = zeros(whole_blocks(grid.cells()) * dim * columns);
   for_blocks(problem, level, [&](StripIntegrals& integrals, CellRange cells) {
     integrals.of_block(cells, &load[level.index(cells.begin, 0)], &upper[record_offset(cells.begin, dim * columns)]);
   });
@@ -323,7 +331,7 @@ std::vector<double> boundary_lift(const Problem& problem, const Level& lift) {
   const Grid& grid = lift.grid;
   const int dim = lift.equation.dim;
   const int block = power(lift.equation.n(), dim);
-  std::vector<double> hats(lift.size(), 0.0);
+  std::vector<double> hats = zeros(lift.size());
   double net = 0.0;
   double total = 0.0;
   std::vector<std::pair<double, double>> flux(grid.cells(), {0.0, 0.0});
@@ -365,26 +373,37 @@ bool has_boundary_velocity(const Problem& problem) {
   return problem.boundary.holes.kind == SideKind::velocity && !is_zero(problem.boundary.holes.data);
 }
 
-void copy_common(const Level& from, const std::vector<double>& source, const Level& to, std::vector<double>& target) {
-  const int record = from.equation.record();
-  const auto copy = [&](Record a, Record b) {
-    for (int i = 0; i < record; ++i) target[to.index(b, i)] = source[from.index(a, i)];
-  };
-  for (Record cell = 0; cell < from.grid.cells(); ++cell) {
-    copy(cell, cell);
-    for (int a = 0; a < from.equation.dim; ++a) {
-      const Record mine = from.grid.neighbour(cell, 2 * a + 1);
-      const Record theirs = to.grid.neighbour(cell, 2 * a + 1);
-      const bool both = mine >= from.grid.cells() && mine != from.grid.null() && theirs != to.grid.null();
-      if (both) copy(mine, theirs);
+void subtract_common(const Level& from, const std::vector<double>& source, const Level& to,
+                     std::vector<double>& target) {
+  const Grid& grid = to.grid;
+  parallel_ranges({grid.records()}, [&](CellRange records, std::int64_t) {
+    for (auto r = static_cast<Record>(records.begin); r < records.end; ++r) {
+      const Record other = counterpart(grid, r, from.grid);
+      to.for_each_unknown_of(r, [&](int i) { target[to.index(r, i)] -= source[from.index(other, i)]; });
     }
-  }
+  });
+}
+
+void move_hats(const Level& from, const Level& to, std::vector<double>& values) {
+  const Record cells = from.grid.cells();
+  const int record = from.equation.record();
+  const std::int64_t begin = from.index(cells / interleave * interleave, 0);  // the first block with such records
+  const std::vector<double> tail(values.begin() + begin, values.begin() + from.size());
+  const auto for_values = [&](const auto& visit) {
+    for (Record r = cells; r < from.grid.records(); ++r) {
+      for (int i = 0; i < record; ++i) visit(r, i);
+    }
+  };
+  for_values([&](Record r, int i) { values[from.index(r, i)] = 0.0; });
+  for_values([&](Record r, int i) {
+    values[to.index(counterpart(from.grid, r, to.grid), i)] = tail[from.index(r, i) - begin];
+  });
 }
 
 std::vector<double> random_vector(const Level& level, std::uint64_t seed) {
   std::mt19937_64 engine(seed);
   std::uniform_real_distribution<double> uniform(-1.0, 1.0);
-  std::vector<double> values(level.size(), 0.0);
+  std::vector<double> values = zeros(level.size());
   level.for_each_unknown([&](std::int64_t index) { values[index] = uniform(engine); });
   return values;
 }

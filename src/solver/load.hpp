@@ -23,9 +23,15 @@ std::vector<double> boundary_lift(const Problem& problem, const Level& lift);
 /// True if some boundary velocity is not the constant zero.
 bool has_boundary_velocity(const Problem& problem);
 
-/// Position of the same unknowns in vectors of `from` and `to`, two grids of one mesh that differ in the hat-only
-/// records they store: copies those that both have.
-void copy_common(const Level& from, const std::vector<double>& source, const Level& to, std::vector<double>& target);
+// Two grids of one mesh may differ in the hat-only records that they store; their cells have the same places.
+
+/// target -= source on the unknowns of `to`; `from` stores all boundary hats.
+void subtract_common(const Level& from, const std::vector<double>& source, const Level& to,
+                     std::vector<double>& target);
+
+/// Moves the values of hat-only records from their places on one grid to those on another that stores all boundary
+/// hats; all other values stay. Size: to.size().
+void move_hats(const Level& from, const Level& to, std::vector<double>& values);
 
 /// A reproducible random right-hand side: uniform in [-1, 1] on every unknown.
 std::vector<double> random_vector(const Level& level, std::uint64_t seed);

@@ -142,8 +142,8 @@ class Solve {
     }
   }
 
-  /// Full multigrid, one V-cycle a level: x_l = P x_{l-1}, x_l += M_l (b_l - A_l x_l). Solution and residual in double.
-  /// The residual of the result is reported; it is not compared with rtol.
+  /// Full multigrid: x_l = P x_{l-1}, then on each level x_l += M_l (b_l - A_l x_l) once or more often. Solution and
+  /// residual in double. The residual of the result is reported; it is not compared with rtol.
   void full_multigrid(const double* b, double* x, Convergence& convergence) {
     const int levels = hierarchy_.size();
     const double norm_b = std::sqrt(outer().dot(b, b));
@@ -154,26 +154,25 @@ class Solve {
     for (int l = levels - 1; l > 0; --l)
       kernels(l).restrict_to(*hierarchy_.levels[l - 1], load(l), nested_[l - 1].load.data());
     for (int l = 0; l < levels; ++l) {
-      const double* residual = load(l);
       kernels(l).zero(value(l));
-      if (l > 0) {
-        kernels(l).prolong_add(*hierarchy_.levels[l - 1], value(l - 1), value(l));
-        kernels(l).residual(load(l), value(l), r.data());
-        residual = r.data();
+      if (l > 0) kernels(l).prolong_add(*hierarchy_.levels[l - 1], value(l - 1), value(l));
+      for (int cycle = 0; cycle < options_.cycles; ++cycle) {
+        const bool from_zero = l == 0 && cycle == 0;
+        if (!from_zero) kernels(l).residual(load(l), value(l), r.data());
+        multigrid_.kernels(l).from_double(from_zero ? load(l) : r.data(), multigrid_.right_hand_side(l));
+        add(kernels(l), multigrid_.cycle(l), value(l));
       }
-      multigrid_.kernels(l).from_double(residual, multigrid_.right_hand_side(l));
-      add(kernels(l), multigrid_.cycle(l), value(l));
       if (convergence.monitor && !convergence.monitor(0, 1.0)) {
         convergence.reason = "interrupted";
         return;
       }
     }
-    convergence.iterations = 1;
+    convergence.iterations = options_.cycles;
     outer().residual(b, x, r.data());
     const double norm = norm_b == 0.0 ? 0.0 : std::sqrt(outer().dot(r.data(), r.data())) / norm_b;
     convergence.history = {1.0, norm};
     convergence.converged = std::isfinite(norm) && norm < 0.5;
-    convergence.reason = convergence.converged ? "full multigrid: one V-cycle per level"
+    convergence.reason = convergence.converged ? "full multigrid is done"
                          : std::isfinite(norm) ? "full multigrid: the residual did not fall"
                                                : "the residual is not finite";
   }

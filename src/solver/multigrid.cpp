@@ -8,7 +8,7 @@ template <class T>
 Multigrid<T>::Multigrid(Engine& engine, const Hierarchy& hierarchy, const MultigridOptions& options)
     : engine_(engine), hierarchy_(hierarchy), options_(options) {
   if (options_.damping == 0.0) options_.damping = 0.9 / (1 << hierarchy.finest().equation.dim);
-  if (options_.cycle_index == 0) options_.cycle_index = hierarchy.finest().equation.order <= 1 ? 2 : 1;
+  options_.cycle_index = cycle_index(options, hierarchy.finest().equation.order);
   for (const auto& level : hierarchy.levels) {
     LevelData data;
     data.kernels = make_kernels<T>(engine, *level, options.local_solver);

@@ -12,6 +12,11 @@
 
 namespace solenoid {
 
+/// MultigridOptions::cycle_index, chosen where the options leave it open.
+inline int cycle_index(const MultigridOptions& options, int order) {
+  return options.cycle_index != 0 ? options.cycle_index : order <= 1 ? 2 : 1;
+}
+
 template <class T>
 class Multigrid {
  public:

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cmath>
 
+#include "base/zeros.hpp"
 #include "solenoid/error.hpp"
 #include "solenoid/solver.hpp"
 #include "solver/hierarchy.hpp"
@@ -51,26 +52,23 @@ void run(Engine& engine, const Hierarchy& hierarchy, const Problem& problem, con
   Solve<S> solve(engine, hierarchy, options);
   Kernels<double>& kernels = solve.outer();
 
-  Vector<double> b(engine, finest.size());
+  Vector<double> b(engine, lift_level.size());
   {
     say(0.5, "right-hand side");
     std::vector<double> load =
         options.random_load != 0 ? random_vector(finest, options.random_load) : assemble_load(problem, finest);
     if (has_boundary_velocity(problem)) {
-      // b - A u_g on the grid that stores all boundary hats.
+      // b - A u_g on the grid that stores all boundary hats, for which x and b have room.
       lift = boundary_lift(problem, lift_level);
       const auto lift_kernels = make_kernels<double>(engine, lift_level, options.multigrid.local_solver);
-      Vector<double> hats(engine, lift_level.size());
-      Vector<double> image(engine, lift_level.size());
-      hats.upload(lift.data());
-      lift_kernels->apply(hats.data(), image.data());
-      std::vector<double> all(lift_level.size());
-      image.download(all.data());
-      std::vector<double> common(finest.size(), 0.0);
-      copy_common(lift_level, all, finest, common);
-      finest.for_each_unknown([&](std::int64_t i) { load[i] -= common[i]; });
+      x.upload(lift.data());
+      lift_kernels->apply(x.data(), b.data());
+      std::vector<double> image = zeros(lift_level.size());
+      b.download(image.data());
+      subtract_common(lift_level, image, finest, load);
+      lift_kernels->zero(x.data());
     }
-    b.upload(load.data());
+    engine.upload(load.data(), b.data(), load.size() * sizeof(double));
   }
   if (options.random_load == 0) check_mean_force(finest, kernels, b);
   kernels.project(b.data());
@@ -130,7 +128,7 @@ Result solve(const Problem& problem, const SolverOptions& options) {
   report.time_setup = seconds_since(start);
 
   const Level& finest = hierarchy.finest();
-  Vector<double> x(*engine, finest.size());
+  Vector<double> x(*engine, lift_grid->size());
   std::vector<double> lift;
   if (options.precision == Precision::mixed) {
     run<float>(*engine, hierarchy, problem, options, *lift_grid, x, lift, report);
@@ -138,10 +136,9 @@ Result solve(const Problem& problem, const SolverOptions& options) {
     run<double>(*engine, hierarchy, problem, options, *lift_grid, x, lift, report);
   }
   // The levels' vectors are gone by now, so that these do not add to the peak.
-  std::vector<double> values(finest.size());
-  x.download(values.data());
-  std::vector<double> coefficients(lift_grid->size(), 0.0);
-  copy_common(finest, values, *lift_grid, coefficients);
+  std::vector<double> coefficients = zeros(lift_grid->size());
+  x.download(coefficients.data());
+  move_hats(finest, *lift_grid, coefficients);
   for (std::size_t i = 0; i < lift.size(); ++i) coefficients[i] += lift[i];
   std::shared_ptr<const Grid> grid(lift_grid, &lift_grid->grid);
   return {Solution(problem, std::move(grid), std::move(coefficients)), std::move(report)};

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <limits>
 #include <numbers>
+#include <vector>
 
 namespace solenoid {
 namespace {
@@ -72,6 +73,24 @@ ScalarField field(Profile profile, std::string label, Value value) {
             for (std::size_t i = 0; i < points.size(); ++i) {
               for (int a = 0; a < dim; ++a) jets[a] = jet(points[i][a]);
               values[i] = value(jets);
+            }
+          },
+          [=](const Axes& axes, std::span<double> values) {
+            std::array<std::vector<Jet>, 3> of_axis;
+            for (int a = 0; a < 3; ++a) {
+              for (const double x : axes[a]) of_axis[a].push_back(profile(x));
+            }
+            auto next = values.begin();
+            std::array<Jet, 3> jets;
+            for (const Jet& z : of_axis[2]) {
+              jets[2] = z;
+              for (const Jet& y : of_axis[1]) {
+                jets[1] = y;
+                for (const Jet& x : of_axis[0]) {
+                  jets[0] = x;
+                  *next++ = value(jets);
+                }
+              }
             }
           },
           std::move(label)};

@@ -527,6 +527,9 @@ class CpuEngine final : public Engine {
   }
   [[nodiscard]] int threads() const override { return team_.size(); }
 
+  /// The level itself: lattice, neighbours, faces, patches.
+  [[nodiscard]] std::int64_t bytes_per_cell(int dim) const override { return dim == 2 ? 150 : 175; }
+
   std::unique_ptr<Kernels<float>> kernels_float(const Level& level, LocalSolverKind local) override {
     return std::make_unique<CpuKernels<float>>(team_, level, local);
   }

@@ -622,6 +622,14 @@ class CudaEngine final : public Engine {
                                      : cuda::kernel_table<double>(needs.dim, needs.order).smooth_parity != nullptr;
     return needs.direct && needs.symmetric && parity && cuda::parity_plan_fits(needs.size) ? 0 : 1;
   }
+  /// As many patches as cells.
+  [[nodiscard]] std::int64_t bytes_per_cell(int dim) const override {
+    constexpr std::int64_t side = sizeof(Record) + sizeof(Face);  // what is behind
+    constexpr std::int64_t patch = sizeof(Record) + sizeof(cuda::ParityPatch);
+    constexpr std::int64_t transfer = 2 * sizeof(Record);  // parent and child
+    constexpr std::int64_t rest = 3;                       // boundary sides, blocks of records, batches of patches
+    return 2 * dim * side + patch + transfer + rest;
+  }
 
   std::unique_ptr<Kernels<float>> kernels_float(const Level& level, LocalSolverKind local) override {
     return std::make_unique<CudaKernels<float>>(*shared_, level, local);

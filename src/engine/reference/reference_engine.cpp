@@ -90,6 +90,8 @@ class ReferenceEngine final : public Engine {
   [[nodiscard]] std::string description() const override { return "reference (1 thread, quadrature)"; }
   [[nodiscard]] int threads() const override { return 1; }
 
+  [[nodiscard]] std::int64_t bytes_per_cell(int /*dim*/) const override { return 0; }
+
   // Every kind of local solver is exact here.
   std::unique_ptr<Kernels<float>> kernels_float(const Level& level, LocalSolverKind /*local*/) override {
     return std::make_unique<ReferenceKernels<float>>(level);
