@@ -230,19 +230,28 @@ class CpuKernels final : public Kernels<T> {
   [[nodiscard]] Team::Range cell_range(int t) const { return team_.range(level_.grid.cells(), t, interleave); }
 
   /// Patches in batches of one per lane. Where enough lower cells of a block of records are patches of a kind, the
-  /// lanes are the block, so that records are read as they lie; the others fill batches in order.
+  /// lanes are the block, so that records are read as they lie; the others, as those along walls, fill batches in
+  /// order. All kinds of a colour advance through the mesh together: what one brings into the caches others find there.
   void make_batches() {
     constexpr int width = interleave;
-    const auto& patches = level_.patches;
-    const auto add = [&](const std::vector<Record>& lower, std::uint32_t active) {
-      lower_.insert(lower_.end(), lower.begin(), lower.end());
-      active_.push_back(active);
+    struct NewBatch {
+      Record last;  ///< lower cell
+      int kind;
+      std::uint32_t active;
+      std::array<Record, interleave> lower;
     };
+    const auto& patches = level_.patches;
     for (const auto& runs : patches.colours) {
-      batches_.emplace_back();
+      std::vector<NewBatch> batches;
       for (const PatchRun& run : runs) {
-        const auto begin = static_cast<std::int64_t>(active_.size());
         std::vector<Record> left_over;
+        const auto fill = [&] {
+          NewBatch batch{left_over.back(), run.kind, (1U << left_over.size()) - 1, {}};
+          batch.lower.fill(level_.grid.null());
+          std::copy(left_over.begin(), left_over.end(), batch.lower.begin());
+          batches.push_back(batch);
+          left_over.clear();
+        };
         for (auto i = run.begin; i < run.end;) {
           const Record group = patches.lower_cell[i] / width;
           auto end = i;
@@ -251,23 +260,29 @@ class CpuKernels final : public Kernels<T> {
             active |= 1U << patches.lower_cell[end] % width;
           }
           if (2 * (end - i) >= width) {
-            std::vector<Record> lower(width, level_.grid.null());
+            NewBatch batch{patches.lower_cell[end - 1], run.kind, active, {}};
             for (int l = 0; l < width; ++l) {
-              if (group * width + l < level_.grid.cells()) lower[l] = group * width + l;
+              const Record cell = group * width + l;
+              batch.lower[l] = cell < level_.grid.cells() ? cell : level_.grid.null();
             }
-            add(lower, active);
-          } else {
-            left_over.insert(left_over.end(), patches.lower_cell.begin() + i, patches.lower_cell.begin() + end);
+            batches.push_back(batch);
+            i = end;
           }
-          i = end;
+          for (; i < end; ++i) {
+            left_over.push_back(patches.lower_cell[i]);
+            if (left_over.size() == width) fill();
+          }
         }
-        for (std::size_t i = 0; i < left_over.size(); i += width) {
-          const std::size_t count = std::min<std::size_t>(width, left_over.size() - i);
-          std::vector<Record> lower(width, level_.grid.null());
-          std::copy_n(left_over.begin() + static_cast<std::ptrdiff_t>(i), count, lower.begin());
-          add(lower, static_cast<std::uint32_t>((std::uint64_t{1} << count) - 1));
-        }
-        batches_.back().push_back({run.kind, begin, static_cast<std::int64_t>(active_.size())});
+        if (!left_over.empty()) fill();
+      }
+      std::sort(batches.begin(), batches.end(), [](const NewBatch& a, const NewBatch& b) { return a.last < b.last; });
+      auto& colour = batches_.emplace_back();
+      for (const NewBatch& batch : batches) {
+        const auto begin = std::ssize(active_);
+        if (colour.empty() || colour.back().kind != batch.kind) colour.push_back({batch.kind, begin, begin});
+        ++colour.back().end;
+        lower_.insert(lower_.end(), batch.lower.begin(), batch.lower.end());
+        active_.push_back(batch.active);
       }
     }
   }
@@ -352,24 +367,17 @@ class CpuKernels final : public Kernels<T> {
   template <class F>
   void smooth_patches(int colour, const T* b, const T* x, T* y, bool add, T damping, F&& also) {
     team_.run([&](int t) {
-      for (const PatchRun& run : batches_[colour]) {
-        const auto range = team_.range(run.end - run.begin, t);
-        if (range.begin == range.end) continue;
+      const auto& runs = batches_[colour];
+      const std::int64_t first = runs.empty() ? 0 : runs.front().begin;
+      const auto range = team_.range(runs.empty() ? 0 : runs.back().end - first, t);
+      for (const PatchRun& run : runs) {
+        const std::int64_t begin = std::max(run.begin, first + range.begin);
+        const std::int64_t end = std::min(run.end, first + range.end);
+        if (begin >= end) continue;
         const Patch& patch = patches_[run.kind];
-        const cpu::SmoothArguments<T> arguments{&cell_,
-                                                &patch.data,
-                                                topology_,
-                                                lower_.data(),
-                                                active_.data(),
-                                                run.begin + range.begin,
-                                                run.begin + range.end,
-                                                local_,
-                                                b,
-                                                x,
-                                                y,
-                                                add,
-                                                damping,
-                                                workspace_[t].get()};
+        const cpu::SmoothArguments<T> arguments{
+            &cell_, &patch.data, topology_, lower_.data(), active_.data(),     begin, end, first + range.end, local_, b,
+            x,      y,           add,       damping,       workspace_[t].get()};
         (patch.parity ? table_.smooth_parity : table_.smooth_general)(arguments);
       }
       also(t);

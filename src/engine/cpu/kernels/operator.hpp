@@ -130,29 +130,35 @@ class CellBatch {
   std::int32_t beside_[2 * dim][width];  // records behind the faces, without a block
 };
 
-/// A block of records that will be needed soon, fetched into the caches while something else is computed: the hardware
-/// does not see through the order in which the operator reads.
+/// Blocks of records that will be needed soon, fetched into the caches while something else is computed: the hardware
+/// does not see through the order in which kernels read.
 template <class T, int dim, int order>
 class Ahead {
  public:
-  /// x: to be read; y: whose hats will be written, or nullptr.
-  Ahead(const T* x, const T* y) : x_(x), y_(y) {}
-  /// The next value.
+  /// A block of a vector, or only its hats.
+  void add(const T* records) { streams_[count_++] = {records, block}; }
+  void add_hats(const T* records) { streams_[count_++] = {records, power(order + 1, dim - 1)}; }
+  /// The next value of each block.
   [[gnu::always_inline]] void fetch() {
-    constexpr int columns = power(order + 1, dim - 1);
-    fetch(x_ + value_ * interleave);
-    const bool hat = value_ % power(order + 1, dim) < columns;
-    if (hat && y_ != nullptr) fetch(y_ + value_ * interleave);
+    for (int s = 0; s < count_; ++s) {
+      if (value_ % block < streams_[s].of_component) fetch(streams_[s].records + value_ * interleave);
+    }
     ++value_;
   }
 
  private:
+  static constexpr int block = power(order + 1, dim);
+  struct Stream {
+    const T* records;
+    int of_component;  // values that are wanted
+  };
+
   [[gnu::always_inline]] static void fetch(const T* at) {
     for (int i = 0; i < interleave; i += 64 / static_cast<int>(sizeof(T))) __builtin_prefetch(at + i);
   }
 
-  const T* x_;
-  const T* y_;
+  Stream streams_[3];
+  int count_ = 0;
   int value_ = 0;
 };
 
@@ -351,8 +357,8 @@ struct Operator {
       V own[block];
       V upper[columns];
       V q[block]{};
-      Ahead<T, dim, order> ahead(arguments.x, nullptr);
-      ComponentOperator<T, dim, order, c>::run(*arguments.cell, batch, arguments.x, p, ahead, own, upper, q);
+      Ahead<T, dim, order> nothing;
+      ComponentOperator<T, dim, order, c>::run(*arguments.cell, batch, arguments.x, p, nothing, own, upper, q);
       batch.behind[2 * c + 1].template write<false>(columns, arguments.y, c * block, upper);
     }
   }
@@ -423,7 +429,10 @@ struct Operator {
   static Ahead<T, dim, order> ahead_of(const ApplyArguments<T>& arguments, std::int64_t turn) {
     const CellBlock& block = arguments.blocks[std::min(turn, arguments.block_count - 1)];
     const std::int64_t next = record_offset(block.behind[2 * dim - 1].record[0] / width * width, record);
-    return {arguments.x + next, arguments.y + next};
+    Ahead<T, dim, order> ahead;
+    ahead.add(arguments.x + next);
+    ahead.add_hats(arguments.y + next);
+    return ahead;
   }
 
   static void apply(const ApplyArguments<T>& arguments) {

@@ -7,6 +7,8 @@
 /// cell) + mode; pressure as [i_z][i_y][i_x]. In the eigenbasis the same with eigenfunctions for functions,
 /// e counted from 0.
 
+#include <array>
+
 #include "engine/cpu/kernels/operator.hpp"
 
 namespace solenoid::cpu::SOLENOID_SIMD_NAMESPACE {
@@ -219,22 +221,33 @@ struct PatchSmoother {
   static constexpr int b_of(int c) { return (c + 2) % dim; }
   static constexpr int pressure_stride_of(int a) { return power(modes, a); }
 
-  /// Position in a patch array of value i (record order) of component c of the cell `bits`.
-  static constexpr int velocity_position(int c, int bits, int i) {
-    const int ia = i % n;
-    const int ib = i / n % (dim == 3 ? n : 1);
-    const int ic = i / cell_columns;
-    const int column = ia + n * (bits >> a_of(c) & 1) + (dim == 3 ? modes * (ib + n * (bits >> b_of(c) & 1)) : 0);
-    return (ic + n * (bits >> c & 1)) * columns + column;
+  /// Position in a patch array of value 0 of component c of the cell `bits`.
+  static constexpr int velocity_start(int c, int bits) {
+    return (n * (bits >> c & 1)) * columns + n * (bits >> a_of(c) & 1) +
+           (dim == 3 ? modes * n * (bits >> b_of(c) & 1) : 0);
   }
-  static constexpr int pressure_position(int bits, int i) {
+  static constexpr int pressure_start(int bits) {
     int position = 0;
-    for (int a = 0; a < dim; ++a) {
-      position += (i % n + n * (bits >> a & 1)) * pressure_stride_of(a);
-      i /= n;
-    }
+    for (int a = 0; a < dim; ++a) position += n * (bits >> a & 1) * pressure_stride_of(a);
     return position;
   }
+  /// Distance of value i (record order, upper hats last) from there.
+  static constexpr auto velocity_offset = [] {
+    std::array<std::int16_t, block + cell_columns> offset{};
+    for (int i = 0; i < block + cell_columns; ++i) {
+      offset[i] = static_cast<std::int16_t>(i / cell_columns * columns + i % n + i % cell_columns / n * modes);
+    }
+    return offset;
+  }();
+  static constexpr auto pressure_offset = [] {
+    std::array<std::int16_t, block> offset{};
+    for (int i = 0; i < block; ++i) {
+      for (int a = 0, rest = i; a < dim; ++a, rest /= n) {
+        offset[i] = static_cast<std::int16_t>(offset[i] + rest % n * pressure_stride_of(a));
+      }
+    }
+    return offset;
+  }();
 
   using Places = Lanes<record>;
 
@@ -250,7 +263,7 @@ struct PatchSmoother {
     Batch batch;
     batch.active = arguments.active[index];
     std::copy_n(arguments.lower + index * width, width, batch.cells[0]);
-    batch.next[0] = arguments.lower[std::min(index + 1, arguments.end - 1) * width];
+    batch.next[0] = arguments.lower[std::min(index + 1, arguments.last - 1) * width];
     for (int bits = 1; bits < corners; ++bits) {
       const int a = bits >= 4 ? 2 : bits >= 2 ? 1 : 0;
       for (int l = 0; l < width; ++l) {
@@ -265,27 +278,32 @@ struct PatchSmoother {
 
   /// The patch rows of b - A x.
   static void residual(const SmoothArguments<T>& arguments, const Batch& batch, Arrays& work) {
-    for (int bits = 0; bits < corners; ++bits) {
+    for (const std::int32_t next : batch.next) {
+      for (int side = 0; side < 2 * dim; ++side) __builtin_prefetch(arguments.topology.neighbour[side] + next);
+    }
+    // Upper cells first: a cell subtracts from the hats of the next ones, which have b by then.
+    for (int bits = corners - 1; bits >= 0; --bits) {
       const CellBatch<T, dim, order> cells(arguments.topology, batch.cells[bits]);
+      alignas(SOLENOID_SIMD_BYTES) T scratch[block * interleave];
       gather_component<0>(arguments, cells, bits, work);
       gather_component<1>(arguments, cells, bits, work);
       if constexpr (dim == 3) gather_component<2>(arguments, cells, bits, work);
-      alignas(SOLENOID_SIMD_BYTES) T scratch[block * interleave];
       const T* g = cells.own.template view<block>(arguments.b, dim * block, scratch);
-      for (int i = 0; i < block; ++i) work.pressure[pressure_position(bits, i)] = load(g + i * interleave);
-    }
-    if (arguments.x == nullptr) return;
-    for (int bits = 0; bits < corners; ++bits) {
-      const CellBatch<T, dim, order> cells(arguments.topology, batch.cells[bits]);
-      alignas(SOLENOID_SIMD_BYTES) T scratch[block * interleave];
+      V* pressure = work.pressure + pressure_start(bits);
+      for (int i = 0; i < block; ++i) pressure[pressure_offset[i]] = load(g + i * interleave);
+      if (arguments.x == nullptr) continue;
+
       const T* p = cells.own.template view<block>(arguments.x, dim * block, scratch);
       V q[block]{};
-      const std::int64_t next = record_offset(batch.next[bits], record);
-      Ahead<T, dim, order> ahead(arguments.x + next, nullptr);
+      const std::int64_t next = record_offset(batch.next[bits] / width * width, record);
+      Ahead<T, dim, order> ahead;
+      ahead.add(arguments.x + next);
+      ahead.add(arguments.b + next);
+      ahead.add(arguments.y + record_offset(batch.cells[bits][0] / width * width, record));
       subtract_element<0>(arguments, cells, bits, p, ahead, q, work);
       subtract_element<1>(arguments, cells, bits, p, ahead, q, work);
       if constexpr (dim == 3) subtract_element<2>(arguments, cells, bits, p, ahead, q, work);
-      for (int i = 0; i < block; ++i) work.pressure[pressure_position(bits, i)] += q[i];
+      for (int i = 0; i < block; ++i) pressure[pressure_offset[i]] += q[i];
     }
   }
 
@@ -295,8 +313,9 @@ struct PatchSmoother {
     V own[block];
     V upper[cell_columns];
     ComponentOperator<T, dim, order, c>::run(*arguments.cell, cells, arguments.x, p, ahead, own, upper, q);
-    for (int i = 0; i < block; ++i) work.velocity[c][velocity_position(c, bits, i)] -= own[i];
-    for (int i = 0; i < cell_columns; ++i) work.velocity[c][velocity_position(c, bits, block + i)] -= upper[i];
+    V* velocity = work.velocity[c] + velocity_start(c, bits);
+    for (int i = 0; i < block; ++i) velocity[velocity_offset[i]] -= own[i];
+    for (int i = 0; i < cell_columns; ++i) velocity[velocity_offset[block + i]] -= upper[i];
   }
 
   /// b on the patch; the rows of end hats that are no unknowns are never used.
@@ -305,15 +324,14 @@ struct PatchSmoother {
                                Arrays& work) {
     alignas(SOLENOID_SIMD_BYTES) T scratch[block * interleave];
     const T* b = cells.own.template view<block>(arguments.b, c * block, scratch);
-    for (int i = 0; i < block; ++i) {
-      work.velocity[c][velocity_position(c, bits, i)] = load(b + i * interleave);
-    }
+    V* velocity = work.velocity[c] + velocity_start(c, bits);
+    for (int i = 0; i < block; ++i) velocity[velocity_offset[i]] = load(b + i * interleave);
     if ((bits >> c & 1) == 0) return;
     V hats[cell_columns]{};
     if (arguments.patch->hat[c][1]) {
       cells.behind[2 * c + 1].template load_values<cell_columns>(arguments.b, c * block, hats);
     }
-    for (int i = 0; i < cell_columns; ++i) work.velocity[c][velocity_position(c, bits, block + i)] = hats[i];
+    for (int i = 0; i < cell_columns; ++i) velocity[velocity_offset[block + i]] = hats[i];
   }
 
   // --- local solve ---------------------------------------------------------------------------------------------------
@@ -582,17 +600,19 @@ struct PatchSmoother {
       V correction[record]{};
       for (int c = 0; c < dim; ++c) {
         const bool upper = (bits >> c & 1) != 0;
+        const V* velocity = work.velocity[c] + velocity_start(c, bits);
         for (int i = upper || arguments.patch->hat[c][0] ? 0 : cell_columns; i < block; ++i) {
-          correction[c * block + i] = work.velocity[c][velocity_position(c, bits, i)];
+          correction[c * block + i] = velocity[velocity_offset[i]];
         }
         if (!upper || !arguments.patch->hat[c][1]) continue;
         std::int32_t behind[width];
         for (int l = 0; l < width; ++l) behind[l] = arguments.topology.neighbour[2 * c + 1][cells[l]];
         V hats[cell_columns];
-        for (int i = 0; i < cell_columns; ++i) hats[i] = work.velocity[c][velocity_position(c, bits, block + i)];
+        for (int i = 0; i < cell_columns; ++i) hats[i] = velocity[velocity_offset[block + i]];
         update<cell_columns>(arguments, Places(behind, arguments.topology.null), c * block, hats, batch.active);
       }
-      for (int i = 0; i < block; ++i) correction[dim * block + i] = work.pressure[pressure_position(bits, i)];
+      const V* pressure = work.pressure + pressure_start(bits);
+      for (int i = 0; i < block; ++i) correction[dim * block + i] = pressure[pressure_offset[i]];
       update<record>(arguments, places, 0, correction, batch.active);
     }
   }

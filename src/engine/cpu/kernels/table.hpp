@@ -49,7 +49,7 @@ struct ApplyArguments {
   bool stream;  ///< y is too large for the caches: written past them
 };
 
-/// One colour's batches of patches of one kind, [begin, end) of the list.
+/// Batches of patches of one colour and kind, [begin, end) of the list.
 template <class T>
 struct SmoothArguments {
   const CellData<T>* cell;
@@ -59,6 +59,7 @@ struct SmoothArguments {
   const std::uint32_t* active;  ///< [batch]: bit l: lane l is a patch
   std::int64_t begin;
   std::int64_t end;
+  std::int64_t last;  ///< end of the batches that this thread works on next
   Local local;
   const T* b;
   const T* x;  ///< nullptr stands for zero
