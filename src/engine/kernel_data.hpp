@@ -30,6 +30,17 @@ struct CellData {
   T below[3][max_n][max_n];
 };
 
+/// True if the mass matrix of P couples functions i and j of a cell (0 and n are hats).
+constexpr bool mass_couples(int n, int i, int j) {
+  const bool hat_i = i == 0 || i == n;
+  const bool hat_j = j == 0 || j == n;
+  if (hat_i && hat_j) return true;
+  if (hat_i) return j <= 2;
+  if (hat_j) return i <= 2;
+  const int distance = i > j ? i - j : j - i;
+  return distance == 0 || distance == 2;
+}
+
 /// The cells of a level.
 struct CellTopology {
   const std::int32_t* neighbour[6];  ///< [side][record]

@@ -19,17 +19,6 @@
 
 namespace solenoid::cpu::SOLENOID_SIMD_NAMESPACE {
 
-/// True if the mass matrix of P couples functions i and j of a cell (0 and n are hats).
-constexpr bool mass_couples(int n, int i, int j) {
-  const bool hat_i = i == 0 || i == n;
-  const bool hat_j = j == 0 || j == n;
-  if (hat_i && hat_j) return true;
-  if (hat_i) return j <= 2;
-  if (hat_j) return i <= 2;
-  const int distance = i > j ? i - j : j - i;
-  return distance == 0 || distance == 2;
-}
-
 constexpr int odd_sign(int j) { return j % 2 == 0 ? 1 : -1; }
 
 /// A batch of cells, one per lane (the null record in lanes without one), and what lies around them.
