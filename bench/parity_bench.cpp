@@ -324,7 +324,7 @@ class Smoother {
     }
     for (std::size_t colour = 0; colour < plan_.colours.size(); ++colour) {
       batches_.push_back(std::make_unique<DeviceArray<cuda::PatchBatch>>(plan_.colours[colour]));
-      uncovered_.push_back(std::make_unique<DeviceArray<Record>>(level.patches.uncovered[colour]));
+      uncovered_.push_back(std::make_unique<DeviceArray<Record>>(cuda::copy_order(level.patches.uncovered[colour])));
       cuda::ParityArguments<T> arguments{};
       arguments.cell = &cell_;
       for (int side = 0; side < 6; ++side) {

@@ -178,7 +178,7 @@ class DeviceLevel {
         const std::span<const Record> lower(&patches.lower_cell[run.begin], static_cast<std::size_t>(count));
         device.runs.push_back({run.kind, {engine, lower}, count});
       }
-      device.uncovered = {engine, patches.uncovered[colour]};
+      device.uncovered = {engine, cuda::copy_order(patches.uncovered[colour])};
       device.uncovered_count = static_cast<std::int64_t>(patches.uncovered[colour].size());
       colours_.push_back(std::move(device));
     }

@@ -24,6 +24,7 @@ void append_direction(const Equation& equation, const PatchDirection& d, int par
     for (long i = 0; i < matrix.rows(); ++i) {
       for (long j = 0; j < matrix.cols(); ++j) to.push_back(static_cast<T>(matrix(i, j)));
     }
+    to.resize(to.size() + parity_padded(n, static_cast<int>(matrix.size())) - matrix.size(), T(0));
   };
   append(d.eigen_o.block(0, parity * n, n, n));
   append(eigen_p);
@@ -37,6 +38,12 @@ void append_direction(const Equation& equation, const PatchDirection& d, int par
 
 template <class T>
 void append_schur(const Matrix& inverse, std::vector<T>& to) {
+  if (inverse.rows() <= largest_plain_schur) {
+    for (long i = 0; i < inverse.rows(); ++i) {
+      for (long j = 0; j < inverse.cols(); ++j) to.push_back(static_cast<T>(inverse(i, j)));
+    }
+    return;
+  }
   const SchurTiles tiles(static_cast<int>(inverse.rows()));
   for (int column = 0; column < tiles.columns; ++column) {
     for (int row = 0; row < tiles.rows; ++row) {
@@ -68,8 +75,10 @@ std::int32_t weights_of(const PatchKind& kind, int dim) {
 std::int32_t flags_of(const PatchKind& kind, int dim) {
   std::int32_t flags = 0;
   for (int a = 0; a < dim; ++a) {
-    if (kind[a].face != kind[a].weight) flags |= PatchBatch::weaker_faces;
-    if (kind[a].face[0] == PatchEnds::mixed || kind[a].face[1] == PatchEnds::mixed) flags |= PatchBatch::mixed_faces;
+    for (int end = 0; end < 2; ++end) {
+      if (kind[a].face[end] != kind[a].weight[end]) flags |= PatchBatch::weaker_face << (2 * a + end);
+      if (kind[a].face[end] == PatchEnds::mixed) flags |= PatchBatch::mixed_faces;
+    }
   }
   return flags;
 }
@@ -105,6 +114,26 @@ std::vector<PatchBatch> cut(const std::vector<Entry>& entries, int size) {
 }
 
 }  // namespace
+
+std::vector<std::int32_t> copy_order(const std::vector<std::int32_t>& records) {
+  // Of blocks of records that patches have a part of, and of other blocks.
+  std::vector<std::int32_t> parts;
+  std::vector<std::int32_t> wholes;
+  for (std::size_t i = 0; i < records.size();) {
+    std::size_t end = i;
+    while (end < records.size() && records[end] / interleave == records[i] / interleave) ++end;
+    auto& list = end - i < interleave ? parts : wholes;
+    list.insert(list.end(), records.begin() + static_cast<long>(i), records.begin() + static_cast<long>(end));
+    i = end;
+  }
+  std::vector<std::int32_t> order;
+  std::size_t part = 0;
+  for (std::size_t whole = 0; whole <= wholes.size(); ++whole) {
+    for (; part < parts.size() && part * wholes.size() <= whole * parts.size(); ++part) order.push_back(parts[part]);
+    if (whole < wholes.size()) order.push_back(wholes[whole]);
+  }
+  return order;
+}
 
 template <class T>
 ParityPlan<T>::ParityPlan(const Level& level, int batch) {

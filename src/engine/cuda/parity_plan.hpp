@@ -13,6 +13,10 @@ namespace solenoid::cuda {
 /// The kernel counts places in 32 bits.
 inline bool parity_plan_fits(std::int64_t level_size) { return level_size < std::int64_t{1} << 32; }
 
+/// A colour's uncovered records in an order in which equal shares for all batches bring those that share a block with
+/// records of patches about when those patches are: then the memory system joins what is read and written.
+std::vector<std::int32_t> copy_order(const std::vector<std::int32_t>& records);
+
 /// Needs parity_plan_fits(level.size()).
 template <class T>
 struct ParityPlan {

@@ -24,21 +24,27 @@ struct PatchBatch {
   std::int32_t count;
   std::int32_t flags;
 
-  /// Some face of some patch has a lower weight than the local matrix.
-  static constexpr std::int32_t weaker_faces = 1;
+  /// Shifted by a side: some face of some patch there has a lower weight than the local matrix.
+  static constexpr std::int32_t weaker_face = 1;
+  static constexpr std::int32_t weaker_faces = 63;
   /// The faces at some end of some patch differ.
-  static constexpr std::int32_t mixed_faces = 2;
+  static constexpr std::int32_t mixed_faces = 64;
 };
 
-/// Numbers in the univariate tables of one direction, weight and parity, in this order: S_O, S_P, C (n x n each,
-/// row-major; S_P and C for the other parity; the first row of odd S_P, and the last column of odd S_P and C are zero),
-/// eigenvalues of O (times viscosity) and of P (times viscosity, plus mass).
-constexpr int parity_table_size(int n) { return 3 * n * n + 2 * n; }
+/// Univariate tables of one direction, weight and parity, in this order: S_O, S_P, C (n x n each, row-major; S_P and C
+/// for the other parity; the first row of odd S_P, and the last column of odd S_P and C are zero), eigenvalues of O
+/// (times viscosity) and of P (times viscosity, plus mass). From n = 3 on each begins at a multiple of four numbers.
+constexpr int parity_padded(int n, int size) { return n < 3 ? size : (size + 3) / 4 * 4; }
+constexpr int parity_matrix_size(int n) { return parity_padded(n, n * n); }
+constexpr int parity_vector_size(int n) { return parity_padded(n, n); }
+constexpr int parity_table_size(int n) { return 3 * parity_matrix_size(n) + 2 * parity_vector_size(n); }
 /// Weights that the ends of a patch may have: 0, 1, 2.
 inline constexpr int parity_weights = 3;
 
-/// Inverse Schur blocks lie in memory as the tensor cores' operands: tiles of 16 x 8, columns of tiles after each
-/// other; in a tile lane 4 g + t of a warp finds its four values (g, t), (g + 8, t), (g, t + 4), (g + 8, t + 4).
+/// Inverse Schur blocks of so few values are matrices, row after row. Larger ones lie in memory as the tensor cores'
+/// operands: tiles of 16 x 8, columns of tiles after each other; in a tile lane 4 g + t of a warp finds its four values
+/// (g, t), (g + 8, t), (g, t + 4), (g + 8, t + 4).
+inline constexpr int largest_plain_schur = 8;
 struct SchurTiles {
   int rows;     ///< of tiles
   int columns;  ///< of tiles

@@ -44,6 +44,9 @@
 /// them. Limits (H200): 160 instructions per unknown and colour (60 of them arithmetic) issued in 0.6 of all cycles for
 /// k <= 2; latency with 16 warps on a multiprocessor above.
 
+#include <algorithm>
+#include <type_traits>
+
 #include "engine/cuda/kernels/parity.hpp"
 #include "engine/cuda/launch.hpp"
 #include "mesh/record.hpp"
@@ -65,17 +68,19 @@ struct ParityParameters {
   const T* x;
   T* y;
   std::int32_t batch_count;
-  std::int32_t uncovered_count;
+  std::int32_t uncovered_share;  ///< of every thread block, and one more for each of the first
+  std::int32_t uncovered_rest;
   T value[n];  ///< traces and outward derivatives of modes on a lower face
   T slope[n];
   T trace_value[dim][n];  ///< what modes of a cell below give to the test trace and derivative at the common face
   T trace_slope[dim][n];
+  T beside[dim][n][n];  ///< [t][j][m]: both together, what mode m of a cell below gives to test function j
   T mass[n + 1][n + 1];
   T inverse_h[dim];
   T end_stiffness[dim];  ///< between neighbouring hats
   T alpha;
 
-  explicit ParityParameters(const ParityArguments<T>& from)
+  ParityParameters(const ParityArguments<T>& from, int blocks)
       : patches(from.patches),
         batches(from.batches),
         uncovered(from.uncovered),
@@ -85,7 +90,8 @@ struct ParityParameters {
         x(from.x),
         y(from.y),
         batch_count(from.batch_count),
-        uncovered_count(from.uncovered_count) {
+        uncovered_share(from.uncovered_count / blocks),
+        uncovered_rest(from.uncovered_count % blocks) {
     const CellData<T>& cell = *from.cell;
     for (int side = 0; side < 2 * dim; ++side) {
       neighbour[side] = from.topology.neighbour[side];
@@ -104,6 +110,13 @@ struct ParityParameters {
         trace_slope[t][j] = factor * T(0.5) * cell.value[j];
       }
     }
+    for (int t = 0; t < dim; ++t) {
+      for (int j = 0; j < n; ++j) {
+        for (int m = 0; m < n; ++m) {
+          beside[t][j][m] = value[j] * trace_value[t][m] + slope[j] * trace_slope[t][m];
+        }
+      }
+    }
     for (int a = 0; a < dim; ++a) {
       inverse_h[a] = cell.inverse_h[a];
       end_stiffness[a] = -cell.viscosity * cell.inverse_h[a] * cell.inverse_h[a];
@@ -112,9 +125,10 @@ struct ParityParameters {
   }
 };
 
-template <class T, int dim, int order, int patches, bool resident>
+template <class T, int dim, int order, int patches_, bool resident>
 struct ParitySmoother {
   static constexpr int n = order + 1;
+  static constexpr int patches = patches_;
   static constexpr int problems = 1 << dim;
   static constexpr int workers = 32 / patches;
   static constexpr int threads = 32 * problems;
@@ -183,7 +197,16 @@ struct ParitySmoother {
   static __device__ int to_patch(int bits, int c) { return (bits << c | bits >> (dim - c)) & (problems - 1); }
 
   static __device__ std::uint32_t offset(std::int32_t r) {
-    return static_cast<std::uint32_t>(r / interleave) * (interleave * record) + r % interleave;
+    const auto index = static_cast<std::uint32_t>(r);  // spares the signed division
+    return index / interleave * (interleave * record) + index % interleave;
+  }
+  /// base + place, where the compiler should not take what base is made of apart.
+  template <class U>
+  static __device__ U* pointer(U* base, std::uint32_t place) {
+    U* result;
+    asm("mad.wide.u32 %0, %1, %2, %3;" : "=l"(result) : "r"(place), "n"(sizeof(U)), "l"(base));
+    __builtin_assume(__isGlobal(result));
+    return result;
   }
   static __device__ std::int32_t record_at(std::uint32_t offset) {
     return offset / (interleave * record) * interleave + offset % (interleave * record);
@@ -214,10 +237,28 @@ struct ParitySmoother {
     const int weight = entry.kind >> ParityPatch::weight_bits * d & 3;
     return shared + tables_at + ((d * parity_weights + weight) * 2 + (problem >> d & 1)) * table_size;
   }
-  static constexpr int table_p = n * n;
-  static constexpr int table_divergence = 2 * n * n;
-  static constexpr int table_lambda_o = 3 * n * n;
-  static constexpr int table_lambda_p = table_lambda_o + n;
+  static constexpr int table_p = parity_matrix_size(n);
+  static constexpr int table_divergence = 2 * table_p;
+  static constexpr int table_lambda_o = 3 * table_p;
+  static constexpr int table_lambda_p = table_lambda_o + parity_vector_size(n);
+  /// Part of a table, four numbers at a time.
+  template <int size>
+  static __device__ void load_table(const T* from, T (&to)[size]) {
+    if constexpr (n < 3) {
+#pragma unroll
+      for (int i = 0; i < size; ++i) to[i] = from[i];
+    } else {
+      struct alignas(16) Four {
+        T of[4];
+      };
+#pragma unroll
+      for (int i = 0; i < size; i += 4) {
+        const Four four = *reinterpret_cast<const Four*>(from + i);
+#pragma unroll
+        for (int k = 0; k < 4 && i + k < size; ++k) to[i + k] = four.of[k];
+      }
+    }
+  }
   static __device__ int pressure_stride(int a) { return a == 0 ? 1 : a == 1 ? line_1 : line_2; }
 
   static __device__ T reciprocal(T value) {
@@ -289,12 +330,13 @@ struct ParitySmoother {
     return (reinterpret_cast<const std::uint32_t*>(shared + numbers) + (slot * patches + patch))[frame.slot(i)];
   }
 
-  /// Even and odd part in every direction; sign[d] is that of the mirror image of the mode in direction d.
-  static __device__ void butterfly(const T (&signs)[3], T (&v)[problems]) {
+  /// Even and odd parts in the direction of every bit; signs[d]: of the mirror image of the mode in that of bit d.
+  template <int size>
+  static __device__ void butterfly(const T (&signs)[3], T (&v)[size]) {
 #pragma unroll
-    for (int d = 0; d < dim; ++d) {
+    for (int d = 0; 1 << d < size; ++d) {
 #pragma unroll
-      for (int i = 0; i < problems; ++i) {
+      for (int i = 0; i < size; ++i) {
         if ((i >> d & 1) != 0) continue;
         const T lower = v[i];
         const T upper = v[i | 1 << d];
@@ -304,14 +346,15 @@ struct ParitySmoother {
     }
   }
   /// Back to the cells of the patch.
-  static __device__ void unbutterfly(const T (&signs)[3], T (&v)[problems]) {
+  template <int size>
+  static __device__ void unbutterfly(const T (&signs)[3], T (&v)[size]) {
     const T ones[3]{T(1), T(1), T(1)};
     butterfly(ones, v);
 #pragma unroll
-    for (int i = 1; i < problems; ++i) {
+    for (int i = 1; i < size; ++i) {
       T factor = T(1);
 #pragma unroll
-      for (int d = 0; d < dim; ++d) factor = (i >> d & 1) != 0 ? factor * signs[d] : factor;
+      for (int d = 0; 1 << d < size; ++d) factor = (i >> d & 1) != 0 ? factor * signs[d] : factor;
       v[i] *= factor;
     }
   }
@@ -340,7 +383,7 @@ struct ParitySmoother {
   __device__ void for_directions(F&& visit) const {
 #pragma unroll
     for (int i = 0; i * direction_step < dim; ++i) {
-      const int t = i * direction_step + group / problems;
+      const int t = direction_step == 1 ? i : i * direction_step + group / problems;
       if (t < dim) visit(i, t);
     }
   }
@@ -416,7 +459,7 @@ struct ParitySmoother {
   __device__ void gather_pressure() const {
     const T* cell[problems];
 #pragma unroll
-    for (int i = 0; i < problems; ++i) cell[i] = arguments.b + (place(i) + (dim * block + group) * interleave);
+    for (int i = 0; i < problems; ++i) cell[i] = pointer(arguments.b + (dim * block + group) * interleave, place(i));
     for_items<block>([&](int first, int) {
       T v[problems];
 #pragma unroll
@@ -437,7 +480,7 @@ struct ParitySmoother {
     const T* cell[problems];
 #pragma unroll
     for (int i = 0; i < problems; ++i) {
-      cell[i] = arguments.b + (place(0, frame, i) + (frame.c * block + group) * interleave);
+      cell[i] = pointer(arguments.b + (frame.c * block + group) * interleave, place(0, frame, i));
     }
     for_items<block>([&](int first, int) {
 #pragma unroll
@@ -464,7 +507,7 @@ struct ParitySmoother {
 #pragma unroll
       for (int i = 0; i < problems; ++i) {
         const std::uint32_t from = place(i % 2 == 0 ? 0 : neighbour_of(frame.c, 0), frame, i);
-        v[i] = arguments.x[from + (frame.c * block + first + g) * interleave];
+        v[i] = *pointer(arguments.x + (frame.c * block + first + g) * interleave, from);
       }
       butterfly(velocity_position(first + g).signs, v);
       T* to = ends(0) + (first + g) * patches;
@@ -513,26 +556,28 @@ struct ParitySmoother {
 #pragma unroll
       for (int i = 0; i < problems; ++i) {
         const bool upper_end = (i >> end_bit & 1) != 0;
-        trace(upper_end, trace_value, trace_slope, arguments.x + (from[i] + start * interleave), stride, v[i], d[i]);
+        trace(upper_end, trace_value, trace_slope, pointer(arguments.x + start * interleave, from[i]), stride, v[i],
+              d[i]);
       }
-      if ((batch.flags & PatchBatch::weaker_faces) != 0) {
-        // (A_pp - A~) x_p: the same for the patch's own modes at an end where the local matrix has more weight.
+      // (A_pp - A~) x_p: the same for the patch's own modes at an end where the local matrix has more weight.
+#pragma unroll
+      for (int end = 0; end < 2; ++end) {
+        if ((batch.flags & PatchBatch::weaker_face << (2 * t + end)) == 0) continue;
 #pragma unroll
         for (int i = 0; i < problems; ++i) {
+          if ((i >> end_bit & 1) != end) continue;
           const int corner = to_patch(i, c);
-          const int extra = extra_of(t, corner);
-          if (extra == 0) continue;
+          const T extra = static_cast<T>(extra_of(t, corner));
           int own = corner;
           if (r == n && i % 2 == 1) own = neighbour_of(c, corner);
           if (r == 0 && i % 2 == 0) own = to_patch(i | 1, c);
-          const bool upper_end = (i >> end_bit & 1) != 0;
           T own_v;
           T own_d;
           // The lower face of the patch's own cell looks like the face to a cell above, and the other way round.
-          trace(!upper_end, trace_value, trace_slope, arguments.x + (place(own) + start * interleave), stride, own_v,
-                own_d);
-          v[i] += static_cast<T>(extra) * own_v;
-          d[i] += static_cast<T>(extra) * own_d;
+          trace(end == 0, trace_value, trace_slope, pointer(arguments.x + start * interleave, place(own)), stride,
+                own_v, own_d);
+          v[i] += extra * own_v;
+          d[i] += extra * own_d;
         }
       }
       T signs[3]{sign(r > 0 && r < n && r % 2 == 0), T(1), T(1)};
@@ -564,14 +609,8 @@ struct ParitySmoother {
 
   /// An n x n matrix of the tables, in registers.
   struct Square {
-    T m[n][n];
-    __device__ explicit Square(const T* from) {
-#pragma unroll
-      for (int i = 0; i < n; ++i) {
-#pragma unroll
-        for (int j = 0; j < n; ++j) m[i][j] = from[i * n + j];
-      }
-    }
+    T m[n * n];
+    __device__ explicit Square(const T* from) { load_table(from, m); }
     /// x <- m^T x, or m x
     template <bool transposed>
     __device__ void apply(T (&x)[n]) const {
@@ -580,7 +619,7 @@ struct ParitySmoother {
       for (int i = 0; i < n; ++i) {
         T sum{};
 #pragma unroll
-        for (int j = 0; j < n; ++j) sum += (transposed ? m[j][i] : m[i][j]) * x[j];
+        for (int j = 0; j < n; ++j) sum += (transposed ? m[j * n + i] : m[i * n + j]) * x[j];
         out[i] = sum;
       }
 #pragma unroll
@@ -724,11 +763,8 @@ struct ParitySmoother {
           eigen(all_.shared + frame_.tables[0] + table_p),
           divergence(all_.shared + frame_.tables[0] + table_divergence),
           stashed(all_.stash(frame_.c)) {
-#pragma unroll
-      for (int i = 0; i < n; ++i) {
-        lambda_p[i] = all.shared[frame.tables[0] + table_lambda_p + i];
-        constant[i] = all.shared[frame.tables[0] + i];
-      }
+      load_table(all.shared + frame.tables[0] + table_lambda_p, lambda_p);
+      load_table(all.shared + frame.tables[0], constant);
     }
 
     /// u: from residual to f; rhs -= C f.
@@ -1042,14 +1078,16 @@ struct ParitySmoother {
   /// Waits for the other warps and writes component c.
   __device__ void write_velocity(const Frame& frame) const {
     const int c = frame.c;
+    const T* const x = arguments.x + (c * block + group) * interleave;
+    T* const y = arguments.y + (c * block + group) * interleave;
     std::uint32_t cell[problems];
 #pragma unroll
-    for (int i = 0; i < problems; ++i) cell[i] = place(0, frame, i) + (c * block + group) * interleave;
+    for (int i = 0; i < problems; ++i) cell[i] = place(0, frame, i);
     T hats[(columns + groups - 1) / groups][problems / 2];  // on the lower end: as they were
     for_items<columns>([&](int first, int) {
 #pragma unroll
       for (int i = 0; i < problems; i += 2) {
-        hats[first / groups][i / 2] = arguments.x != nullptr ? (arguments.x + cell[i])[first * interleave] : T(0);
+        hats[first / groups][i / 2] = arguments.x != nullptr ? pointer(x, cell[i])[first * interleave] : T(0);
       }
     });
     __syncthreads();
@@ -1063,7 +1101,7 @@ struct ParitySmoother {
 #pragma unroll
       for (int i = 0; i < problems; ++i) {
         if (i % 2 == 0 && first < columns && first + group < columns) v[i] = hats[first / groups][i / 2];
-        (arguments.y + cell[i])[first * interleave] = v[i];
+        pointer(y, cell[i])[first * interleave] = v[i];
       }
     });
   }
@@ -1094,12 +1132,14 @@ struct ParitySmoother {
     const bool with_x = arguments.x != nullptr;
     Around around;
     Values values;
+    const Uncovered uncovered = find_uncovered(arguments);
     find_cells(around);
     gather_pressure();
     if (with_x) find_cells_above(around);
     Frame frame = first_frame();
     fetch_velocity(frame, values);
     if (with_x) keep_places(around);
+    copy_uncovered(arguments, uncovered);
     __syncthreads();
 #pragma unroll(unrolled_components)
     for (int c = 0; c < dim; ++c) {
@@ -1130,13 +1170,27 @@ struct ParitySmoother {
     write_pressure();
   }
 
-  /// Copies this block's share of the records outside all patches from x to y.
-  static __device__ void copy_uncovered(const Arguments& arguments) {
+  /// This block's share of the records outside all patches.
+  struct Uncovered {
+    int next;  // of this lane
+    int end;
+    std::int32_t record;  // that of `next`
+  };
+  static __device__ Uncovered find_uncovered(const Arguments& arguments) {
+    const int share = arguments.uncovered_share;
+    const int rest = arguments.uncovered_rest;
+    const int number = blockIdx.x;
+    const int begin = number * share + min(number, rest);
+    Uncovered found{begin + static_cast<int>(threadIdx.x) % patches, begin + share + (number < rest ? 1 : 0), 0};
+    if (found.next < found.end) found.record = arguments.uncovered[found.next];
+    return found;
+  }
+  /// Copies it from x to y.
+  static __device__ void copy_uncovered(const Arguments& arguments, Uncovered found) {
     constexpr int ahead = 8;
     const int group = threadIdx.x / patches;
-    for (int i = blockIdx.x * patches + threadIdx.x % patches; i < arguments.uncovered_count;
-         i += gridDim.x * patches) {
-      const std::uint32_t at = offset(arguments.uncovered[i]) + group * interleave;
+    while (found.next < found.end) {
+      const std::uint32_t at = offset(found.record) + group * interleave;
       for (int begin = 0; begin < record; begin += ahead * groups) {
         T v[ahead];
 #pragma unroll
@@ -1150,9 +1204,17 @@ struct ParitySmoother {
           if (value + group < record) (arguments.y + at)[value * interleave] = v[k];
         }
       }
+      found.next += patches;
+      if (found.next < found.end) found.record = arguments.uncovered[found.next];
     }
   }
 };
+
+}  // namespace solenoid::cuda
+
+#include "engine/cuda/kernels/register_smoother.cuh"
+
+namespace solenoid::cuda {
 
 /// How an instance is cut: patches in a batch, f in shared memory, blocks on a multiprocessor (which bounds registers).
 /// Measured on an H200; the aim is as many warps as shared memory allows, without register spills.
@@ -1175,8 +1237,9 @@ constexpr ParityShape parity_shape(int dim, int order) {
   return dim == 2 ? double_2d[order] : double_3d[order];
 }
 template <class T, int dim, int order>
-using TunedParitySmoother =
-    ParitySmoother<T, dim, order, parity_shape<T>(dim, order).patches, parity_shape<T>(dim, order).resident>;
+using TunedParitySmoother = std::conditional_t<
+    order <= 1, RegisterSmoother<T, dim, order>,
+    ParitySmoother<T, dim, order, parity_shape<T>(dim, order).patches, parity_shape<T>(dim, order).resident>>;
 
 /// One thread block for each batch of patches; all take a share of the records that no patch covers.
 template <class T, int dim, int order>
@@ -1186,8 +1249,9 @@ __global__ void __launch_bounds__(32 << dim, parity_shape<T>(dim, order).blocks)
   extern __shared__ __align__(16) unsigned char memory[];
   if (static_cast<int>(blockIdx.x) < parameters.batch_count) {
     Smoother(parameters, reinterpret_cast<T*>(memory)).smooth();
+  } else {
+    Smoother::copy_uncovered(parameters, Smoother::find_uncovered(parameters));
   }
-  Smoother::copy_uncovered(parameters);
 }
 
 template <class T, int dim, int order>
@@ -1195,7 +1259,7 @@ void launch_parity(const ParityArguments<T>& arguments, Stream stream) {
   using Smoother = TunedParitySmoother<T, dim, order>;
   const int count = arguments.batch_count > 0 ? arguments.batch_count : arguments.uncovered_count > 0 ? 1 : 0;
   launch("smooth_parity", smooth_parity<T, dim, order>, count, Smoother::threads, Smoother::shared_bytes, stream,
-         ParityParameters<T, dim, order>(arguments));
+         ParityParameters<T, dim, order>(arguments, std::max(count, 1)));
 }
 
 /// The instance, or one without function where a batch does not fit into shared memory.
@@ -1203,7 +1267,7 @@ template <class T, int dim, int order>
 constexpr ParityKernel<T> parity_kernel() {
   constexpr int most_shared_bytes = 227 << 10;
   if constexpr (TunedParitySmoother<T, dim, order>::shared_bytes <= most_shared_bytes) {
-    return {parity_shape<T>(dim, order).patches, launch_parity<T, dim, order>};
+    return {TunedParitySmoother<T, dim, order>::patches, launch_parity<T, dim, order>};
   } else {
     return {};
   }
