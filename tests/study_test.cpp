@@ -229,6 +229,24 @@ TEST_F(Study, ThroughputHasAllParts) {
   }
 }
 
+TEST_F(Study, Step104FindsTheFastestAccurateSolve) {
+  if (!has_orders(3, {1, 2})) GTEST_SKIP() << "this build lacks orders in 3D";
+  ASSERT_EQ(run("step104 --orders 1,2 --size 7e4"), 0);
+  const Json study = json();
+  ASSERT_EQ(study["rows"].size(), 2 * (3 + 3));
+  double coarser = 0.0;
+  for (const Json& row : study["rows"]) {
+    if (row["method"] != "gmres") continue;
+    EXPECT_TRUE(row["converged"]);
+    EXPECT_GT(row["seconds"]["solve"], 0.0);
+    const double error = row["error"]["velocity_l2"];
+    if (row["refine"] > 1) EXPECT_LT(error, 0.5 * coarser) << row;
+    coarser = error;
+  }
+  EXPECT_FALSE(study.contains("as_accurate"));  // none of these meshes is fine enough
+  EXPECT_EQ(study["published"]["solves"].back()["seconds"], 8.8);
+}
+
 TEST_F(Study, WrongListsAreUsageErrors) {
   for (const char* arguments :
        {"iterations --orders 3,x", "iterations --orders 5..3", "iterations --levels ''", "convergence --refine 1..",
