@@ -240,7 +240,9 @@ TEST_F(Study, Step104FindsTheFastestAccurateSolve) {
     EXPECT_TRUE(row["converged"]);
     EXPECT_GT(row["seconds"]["solve"], 0.0);
     const double error = row["error"]["velocity_l2"];
-    if (row["refine"] > 1) EXPECT_LT(error, 0.5 * coarser) << row;
+    if (row["refine"] > 1) {
+      EXPECT_LT(error, 0.5 * coarser) << row;
+    }
     coarser = error;
   }
   EXPECT_FALSE(study.contains("as_accurate"));  // none of these meshes is fine enough
