@@ -2,6 +2,24 @@
 # the commit is asked for at every build, and the header is rewritten only if something changed.
 
 list(JOIN SOLENOID_CPU_TARGETS ", " cpu_targets)
+# Architectures: 80-real is code for sm_80, 90-virtual PTX, 90 both.
+set(cuda_build "")
+if(solenoid_cuda)
+  foreach(architecture IN LISTS CMAKE_CUDA_ARCHITECTURES)
+    string(REGEX REPLACE "-.*" "" number ${architecture})
+    if(NOT architecture MATCHES "-virtual")
+      list(APPEND cuda_build "sm_${number}")
+    endif()
+    if(NOT architecture MATCHES "-real")
+      list(APPEND cuda_build "PTX ${number}")
+    endif()
+  endforeach()
+  list(JOIN cuda_build ", " cuda_build)
+  foreach(dim 2 3)
+    list(JOIN SOLENOID_CUDA_ORDERS_${dim}D ", " cuda_orders)
+    string(APPEND cuda_build "; ${dim}D orders ${cuda_orders}")
+  endforeach()
+endif()
 set(commit "@commit@")  # stays a placeholder in the first pass
 configure_file(${CMAKE_CURRENT_LIST_DIR}/build_info.hpp.in ${PROJECT_BINARY_DIR}/build_info.hpp.in @ONLY)
 

@@ -462,7 +462,8 @@ TEST_F(Program, ChecksAndInforms) {
   EXPECT_EQ(run("check cavity.toml"), 0) << errors();
   expect_contains(output(), {"valid", "unknowns", "memory"});
   EXPECT_EQ(run("info"), 0);
-  expect_contains(output(), {"version", "commit", "compiler", "orders 2D", "orders 3D", "CPU targets", "devices"});
+  expect_contains(output(), {"version", "commit", "compiler", "orders 2D", "orders 3D", "CPU targets", "CUDA build",
+                             "devices", "cuda"});
 }
 
 }  // namespace

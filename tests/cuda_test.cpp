@@ -43,27 +43,42 @@ class CudaSolve : public testing::Test {
   }
 };
 
-TEST_F(CudaSolve, EqualsTheCpu) {
-  for (const int dim : {2, 3}) {
-    const int order = dim == 2 ? 2 : 1;
-    if (!test::has_order(dim, order)) continue;
-    for (const auto& mesh : test::mesh_cases(dim)) {
-      const Problem problem = problem_on(mesh, order);
-      for (const Precision precision : {Precision::full_double, Precision::mixed}) {
-        SolverOptions options;
-        options.precision = precision;
-        options.random_load = 1;
-        options.rtol = 1e-10;
-        const auto [expected, on_cpu] = solve_on(DeviceChoice::cpu, problem, options);
-        const auto [actual, on_gpu] = solve_on(DeviceChoice::cuda, problem, options);
-        const std::string what = std::to_string(dim) + "d " + mesh.name + ", " + on_gpu.precision;
-        EXPECT_TRUE(on_gpu.converged) << what << ": " << on_gpu.reason;
-        EXPECT_NEAR(on_gpu.iterations, on_cpu.iterations, precision == Precision::mixed ? 1 : 0) << what;
-        EXPECT_LE(difference(expected, actual), 1e-8) << what;
-      }
+/// Equal numbers of iterations; one engine may take one more where the other just met the tolerance.
+void expect_same_iterations(const Report& a, const Report& b, double rtol, const std::string& what) {
+  const auto fewer = static_cast<std::size_t>(std::min(a.iterations, b.iterations));
+  const double residual = std::max(a.residual_history[fewer], b.residual_history[fewer]);
+  EXPECT_TRUE(a.iterations == b.iterations || residual <= 1.2 * rtol)
+      << what << ": " << a.iterations << " and " << b.iterations << " iterations, residual " << residual;
+}
+
+class CudaSolveOrders : public CudaSolve, public testing::WithParamInterface<std::tuple<int, int>> {};
+
+TEST_P(CudaSolveOrders, EqualTheCpu) {
+  const auto [dim, order] = GetParam();
+  if (!test::has_order(dim, order)) GTEST_SKIP() << "the order is not in this build";
+  for (const auto& mesh : test::mesh_cases(dim)) {
+    const Problem problem = problem_on(mesh, order);
+    for (const Precision precision : {Precision::full_double, Precision::mixed}) {
+      SolverOptions options;
+      options.precision = precision;
+      options.random_load = 1;
+      options.rtol = 1e-10;
+      const auto [expected, on_cpu] = solve_on(DeviceChoice::cpu, problem, options);
+      const auto [actual, on_gpu] = solve_on(DeviceChoice::cuda, problem, options);
+      const std::string what = mesh.name + ", " + on_gpu.precision;
+      EXPECT_TRUE(on_gpu.converged) << what << ": " << on_gpu.reason;
+      EXPECT_LE(on_gpu.residual_history.back(), options.rtol) << what;
+      expect_same_iterations(on_cpu, on_gpu, options.rtol, what);
+      EXPECT_LE(difference(expected, actual), 1e-8) << what;
     }
   }
 }
+
+INSTANTIATE_TEST_SUITE_P(Orders, CudaSolveOrders, testing::Combine(testing::Values(2, 3), testing::Values(1, 2, 3)),
+                         [](const auto& test) {
+                           return "In" + std::to_string(std::get<0>(test.param)) + "dOrder" +
+                                  std::to_string(std::get<1>(test.param));
+                         });
 
 TEST_F(CudaSolve, EveryMethodAndLocalSolver) {
   if (!test::has_order(2, 2)) GTEST_SKIP() << "the order is not in this build";
@@ -83,17 +98,55 @@ TEST_F(CudaSolve, EveryMethodAndLocalSolver) {
 }
 
 TEST_F(CudaSolve, PredictsItsMemory) {
-  if (!test::has_order(3, 2)) GTEST_SKIP() << "the order is not in this build";
-  const Problem problem = test::paper(3, 2, 5);
-  for (const Method method : {Method::gmres, Method::fmg}) {
-    SolverOptions options;
-    options.method = method;
+  const auto expect_as_predicted = [](const std::string& what, Problem problem, SolverOptions options) {
+    if (!test::has_order(problem.mesh.dim, problem.order)) return;
     options.device = DeviceChoice::cuda;
     const auto needed = static_cast<double>(estimate(problem, options).bytes_needed);
     const auto used = static_cast<double>(solve(problem, options).report.memory_bytes);
-    constexpr double tables = 16e6;  // of the local solvers, whatever the number of cells
-    EXPECT_LE(used, needed + tables);
-    EXPECT_GE(used, 0.6 * needed);
+    constexpr double tables = 16e6;  // of local solvers and the coarsest level, whatever the number of cells
+    EXPECT_LE(used, 1.02 * needed + tables) << what;
+    EXPECT_GE(used, 0.96 * needed) << what;
+  };
+  const auto by = [](Method method, Precision precision = Precision::mixed) {
+    SolverOptions options;
+    options.method = method;
+    options.precision = precision;
+    options.rtol = 1e-6;
+    return options;
+  };
+  const Problem cube = test::paper(3, 2, 6);
+  expect_as_predicted("gmres", cube, by(Method::gmres));
+  expect_as_predicted("fmg", cube, by(Method::fmg));
+  expect_as_predicted("vcycle", cube, by(Method::vcycle));
+  expect_as_predicted("double", cube, by(Method::fmg, Precision::full_double));
+  expect_as_predicted("F-cycle", test::paper(2, 1, 10), by(Method::fmg));
+  SolverOptions left = by(Method::gmres);
+  left.side = PreconditionerSide::left;
+  expect_as_predicted("left", cube, left);
+  Problem flat = cube;
+  flat.mesh.upper[0] = 4.0;
+  expect_as_predicted("flat cells", flat, by(Method::fmg));
+  Problem driven = cube;
+  driven.boundary.sides[3].data[0] = 1.0;
+  expect_as_predicted("boundary velocity", driven, by(Method::fmg));
+  Problem open = cube;
+  open.boundary.sides[1].kind = SideKind::outflow;
+  expect_as_predicted("outflow", open, by(Method::fmg));
+}
+
+TEST_F(CudaSolve, RefusesWhatDoesNotFit) {
+  if (!test::has_order(3, 2)) GTEST_SKIP() << "the order is not in this build";
+  SolverOptions options;
+  options.device = DeviceChoice::cuda;
+  const Problem problem = test::paper(3, 2, 12);
+  const Estimate need = estimate(problem, options);
+  EXPECT_GT(need.bytes_needed, need.bytes_available);
+  EXPECT_GT(need.largest_refine, 0);
+  try {
+    solve(problem, options);
+    FAIL() << "no device has so much memory";
+  } catch (const ResourceError& error) {
+    EXPECT_NE(std::string(error.what()).find("refine = " + std::to_string(need.largest_refine)), std::string::npos);
   }
 }
 

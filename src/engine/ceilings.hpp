@@ -19,8 +19,8 @@ struct Ceilings {
 /// A kernel that some work started.
 struct KernelUse {
   std::string name;
-  std::int64_t launches = 0;
-  double seconds = 0.0;           ///< of a launch on the finest level, the median
+  std::int64_t launches = 0;      ///< on the finest level
+  double seconds = 0.0;           ///< of such a launch, the median
   int threads = 0;                ///< of a block
   int registers = 0;              ///< of a thread
   std::int64_t local_bytes = 0;   ///< of a thread, for what registers do not hold

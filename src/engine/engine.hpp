@@ -112,7 +112,8 @@ class Engine {
   virtual void synchronise() = 0;
   /// What this machine can do at most.
   virtual Ceilings measure_ceilings() = 0;
-  /// Does `work` and lists the kernels that it starts. Empty where kernels are functions like all others.
+  /// Does `work`, recording nothing, and lists the kernels that it starts. Empty where kernels are functions like all
+  /// others.
   virtual std::vector<KernelUse> profile(const std::function<void()>& work) {
     work();
     return {};

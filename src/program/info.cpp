@@ -17,6 +17,7 @@ int print_info() {
   row("orders 2D", fmt::format("{}", fmt::join(available_orders(2), ", ")));
   row("orders 3D", fmt::format("{}", fmt::join(available_orders(3), ", ")));
   row("CPU targets", build_info::cpu_targets);
+  row("CUDA build", *build_info::cuda_build == '\0' ? "none" : build_info::cuda_build);
   row("devices", make_cpu_engine()->description());
   const std::string reason = cuda_unavailable();
   row("", reason.empty() ? make_cuda_engine()->description() : "no cuda: " + reason);

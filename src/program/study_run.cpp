@@ -3,11 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cmath>
 #include <cstdio>
+#include <ctime>
 #include <utility>
 
+#include "build_info.hpp"
 #include "mesh/record.hpp"
 #include "output/new_file.hpp"
 #include "solenoid/error.hpp"
@@ -92,6 +95,11 @@ StudyRun::StudyRun(const StudyArguments& arguments, const std::string& name, dou
   catch_interrupt();
   json["study"] = name;
   json["solenoid"] = version;
+  json["commit"] = build_info::commit;
+  const std::time_t now = std::time(nullptr);
+  std::array<char, sizeof "0000-00-00"> date{};
+  std::strftime(date.data(), date.size(), "%Y-%m-%d", std::gmtime(&now));
+  json["date"] = date.data();
 }
 
 std::optional<Result> StudyRun::solve(const std::string& label, const Problem& problem, SolverOptions options) {

@@ -5,32 +5,80 @@
 #include <chrono>
 #include <cmath>
 
-#include "engine/cpu/ceilings.hpp"
 #include "engine/engine.hpp"
 #include "program/study.hpp"
 #include "program/study_run.hpp"
 #include "solver/hierarchy.hpp"
 #include "solver/load.hpp"
-#include "solver/multigrid.hpp"
+#include "solver/methods.hpp"
 #include "study/manufactured.hpp"
 
-namespace solenoid::program {
+namespace solenoid {
+
+namespace program {
+/// Unit squares and cubes with the same cells but for what the names say.
+enum class Domain {
+  walls,      ///< no-slip on all sides
+  periodic,   ///< no boundary at all
+  holes,      ///< walls, and every second of 4 boxes per direction missing
+  outflow,    ///< walls, and xmax open
+  stretched,  ///< walls, and cells four times as long in x
+};
+}  // namespace program
+
+template <>
+struct Names<program::Domain> {
+  static constexpr std::array<std::pair<std::string_view, program::Domain>, 5> all{
+      {{"walls", program::Domain::walls},
+       {"periodic", program::Domain::periodic},
+       {"holes", program::Domain::holes},
+       {"outflow", program::Domain::outflow},
+       {"stretched", program::Domain::stretched}}};
+};
+
+namespace program {
 namespace {
 
 struct Options : StudyArguments {
   std::vector<double> sizes{3e6};
+  std::vector<std::string> domains{"walls"};
 };
 
-/// Time of work(), which waits until it is done: the median of at least ten runs, after one that does not count.
-template <class Work>
-double median_seconds(Work work) {
+Problem problem_on(Domain domain, int dim, int order, int refine) {
+  Problem problem = manufactured_problem(ManufacturedKind::gaussian, dim, order, refine);
+  Mesh& mesh = problem.mesh;
+  switch (domain) {
+    case Domain::walls: break;
+    case Domain::periodic:
+      for (int side = 0; side < 2 * dim; ++side) problem.boundary.sides[side].kind = SideKind::periodic;
+      break;
+    case Domain::holes:
+      mesh.refine -= 2;
+      for (int a = 0; a < dim; ++a) mesh.cells[a] = 4;
+      for (int i = 0; i < 1 << dim; ++i) {
+        const std::array<int, 3> lower{1 + (i & 1) * 2, 1 + (i >> 1 & 1) * 2, dim == 3 ? 1 + (i >> 2 & 1) * 2 : 0};
+        mesh.holes.push_back({lower, {lower[0] + 1, lower[1] + 1, lower[2] + 1}});
+      }
+      break;
+    case Domain::outflow: problem.boundary.sides[1].kind = SideKind::outflow; break;
+    case Domain::stretched: mesh.upper[0] = 4.0; break;
+  }
+  return problem;
+}
+
+/// Time of work(), which waits until it is done, each time after prepare(): the median of at least ten runs, after one
+/// that does not count.
+template <class Prepare, class Work>
+double median_seconds(Prepare prepare, Work work) {
   using Clock = std::chrono::steady_clock;
   constexpr std::size_t fewest_runs = 10;
-  constexpr double enough = 0.4;  // seconds in all
+  constexpr double enough = 0.2;  // seconds in all
+  prepare();
   work();
   std::vector<double> times;
   double sum = 0.0;
   while (times.size() < fewest_runs || sum < enough) {
+    prepare();
     const auto start = Clock::now();
     work();
     times.push_back(std::chrono::duration<double>(Clock::now() - start).count());
@@ -41,61 +89,23 @@ double median_seconds(Work work) {
   return *middle;
 }
 
-struct Parts {
-  double dofs = 0.0;
-  // seconds
-  double operator_double = 0.0;
-  double operator_float = 0.0;
-  double smoothing = 0.0;
-  double vcycle = 0.0;
-  double copy_bytes_per_second = 0.0;  ///< of a vector, by the engine: read and written
-};
+/// The parts that are timed, in the order of the table.
+enum Part { operator_fp64, operator_fp32, smoothing_step_fp32, vcycle_fp32, full_multigrid_mixed, solve_mixed, parts };
+constexpr std::array<const char*, parts> part_names{"operator_fp64", "operator_fp32",        "smoothing_step_fp32",
+                                                    "vcycle_fp32",   "full_multigrid_mixed", "solve_mixed"};
 
-/// Times the kernels on the finest level of a problem.
-Parts measure_parts(Engine& engine, const Problem& problem) {
-  const MultigridOptions options;
-  const Hierarchy hierarchy(problem, options);
-  const Level& level = hierarchy.finest();
-  Parts parts;
-  parts.dofs = static_cast<double>(level.dofs());
-  Multigrid<float> multigrid(engine, hierarchy, options);
-  Kernels<float>& kernels = multigrid.kernels();
-  Vector<float> b(engine, level.size());
-  Vector<float> x(engine, level.size());
-  Vector<float> y(engine, level.size());
-  {
-    const auto kernels_double = make_kernels<double>(engine, level, options.local_solver);
-    Vector<double> wide(engine, level.size());
-    Vector<double> image(engine, level.size());
-    wide.upload(random_vector(level, 1).data());
-    const double copy = median_seconds([&] {
-      kernels_double->copy(wide.data(), image.data());
-      engine.synchronise();
-    });
-    parts.copy_bytes_per_second = 2.0 * sizeof(double) * static_cast<double>(level.size()) / copy;
-    parts.operator_double = median_seconds([&] {
-      kernels_double->apply(wide.data(), image.data());
-      engine.synchronise();
-    });
-    kernels.from_double(wide.data(), b.data());
-    kernels.from_double(image.data(), x.data());
-  }
-  parts.operator_float = median_seconds([&] {
-    kernels.apply(b.data(), y.data());
-    engine.synchronise();
-  });
-  parts.smoothing = median_seconds([&] {
-    multigrid.smooth(hierarchy.size() - 1, b.data(), x.data(), y.data(), x.data());
-    engine.synchronise();
-  });
-  kernels.copy(b.data(), multigrid.right_hand_side());
-  multigrid.record(hierarchy.size() - 1);
-  parts.vcycle = median_seconds([&] {
-    multigrid.cycle();
-    engine.synchronise();
-  });
-  return parts;
-}
+struct Row {
+  int order = 0;
+  int refine = 0;
+  Domain domain = Domain::walls;
+  int levels = 0;
+  double dofs = 0.0;
+  std::array<double, parts> seconds{};  ///< 0: not measured
+  int iterations = 0;
+  std::vector<KernelUse> kernels{};
+
+  [[nodiscard]] double ns(Part part) const { return seconds[part] / dofs * 1e9; }
+};
 
 class ThroughputStudy {
  public:
@@ -104,55 +114,54 @@ class ThroughputStudy {
 
   int operator()() {
     check_orders(options_.dim, options_.orders);
-    ceilings();
+    measure_ceilings();
     run_.json["rows"] = Json::array();
     run_.print(fmt::format("\nns per unknown, {}D; mixed: cycles in fp32, the rest in fp64; solve: GMRES to {:.0e}\n",
                            options_.dim, rtol));
-    run_.print("                             operator      smoothing   V-cycle  full multigrid     solve");
+    run_.print("                                        operator      smoothing   V-cycle  full multigrid     solve");
     run_.print(
-        "order    cells    unknowns     fp64     fp32      fp32      fp32           mixed     mixed  iterations");
+        "order    cells  domain        unknowns     fp64     fp32      fp32      fp32           mixed     mixed  "
+        "iterations");
     for (const int order : options_.orders) {
-      int last = -1;
-      for (const double size : options_.sizes) {
-        const int refine = nearest_refine(order, size);
-        if (StudyRun::interrupted()) return run_.finish(false);
-        if (refine != last) add(order, refine);
-        last = refine;
+      std::vector<int> refinements;
+      for (const double size : options_.sizes) refinements.push_back(nearest_refine(order, size));
+      std::sort(refinements.begin(), refinements.end());
+      refinements.erase(std::unique(refinements.begin(), refinements.end()), refinements.end());
+      for (const int refine : refinements) {
+        for (const auto& [name, domain] : Names<Domain>::all) {
+          if (std::find(options_.domains.begin(), options_.domains.end(), name) == options_.domains.end()) continue;
+          add(order, refine, domain, refine == refinements.back());
+          if (StudyRun::interrupted()) return run_.finish(false);
+        }
       }
     }
-    ratios();
+    print_rates();
+    print_domains();
+    print_kernels();
     return run_.finish(converged_);
   }
 
  private:
   static constexpr double rtol = 1e-6;
 
-  struct Row {
-    int order = 0;
-    int refine = 0;
-    Parts parts;
-    Report fmg;
-    Report solve;
-  };
-
-  void ceilings() {
+  void measure_ceilings() {
     run_.print(fmt::format("device  {}", engine_->description()));
     run_.json["dim"] = options_.dim;
     run_.json["device"] = engine_->description();
     run_.json["threads"] = engine_->threads();
-    if (!on_cpu()) return;  // a device's copy rate is measured with each row
-    run_.show("memory bandwidth");
-    copy_ = measure_copy(engine_->threads(), engine_->bytes_available());
-    run_.show("floating-point rate");
-    const double fma_float = measure_fma<float>(engine_->threads());
-    const double fma_double = measure_fma<double>(engine_->threads());
-    run_.print(fmt::format("copy    {:.1f} GB/s, read and written ({:.1f} GB)", copy_.bytes_per_second * 1e-9,
-                           static_cast<double>(copy_.bytes) * 1e-9));
+    run_.show("what the machine can do at most");
+    ceilings_ = engine_->measure_ceilings();
+    const auto [memory, cache, shared, fma_float, fma_double] = ceilings_;
+    run_.print(fmt::format("copy    {:.1f} GB/s, read and written", memory * 1e-9));
+    if (cache > 0.0) run_.print(fmt::format("cache   {:.0f} GB/s read from the last level", cache * 1e-9));
+    if (shared > 0.0) run_.print(fmt::format("shared  {:.0f} GB/s read from shared memory", shared * 1e-9));
     run_.print(fmt::format("FMA     {:.0f} GFLOP/s fp32, {:.0f} GFLOP/s fp64", fma_float * 1e-9, fma_double * 1e-9));
-    run_.json["ceilings"] = {{"copy_bytes_per_second", copy_.bytes_per_second},
-                             {"copy_bytes", copy_.bytes},
-                             {"fma_fp32_per_second", fma_float},
-                             {"fma_fp64_per_second", fma_double}};
+    Json& json = run_.json["ceilings"];
+    json["copy_bytes_per_second"] = memory;
+    if (cache > 0.0) json["cache_bytes_per_second"] = cache;
+    if (shared > 0.0) json["shared_bytes_per_second"] = shared;
+    json["fma_fp32_per_second"] = fma_float;
+    json["fma_fp64_per_second"] = fma_double;
   }
 
   /// The refinement whose number of unknowns is nearest, by ratio.
@@ -161,84 +170,215 @@ class ThroughputStudy {
     return std::max(1, static_cast<int>(std::lround(levels)));
   }
 
-  void add(int order, int refine) {
-    const Problem problem = manufactured_problem(ManufacturedKind::gaussian, options_.dim, order, refine);
-    const auto cells = cells_text(options_.dim, refine);
-    const auto label = fmt::format("RT_{}, {} cells", order, cells);
-    SolverOptions options;
-    options.rtol = rtol;
-    options.device = options_.device;
-    options.threads = options_.threads;
-    // The solves first: they find out whether the memory suffices.
-    const auto solve = best_solve(label, problem, options);
-    options.method = Method::fmg;
-    const auto fmg = solve ? best_solve(label, problem, options) : std::nullopt;
-    if (!solve || !fmg || StudyRun::interrupted()) return;
-    run_.show(label + ": kernels");
-    const Row row{order, refine, measure_parts(*engine_, problem), *fmg, *solve};
-    converged_ = converged_ && solve->converged && fmg->converged;
-    const auto ns = [&](double seconds) { return seconds / row.parts.dofs * 1e9; };
-    run_.print(fmt::format("RT_{:<3} {:>7}  {:>10}  {:7.4f}  {:7.4f}  {:8.4f}  {:8.4f}  {:14.3f}  {:8.3f}  {:>10}",
-                           order, cells, solve->dofs, ns(row.parts.operator_double), ns(row.parts.operator_float),
-                           ns(row.parts.smoothing), ns(row.parts.vcycle), ns(fmg->time_solve), ns(solve->time_solve),
-                           solve->iterations));
-    run_.json["rows"].push_back({{"order", order},
-                                 {"refine", refine},
-                                 {"dofs", solve->dofs},
-                                 {"iterations", solve->iterations},
-                                 {"copy_bytes_per_second", row.parts.copy_bytes_per_second},
-                                 {"ns_per_dof",
-                                  {{"operator_fp64", ns(row.parts.operator_double)},
-                                   {"operator_fp32", ns(row.parts.operator_float)},
-                                   {"smoothing_step_fp32", ns(row.parts.smoothing)},
-                                   {"vcycle_fp32", ns(row.parts.vcycle)},
-                                   {"full_multigrid_mixed", ns(fmg->time_solve)},
-                                   {"solve_mixed", ns(solve->time_solve)}}},
-                                 {"ratios",
-                                  {{"operator_fp64_of_copy_bound", copy_bound(row)},
-                                   {"smoothing_step_in_operators", smoothing_in_operators(row)},
-                                   {"full_multigrid_dofs_per_second_per_core", per_core(row, row.fmg)},
-                                   {"solve_dofs_per_second_per_core", per_core(row, row.solve)}}}});
-    rows_.push_back(row);
+  [[nodiscard]] SolverOptions solver(Method method) const {
+    SolverOptions solver;
+    solver.method = method;
+    solver.rtol = rtol;
+    solver.device = options_.device;
+    solver.threads = options_.threads;
+    return solver;
+  }
+  [[nodiscard]] bool fits(const Problem& problem, Method method) const {
+    const Estimate need = estimate(problem, solver(method));
+    const double extra = method == Method::fmg ? 8.0 * static_cast<double>(need.dofs) : 0.0;  // of measure_kernels
+    return static_cast<double>(need.bytes_needed) + extra <= static_cast<double>(need.bytes_available);
   }
 
-  /// The report of the fastest of two solves.
-  std::optional<Report> best_solve(const std::string& label, const Problem& problem, const SolverOptions& options) {
-    std::optional<Report> best;
-    for (int i = 0; i < 2; ++i) {
-      const auto result = run_.solve(label, problem, options);
-      if (!result) return std::nullopt;
-      if (!best || result->report.time_solve < best->time_solve) best = result->report;
+  void add(int order, int refine, Domain domain, bool largest) {
+    const int dim = options_.dim;
+    if (domain == Domain::holes && refine < 3) return;
+    Row row{.order = order, .refine = refine, .domain = domain};
+    const Problem problem = problem_on(domain, dim, order, refine);
+    const auto label = fmt::format("RT_{}, {} cells, {}", order, cells_text(dim, refine), name_of(domain));
+    if (!fits(problem, Method::fmg)) {
+      run_.print(label + ": left out, it does not fit into the memory");
+      return;
     }
-    return best;
+    run_.show(label + ": set-up");
+    const Hierarchy hierarchy(problem, MultigridOptions{});
+    row.levels = hierarchy.size();
+    row.dofs = static_cast<double>(hierarchy.finest().dofs());
+    const std::vector<double> load = assemble_load(problem, hierarchy.finest());
+    run_.show(label + ": kernels, full multigrid");
+    measure(Method::fmg, hierarchy, load, row, largest);
+    if (domain == Domain::walls && fits(problem, Method::gmres)) {
+      run_.show(label + ": solve");
+      measure(Method::gmres, hierarchy, load, row, largest);
+    }
+    print_row(row);
+    rows_.push_back(std::move(row));
   }
 
-  /// Speed of the operator over that of reading and writing one vector of doubles.
-  [[nodiscard]] double copy_bound(const Row& row) const {
-    constexpr double bytes_per_dof = 16.0;
-    const double rate = on_cpu() ? copy_.bytes_per_second : row.parts.copy_bytes_per_second;
-    return bytes_per_dof * row.parts.dofs / rate / row.parts.operator_double;
-  }
-  [[nodiscard]] bool on_cpu() const { return engine_->description().starts_with("cpu"); }
-  static double smoothing_in_operators(const Row& row) { return row.parts.smoothing / row.parts.operator_double; }
-  [[nodiscard]] double per_core(const Row& row, const Report& report) const {
-    return row.parts.dofs / report.time_solve / engine_->threads();
+  /// Times a method. Beside full multigrid, for which there is room, the kernels.
+  void measure(Method method, const Hierarchy& hierarchy, const std::vector<double>& load, Row& row, bool profiled) {
+    const bool walls = row.domain == Domain::walls;  // others are for the cost of kernels
+    const SolverOptions options = solver(method);
+    Engine& engine = *engine_;
+    Vector<double> b(engine, hierarchy.finest().size());
+    Vector<double> x(engine, hierarchy.finest().size());
+    b.upload(load.data());
+    const auto run = [&](Solve<float>& solve) {
+      Convergence convergence;
+      convergence.rtol = rtol;
+      solve.run(b.data(), x.data(), convergence);
+      solve.outer().project(x.data());
+      engine.synchronise();
+      row.iterations = convergence.iterations;
+      converged_ = converged_ && convergence.converged;
+    };
+    {
+      Solve<float> solve(engine, hierarchy, options);
+      solve.reserve();
+      if (walls) {
+        row.seconds[method == Method::fmg ? full_multigrid_mixed : solve_mixed] = median_seconds(
+            [&] {
+              solve.outer().zero(x.data());
+              engine.synchronise();
+            },
+            [&] { run(solve); });
+      }
+      if (method == Method::fmg) measure_kernels(solve, b.data(), x.data(), row);
+    }
+    if (!profiled || !walls) return;
+    const auto kernels = engine.profile([&] {
+      Solve<float> solve(engine, hierarchy, options);
+      solve.reserve();
+      solve.outer().zero(x.data());
+      run(solve);
+    });
+    for (const KernelUse& kernel : kernels) {
+      const bool known = std::any_of(row.kernels.begin(), row.kernels.end(),
+                                     [&](const KernelUse& other) { return other.name == kernel.name; });
+      if (!known) row.kernels.push_back(kernel);
+    }
   }
 
-  void ratios() {
-    run_.print("\n                 operator fp64        smoothing step        full multigrid                 solve");
-    run_.print("order    cells   of copy bound   in fp64 operators  million DoF/s/core   million DoF/s/core");
+  /// The kernels on the finest level; x is overwritten.
+  void measure_kernels(Solve<float>& solve, const double* b, double* x, Row& row) {
+    Engine& engine = *engine_;
+    Multigrid<float>& multigrid = solve.multigrid();
+    Kernels<float>& kernels = multigrid.kernels();
+    const Level& level = kernels.level();
+    const auto time = [&](Part part, const auto& work) {
+      row.seconds[part] = median_seconds([] {},
+                                         [&] {
+                                           work();
+                                           engine.synchronise();
+                                         });
+    };
+    Vector<float> y(engine, level.size());
+    Vector<float> z(engine, level.size());
+    const int finest = row.levels - 1;
+    float* const load = multigrid.right_hand_side();
+    kernels.from_double(b, load);
+    time(operator_fp64, [&] { solve.outer().apply(b, x); });
+    time(operator_fp32, [&] { kernels.apply(load, y.data()); });
+    time(smoothing_step_fp32, [&] { multigrid.smooth(finest, load, y.data(), z.data(), y.data()); });
+    time(vcycle_fp32, [&] { multigrid.cycle(); });
+  }
+
+  // --- tables --------------------------------------------------------------------------------------------------------
+
+  [[nodiscard]] std::string number(const Row& row, Part part, int width, int digits) const {
+    return row.seconds[part] == 0.0 ? fmt::format("{:>{}}", "-", width)
+                                    : fmt::format("{:{}.{}f}", row.ns(part), width, digits);
+  }
+
+  void print_row(const Row& row) {
+    const int dim = options_.dim;
+    run_.print(fmt::format("RT_{:<3} {:>7}  {:<9}  {:>11.0f}  {}  {}  {}  {}  {}  {}  {:>10}", row.order,
+                           cells_text(dim, row.refine), name_of(row.domain), row.dofs, number(row, operator_fp64, 7, 4),
+                           number(row, operator_fp32, 7, 4), number(row, smoothing_step_fp32, 8, 4),
+                           number(row, vcycle_fp32, 8, 4), number(row, full_multigrid_mixed, 14, 3),
+                           number(row, solve_mixed, 8, 3),
+                           row.seconds[solve_mixed] > 0.0 ? fmt::format("{}", row.iterations) : "-"));
+    Json entry = {{"order", row.order}, {"refine", row.refine}, {"domain", name_of(row.domain)}, {"dofs", row.dofs}};
+    if (row.seconds[solve_mixed] > 0.0) entry["iterations"] = row.iterations;
+    for (int part = 0; part < parts; ++part) {
+      if (row.seconds[part] == 0.0) continue;
+      entry["ns_per_dof"][part_names[part]] = row.ns(static_cast<Part>(part));
+      entry["gdof_per_second"][part_names[part]] = 1.0 / row.ns(static_cast<Part>(part));
+    }
+    for (int part = operator_fp64; part <= vcycle_fp32; ++part) {
+      entry["of_copy_bound"][part_names[part]] = of_copy_bound(row, static_cast<Part>(part));
+    }
+    entry["smoothing_step_in_operators"] = row.seconds[smoothing_step_fp32] / row.seconds[operator_fp64];
+    for (const KernelUse& kernel : row.kernels) {
+      entry["kernels"].push_back({{"name", kernel.name},
+                                  {"launches", kernel.launches},
+                                  {"ns_per_dof", kernel.seconds / row.dofs * 1e9},
+                                  {"threads", kernel.threads},
+                                  {"registers", kernel.registers},
+                                  {"local_bytes", kernel.local_bytes},
+                                  {"shared_bytes", kernel.shared_bytes},
+                                  {"occupancy", kernel.occupancy}});
+    }
+    run_.json["rows"].push_back(std::move(entry));
+  }
+
+  /// The time that the fewest bytes take at the rate of a copy, over the time of the part: an operator reads and writes
+  /// a vector, a colour of the smoother reads two and writes one, a V-cycle is two steps (the first colour starts from
+  /// zero), a residual and two transfers on the finest level, and coarser ones.
+  [[nodiscard]] double of_copy_bound(const Row& row, Part part) const {
+    const double colours = 1 << options_.dim;
+    const double coarse = 1.0 / colours;  // unknowns of the next level
+    const double vectors = part == smoothing_step_fp32 ? 3.0 * colours
+                           : part == vcycle_fp32 ? (6.0 * colours - 1.0 + 3.0 + 3.0 + 2.0 * coarse) / (1.0 - coarse)
+                                                 : 2.0;
+    const double bytes = part == operator_fp64 ? 8.0 : 4.0;
+    return vectors * bytes * row.dofs / ceilings_.memory / row.seconds[part];
+  }
+
+  void print_rates() {
+    run_.print("\n                         part of the copy bound                  smoothing       billion unknowns/s");
+    run_.print(
+        "order    cells  domain     fp64   fp32  smoothing  V-cycle   in operators   operator   full multigrid    "
+        "solve");
     for (const Row& row : rows_) {
-      run_.print(fmt::format("RT_{:<3} {:>7}  {:14.2f}  {:18.1f}  {:18.2f}  {:19.2f}", row.order,
-                             cells_text(options_.dim, row.refine), copy_bound(row), smoothing_in_operators(row),
-                             per_core(row, row.fmg) * 1e-6, per_core(row, row.solve) * 1e-6));
+      const auto rate = [&](Part part, int width) {
+        return row.seconds[part] == 0.0 ? fmt::format("{:>{}}", "-", width)
+                                        : fmt::format("{:{}.3g}", 1.0 / row.ns(part), width);
+      };
+      run_.print(fmt::format("RT_{:<3} {:>7}  {:<9}  {:.2f}   {:.2f}       {:.2f}     {:.2f}  {:12.1f}  {}  {}  {}",
+                             row.order, cells_text(options_.dim, row.refine), name_of(row.domain),
+                             of_copy_bound(row, operator_fp64), of_copy_bound(row, operator_fp32),
+                             of_copy_bound(row, smoothing_step_fp32), of_copy_bound(row, vcycle_fp32),
+                             row.seconds[smoothing_step_fp32] / row.seconds[operator_fp64], rate(operator_fp64, 9),
+                             rate(full_multigrid_mixed, 15), rate(solve_mixed, 7)));
+    }
+  }
+
+  /// What boundaries and long cells cost.
+  void print_domains() {
+    for (const Row& interior : rows_) {
+      if (interior.domain != Domain::periodic) continue;
+      for (const Row& row : rows_) {
+        if (row.order != interior.order || row.refine != interior.refine || row.domain == Domain::periodic) continue;
+        const double ratio = row.ns(smoothing_step_fp32) / interior.ns(smoothing_step_fp32);
+        run_.print(fmt::format("RT_{}, {} cells: a smoothing step takes {:.2f} times as long as without boundary: {}",
+                               row.order, cells_text(options_.dim, row.refine), ratio, name_of(row.domain)));
+      }
+    }
+  }
+
+  void print_kernels() {
+    for (const Row& row : rows_) {
+      if (row.kernels.empty()) continue;
+      run_.print(fmt::format("\nKernels of RT_{} on {} cells\n", row.order, cells_text(options_.dim, row.refine)));
+      run_.print(fmt::format("{:<34} {:>6}  {:>8}  {:>7}  {:>9}  {:>6}  {:>7}  {:>9}", "", "starts", "ns/DoF",
+                             "threads", "registers", "spills", "shared", "occupancy"));
+      for (const KernelUse& k : row.kernels) {
+        run_.print(fmt::format("{:<34} {:>6}  {:8.5f}  {:>7}  {:>9}  {:>6}  {:>7}  {:9.2f}", k.name, k.launches,
+                               k.seconds / row.dofs * 1e9, k.threads, k.registers, k.local_bytes, k.shared_bytes,
+                               k.occupancy));
+      }
     }
   }
 
   const Options& options_;
   StudyRun run_;
   std::unique_ptr<Engine> engine_;
-  CopyRate copy_;
+  Ceilings ceilings_;
   std::vector<Row> rows_;
   bool converged_ = true;
 };
@@ -254,7 +394,17 @@ Command add_throughput(CLI::App& app) {
       ->delimiter(',')
       ->check(CLI::Range(1.0, 1e12))
       ->capture_default_str();
+  std::vector<std::string> names;
+  for (const auto& [name, domain] : Names<Domain>::all) names.emplace_back(name);
+  app.add_option(
+         "--domains", options->domains,
+         "unit cubes with walls or without (periodic), with holes, an open end (outflow) or cells of aspect ratio "
+         "4 (stretched)")
+      ->delimiter(',')
+      ->check(CLI::IsMember(names))
+      ->capture_default_str();
   return [options] { return ThroughputStudy(*options)(); };
 }
 
-}  // namespace solenoid::program
+}  // namespace program
+}  // namespace solenoid

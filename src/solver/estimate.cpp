@@ -6,6 +6,7 @@
 #include "solenoid/solver.hpp"
 #include "solver/hierarchy.hpp"
 #include "solver/krylov.hpp"
+#include "solver/load.hpp"
 #include "solver/multigrid.hpp"
 
 namespace solenoid {
@@ -16,6 +17,7 @@ struct CoarseCounts {
   std::int64_t boxes = 0;
   std::int64_t fixed = 0;    ///< lower faces where the normal velocity is prescribed: unknowns the box does not have
   std::int64_t outflow = 0;  ///< upper faces on outflow sides: unknowns on top of those of the box
+  std::int64_t upper = 0;    ///< upper faces at all boundaries
 };
 
 CoarseCounts count_coarse(const Problem& problem) {
@@ -50,7 +52,9 @@ CoarseCounts count_coarse(const Problem& problem) {
         for (int a = 0; a < mesh.dim; ++a) {
           const SideKind lower = behind(position, 2 * a);
           counts.fixed += lower == SideKind::velocity || lower == SideKind::slip;
-          counts.outflow += behind(position, 2 * a + 1) == SideKind::outflow;
+          const SideKind upper = behind(position, 2 * a + 1);
+          counts.outflow += upper == SideKind::outflow;
+          counts.upper += upper != SideKind::periodic;
         }
       }
     }
@@ -62,10 +66,14 @@ std::int64_t cells_at(const CoarseCounts& counts, int dim, int refine) {
   return counts.boxes << (static_cast<std::int64_t>(dim) * refine);
 }
 
+std::int64_t faces_at(std::int64_t coarse_faces, int dim, int refine) {
+  return coarse_faces << (static_cast<std::int64_t>(dim - 1) * refine);
+}
+
 std::int64_t dofs_at(const CoarseCounts& counts, const Problem& problem, int refine) {
   const int dim = problem.mesh.dim;
-  const std::int64_t faces = (counts.outflow - counts.fixed) * (std::int64_t{1} << (dim - 1) * refine);
-  return cells_at(counts, dim, refine) * record_size(dim, problem.order) + faces * power(problem.order + 1, dim - 1);
+  return cells_at(counts, dim, refine) * record_size(dim, problem.order) +
+         faces_at(counts.outflow - counts.fixed, dim, refine) * power(problem.order + 1, dim - 1);
 }
 
 /// Patches lose their symmetry where an end is open, or slips on one side only, or where their local matrices have the
@@ -128,7 +136,8 @@ std::int64_t bytes_at(const CoarseCounts& counts, const Problem& problem, const 
   // Of a level: b and two iterates of the cycle, what the engine adds; on levels between, what an F-cycle keeps.
   double bytes = (3 + engine.vectors_for_smoothing(smoothing_needs(problem, options, size))) * cycle * all;
   if (cycle_index(options.multigrid, problem.order) > 1) bytes += 2.0 * cycle * (all - finest);
-  bytes += 16.0 * finest;  // b and x
+  bytes += 16.0 * finest;  // b and x, which have room for all boundary hats where velocities have to be lifted
+  if (has_boundary_velocity(problem)) bytes += 16.0 * static_cast<double>(faces_at(counts.upper, dim, refine));
   switch (options.method) {
     case Method::gmres:
       bytes += (iterations + 1) * 8.0 * finest;

@@ -52,7 +52,7 @@ void run(Engine& engine, const Hierarchy& hierarchy, const Problem& problem, con
   Solve<S> solve(engine, hierarchy, options);
   Kernels<double>& kernels = solve.outer();
 
-  Vector<double> b(engine, lift_level.size());
+  Vector<double> b(engine, x.size());
   {
     say(0.5, "right-hand side");
     std::vector<double> load =
@@ -128,7 +128,8 @@ Result solve(const Problem& problem, const SolverOptions& options) {
   report.time_setup = seconds_since(start);
 
   const Level& finest = hierarchy.finest();
-  Vector<double> x(*engine, lift_grid->size());
+  // Room for all boundary hats, if they have to be lifted.
+  Vector<double> x(*engine, has_boundary_velocity(problem) ? lift_grid->size() : finest.size());
   std::vector<double> lift;
   if (options.precision == Precision::mixed) {
     run<float>(*engine, hierarchy, problem, options, *lift_grid, x, lift, report);

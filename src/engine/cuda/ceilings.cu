@@ -44,7 +44,9 @@ __global__ void __launch_bounds__(threads) read_shared(int passes, float4* to) {
 #pragma unroll
     for (int i = 0; i < loads; ++i) {
       float4 v;
-      asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];" : "=f"(v.x), "=f"(v.y), "=f"(v.z), "=f"(v.w) : "r"(at));
+      asm volatile("ld.volatile.shared.v4.f32 {%0, %1, %2, %3}, [%4];"
+                   : "=f"(v.x), "=f"(v.y), "=f"(v.z), "=f"(v.w)
+                   : "r"(at));
       sum.x += v.x, sum.y += v.y, sum.z += v.z, sum.w += v.w;
     }
   }

@@ -76,7 +76,6 @@ std::vector<KernelUse> Profile::kernels() const {
     const unsigned enough = largest->blocks - largest->blocks / 8;
     KernelUse use{};
     use.name = name_of(kernel);
-    use.launches = std::ssize(mine);
     use.threads = static_cast<int>(largest->threads);
     std::vector<float> milliseconds;
     for (const Launch& launch : mine) {
@@ -84,6 +83,7 @@ std::vector<KernelUse> Profile::kernels() const {
       milliseconds.push_back(0.0F);
       check(cudaEventElapsedTime(&milliseconds.back(), launch.begin, launch.end), "cudaEventElapsedTime");
     }
+    use.launches = std::ssize(milliseconds);
     const auto middle = milliseconds.begin() + std::ssize(milliseconds) / 2;
     std::nth_element(milliseconds.begin(), middle, milliseconds.end());
     use.seconds = *middle * 1e-3;
