@@ -10,6 +10,8 @@
 #include "flows.hpp"
 #include "levels.hpp"
 #include "solenoid/error.hpp"
+#include "solver/load.hpp"
+#include "solver/methods.hpp"
 
 namespace solenoid {
 namespace {
@@ -148,6 +150,38 @@ TEST_F(CudaSolve, RefusesWhatDoesNotFit) {
   } catch (const ResourceError& error) {
     EXPECT_NE(std::string(error.what()).find("refine = " + std::to_string(need.largest_refine)), std::string::npos);
   }
+}
+
+TEST_F(CudaSolve, ListsItsKernelsAndCeilings) {
+  if (!test::has_order(2, 2)) GTEST_SKIP() << "the order is not in this build";
+  const auto engine = make_cuda_engine();
+  const Ceilings ceilings = engine->measure_ceilings();
+  EXPECT_GT(ceilings.memory, 1e11);
+  EXPECT_GT(ceilings.cache, ceilings.memory);
+  EXPECT_GT(ceilings.shared, ceilings.cache);
+  EXPECT_GT(ceilings.fma_float, ceilings.fma_double);
+  const Problem problem = test::paper(2, 2, 5);
+  const Hierarchy hierarchy(problem, MultigridOptions{});
+  const SolverOptions options;
+  Vector<double> b(*engine, hierarchy.finest().size());
+  Vector<double> x(*engine, hierarchy.finest().size());
+  b.upload(assemble_load(problem, hierarchy.finest()).data());
+  const auto kernels = engine->profile([&] {
+    Solve<float> solve(*engine, hierarchy, options);
+    Convergence convergence;
+    solve.run(b.data(), x.data(), convergence);
+    EXPECT_TRUE(convergence.converged);
+  });
+  const auto smoother = std::find_if(kernels.begin(), kernels.end(), [](const KernelUse& kernel) {
+    return kernel.name.starts_with("smooth_parity<float, 2, 2");
+  });
+  ASSERT_NE(smoother, kernels.end());
+  EXPECT_GE(smoother->launches, 8);
+  EXPECT_GT(smoother->seconds, 0.0);
+  EXPECT_GT(smoother->registers, 16);
+  EXPECT_GT(smoother->shared_bytes, 0);
+  EXPECT_GT(smoother->occupancy, 0.0);
+  EXPECT_LE(smoother->occupancy, 1.0);
 }
 
 TEST_F(CudaSolve, IsDeterministic) {

@@ -10,7 +10,7 @@
 
 namespace solenoid::cuda {
 
-/// The kernel counts places in 32 bits.
+/// The kernel counts places in 32 bits: a solve with larger vectors takes more than 170 GB of device memory.
 inline bool parity_plan_fits(std::int64_t level_size) { return level_size < std::int64_t{1} << 32; }
 
 /// A colour's uncovered records in an order in which equal shares for all batches bring those that share a block with
