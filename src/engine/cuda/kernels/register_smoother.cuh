@@ -60,6 +60,9 @@ struct RegisterSmoother : ParitySmoother<T, dim, order, 32, false> {
     return __ldg(Base::pointer(from, place) + at);
   }
 
+  /// Of what is read once: other things should stay in the caches.
+  static __device__ T load_once(const T* from, std::uint32_t place) { return __ldcs(Base::pointer(from, place)); }
+
   // --- tables --------------------------------------------------------------------------------------------------------
 
   /// parity_table_size(n) numbers.
@@ -107,7 +110,7 @@ struct RegisterSmoother : ParitySmoother<T, dim, order, 32, false> {
     if (group >= block) return;
     const T* b = arguments.b + (dim * block + group) * interleave;
 #pragma unroll
-    for (int i = 0; i < problems; ++i) v[i] = load(b, place(i), 0);
+    for (int i = 0; i < problems; ++i) v[i] = load_once(b, place(i));
   }
   __device__ void spread_pressure(T (&v)[problems]) const {
     if (group >= block) return;
@@ -123,10 +126,10 @@ struct RegisterSmoother : ParitySmoother<T, dim, order, 32, false> {
     if (group >= block) return;
     const T* b = arguments.b + (c * block + group) * interleave;
 #pragma unroll
-    for (int i = 1; i < problems; i += 2) v[i] = load(b, place(to_patch(i, c)), 0);
+    for (int i = 1; i < problems; i += 2) v[i] = load_once(b, place(to_patch(i, c)));
     if (group < columns) return;
 #pragma unroll
-    for (int i = 0; i < problems; i += 2) v[i] = load(b, place(to_patch(i, c)), 0);
+    for (int i = 0; i < problems; i += 2) v[i] = load_once(b, place(to_patch(i, c)));
   }
   template <int c>
   __device__ void spread_velocity(T (&v)[problems]) const {
@@ -428,8 +431,8 @@ struct RegisterSmoother : ParitySmoother<T, dim, order, 32, false> {
       Base::unbutterfly({signs[1], signs[2], T(1)}, v);
 #pragma unroll
       for (int i = 0; i < problems / 2; ++i) {
-        *Base::pointer(y, place(to_patch(2 * i, c))) = hats[i];  // on the lower end: as they were
-        *Base::pointer(y, place(to_patch(2 * i + 1, c))) = v[i];
+        __stcs(Base::pointer(y, place(to_patch(2 * i, c))), hats[i]);  // on the lower end: as they were
+        __stcs(Base::pointer(y, place(to_patch(2 * i + 1, c))), v[i]);
       }
     } else {
       T v[problems];
@@ -437,7 +440,7 @@ struct RegisterSmoother : ParitySmoother<T, dim, order, 32, false> {
       for (int i = 0; i < problems; ++i) v[i] = velocity(c, i)[group * patches];
       Base::unbutterfly(signs, v);
 #pragma unroll
-      for (int i = 0; i < problems; ++i) *Base::pointer(y, place(to_patch(i, c))) = v[i];
+      for (int i = 0; i < problems; ++i) __stcs(Base::pointer(y, place(to_patch(i, c))), v[i]);
     }
   }
   /// The hats of component c that the patch does not change.
@@ -464,7 +467,7 @@ struct RegisterSmoother : ParitySmoother<T, dim, order, 32, false> {
     Base::unbutterfly({sign(group % n != 0), sign(group / n % n != 0), sign(group / (n * n) != 0)}, v);
     T* y = arguments.y + (dim * block + group) * interleave;
 #pragma unroll
-    for (int i = 0; i < problems; ++i) *Base::pointer(y, place(i)) = v[i] + mean;
+    for (int i = 0; i < problems; ++i) __stcs(Base::pointer(y, place(i)), v[i] + mean);
   }
 
   // --- all together --------------------------------------------------------------------------------------------------

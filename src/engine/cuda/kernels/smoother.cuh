@@ -463,7 +463,7 @@ struct ParitySmoother {
     for_items<block>([&](int first, int) {
       T v[problems];
 #pragma unroll
-      for (int i = 0; i < problems; ++i) v[i] = cell[i][first * interleave];
+      for (int i = 0; i < problems; ++i) v[i] = __ldcs(cell[i] + first * interleave);
       const Position position = pressure_position(first + group);
       butterfly(position.signs, v);
       T* to = pressure(0) + position.at * patches;
@@ -486,7 +486,7 @@ struct ParitySmoother {
 #pragma unroll
       for (int i = 0; i < problems; ++i) {
         const bool outside = i % 2 == 0 && first < columns && first + group < columns;  // hats on the lower end
-        values.v[first / groups][i] = outside ? T(0) : cell[i][first * interleave];
+        values.v[first / groups][i] = outside ? T(0) : __ldcs(cell[i] + first * interleave);
       }
     });
   }
@@ -1101,15 +1101,14 @@ struct ParitySmoother {
 #pragma unroll
       for (int i = 0; i < problems; ++i) {
         if (i % 2 == 0 && first < columns && first + group < columns) v[i] = hats[first / groups][i / 2];
-        pointer(y, cell[i])[first * interleave] = v[i];
+        __stcs(pointer(y, cell[i]) + first * interleave, v[i]);
       }
     });
   }
 
   __device__ void write_pressure() const {
-    std::uint32_t cell[problems];
-#pragma unroll
-    for (int i = 0; i < problems; ++i) cell[i] = place(i) + (dim * block + group) * interleave;
+    const T* const x = arguments.x + (dim * block + group) * interleave;
+    T* const y = arguments.y + (dim * block + group) * interleave;
     for_items<block>([&](int first, int) {
       const Position position = pressure_position(first + group);
       const T* from = pressure(0) + position.at * patches;
@@ -1120,11 +1119,11 @@ struct ParitySmoother {
       T mean{};
       if (first == 0 && group == 0 && arguments.x != nullptr) {
 #pragma unroll
-        for (int i = 0; i < problems; ++i) mean += arguments.x[cell[i]];
+        for (int i = 0; i < problems; ++i) mean += *pointer(x, place(i));
         mean *= T(1) / T(problems);
       }
 #pragma unroll
-      for (int i = 0; i < problems; ++i) (arguments.y + cell[i])[first * interleave] = v[i] + mean;
+      for (int i = 0; i < problems; ++i) __stcs(pointer(y, place(i)) + first * interleave, v[i] + mean);
     });
   }
 
