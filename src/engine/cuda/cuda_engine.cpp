@@ -162,14 +162,7 @@ class DeviceLevel {
       topology_.face[side] = faces_[side].data();
     }
     blocks_ = {engine, level, BlockOrder(grid).all()};
-    std::vector<std::uint8_t> sides(records, 0);
-    parallel_ranges({grid.cells()}, [&](CellRange range, std::int64_t) {
-      for (int side = 0; side < 2 * grid.dim(); ++side) {
-        const Face* faces = grid.faces(side);
-        for (auto r = range.begin; r < range.end; ++r) sides[r] |= faces[r] == Face::interior ? 0 : 1 << side;
-      }
-    });
-    boundary_sides_ = {engine, sides};
+    boundary_sides_ = {engine, cuda::boundary_sides(grid)};
     const Patches& patches = level.patches;
     for (std::size_t colour = 0; colour < patches.colours.size(); ++colour) {
       DeviceColour device;

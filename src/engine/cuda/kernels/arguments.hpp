@@ -27,12 +27,15 @@ constexpr int tile_cells(int dim, int order) {
   return order < 3 ? 128 : order == 3 ? 64 : 32;
 }
 
+/// Set for cells that have, at corners of holes, a neighbour that is not above the neighbour of the cell below.
+inline constexpr unsigned irregular_cell = 1 << 6;
+
 /// y = A x, or y = b - A x if b is given, on the cells of some blocks and on all hat-only records.
 template <class T>
 struct ApplyArguments {
   const CellData<T>* cell;  ///< host memory
   CellTopology topology;
-  const std::uint8_t* boundary_sides;  ///< [record]: bit `side` for every face that is not interior
+  const std::uint8_t* boundary_sides;  ///< [record]: bit `side` for every face that is not interior, irregular_cell
   RecordBlocks blocks;
   const T* x;
   const T* b;

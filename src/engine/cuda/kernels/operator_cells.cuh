@@ -1,0 +1,157 @@
+#pragma once
+/// \file
+/// The operator (operator.cuh) with a thread for each cell, for small elements: what a component needs is loaded once,
+/// for z, stiffness, gradient and divergence together, and stays in registers.
+
+#include "engine/cuda/kernels/operator_tile.cuh"
+
+namespace solenoid::cuda {
+
+template <class T, int dim, int order>
+struct OperatorByCells : OperatorTile<T, dim, order> {
+  using Tile = OperatorTile<T, dim, order>;
+  using Tile::cells;
+  using Tile::lines;
+  using Tile::n;
+  using typename Tile::Arguments;
+  using typename Tile::S;
+  using typename Tile::Shared;
+  using typename Tile::Tables;
+
+  template <bool with_b>
+  __device__ static void apply(const Tables& tables, const Arguments& arguments, const Shared& shared) {
+    Cell cell;
+    Tile::find_neighbours(arguments, shared, cell.neighbours);
+    load(arguments, shared, cell);
+    __syncthreads();
+    Tile::find_faces(arguments, shared);
+    __syncthreads();
+#pragma unroll 1
+    for (int c = 0; c < dim; ++c) {
+      T z[n][lines][n];
+      T y[n][lines][n];
+      Tile::contract_faces(tables, arguments, shared, c);
+      along<with_b>(tables, arguments, shared, c, cell, z, y);
+      __syncthreads();
+      const auto own = [&](int i, int s, int f) { return z[i][s][f]; };
+      Tile::template finish<with_b>(tables, arguments, shared, cell.record, c, 0, cell.fixed, own, y);
+      cell.turn();
+      if (c + 1 < dim) __syncthreads();
+    }
+    write_divergence<with_b>(arguments, cell);
+  }
+
+ private:
+  /// What a thread has of its cell, seen from component c: indices are i_c, i_b, i_a.
+  struct Cell {
+    std::int32_t record;
+    std::int32_t neighbours[Tile::sides];  // [2 * direction + end], from this component's on
+    bool fixed;                            // its lower hats
+    T p[n][lines][n];
+    T divergence[n][lines][n];
+
+    /// To the next component, whose own direction is a.
+    __device__ void turn() {
+      turn(p);
+      turn(divergence);
+      const std::int32_t first[2] = {neighbours[0], neighbours[1]};
+#pragma unroll
+      for (int i = 2; i < Tile::sides; ++i) neighbours[i - 2] = neighbours[i];
+      neighbours[Tile::sides - 2] = first[0];
+      neighbours[Tile::sides - 1] = first[1];
+    }
+    __device__ static void turn(T (&v)[n][lines][n]) {
+      T old[n][lines][n];
+      Tile::for_values([&](int i, int s, int f) { old[i][s][f] = v[i][s][f]; });
+      Tile::for_values([&](int i, int s, int f) {
+        if constexpr (dim == 3) {
+          v[f][i][s] = old[i][s][f];
+        } else {
+          v[f][0][i] = old[i][s][f];
+        }
+      });
+    }
+  };
+  __device__ static void load(const Arguments& arguments, const Shared& shared, Cell& cell) {
+    cell.record = Tile::cell_at(arguments.topology, shared, static_cast<int>(threadIdx.x));
+    const T* const p = arguments.x + S::offset(cell.record) + dim * S::block * interleave;
+    // In the order of component 0: a = 1, b = 2.
+    Tile::for_values([&](int i, int s, int f) {
+      cell.p[i][s][f] = __ldg(p + (i + n * f + n * n * s) * interleave);
+      cell.divergence[i][s][f] = T(0);
+    });
+  }
+
+  /// z of component c, in registers and shared memory; y: what acts along c, minus b, over the factor of the last
+  /// direction.
+  template <bool with_b>
+  __device__ static void along(const Tables& tables, const Arguments& arguments, const Shared& shared, int c,
+                               Cell& cell, T (&z)[n][lines][n], T (&y)[n][lines][n]) {
+    const CellTopology& topology = arguments.topology;
+    const std::int64_t at = S::offset(cell.record) + c * S::block * interleave;
+    const std::int32_t record_below = cell.neighbours[0];
+    cell.fixed = normal_fixed(topology.face[2 * c][cell.record]);
+    const T* const component = arguments.x + c * S::block * interleave;
+    const T* const own = arguments.x + at;
+    const T* const above = component + S::offset(cell.neighbours[1]);
+    const T* const below = component + S::offset(record_below);
+    const T* const p_below = arguments.x + S::offset(record_below) + dim * S::block * interleave;
+    const int stride_a = S::pressure_stride((c + 1) % dim) * interleave;
+    const int stride_b = S::pressure_stride((c + 2) % dim) * interleave;
+    const T has_below = record_below == topology.null ? T(0) : T(1);
+    const T is_cell = record_below < topology.cells ? T(1) : T(0);
+    const T scale = tables.inverse_factor[(c + dim - 1) % dim];
+#pragma unroll
+    for (int s = 0; s < lines; ++s) {
+#pragma unroll
+      for (int f = 0; f < n; ++f) {
+        const int column = (s * n + f) * interleave;
+        T u[n + 1];
+#pragma unroll
+        for (int i = 0; i < n; ++i) u[i] = __ldg(own + i * S::columns * interleave + column);
+        u[n] = __ldg(above + column);
+        T lower[Tile::rows_below];
+#pragma unroll
+        for (int i = 0; i < Tile::rows_below; ++i) lower[i] = __ldg(below + i * S::columns * interleave + column);
+        const T p_lower = __ldg(p_below + f * stride_a + s * stride_b);
+        T z_below = tables.mass[n][n] * (is_cell * u[0]);
+#pragma unroll
+        for (int i = 0; i < Tile::rows_below; ++i) z_below += tables.mass[n][i] * lower[i];
+#pragma unroll
+        for (int i = 0; i < n; ++i) {
+          T sum = i == 0 ? z_below : T(0);
+#pragma unroll
+          for (int j = 0; j <= n; ++j) {
+            if (mass_couples(n, i, j)) sum += tables.mass[i][j] * u[j];
+          }
+          z[i][s][f] = sum;
+          shared.z[(i * S::columns + s * n + f) * cells + static_cast<int>(threadIdx.x)] = sum;
+          if (i == 0) {
+            y[i][s][f] = tables.factor[c] * ((u[0] - u[n]) + (has_below * u[0] - lower[0])) +
+                         tables.inverse_h[c] * (cell.p[0][s][f] - p_lower);
+            cell.divergence[i][s][f] += tables.inverse_h[c] * (u[n] - u[0]);
+          } else {
+            y[i][s][f] = tables.factor[c] * u[i] - tables.inverse_h[c] * cell.p[i][s][f];
+            cell.divergence[i][s][f] += tables.inverse_h[c] * u[i];
+          }
+          if (with_b) y[i][s][f] -= __ldcs(arguments.b + at + i * S::columns * interleave + column);
+          y[i][s][f] *= scale;
+        }
+      }
+    }
+  }
+
+  /// After the last component: indices are those of component 0 again.
+  template <bool with_b>
+  __device__ static void write_divergence(const Arguments& arguments, const Cell& cell) {
+    if (cell.record == arguments.topology.null) return;
+    const std::int64_t at = S::offset(cell.record) + dim * S::block * interleave;
+    Tile::for_values([&](int i, int s, int f) {
+      const std::int64_t place = at + (i + n * f + n * n * s) * interleave;
+      const T value = cell.divergence[i][s][f];
+      __stcs(arguments.y + place, with_b ? __ldcs(arguments.b + place) + value : -value);
+    });
+  }
+};
+
+}  // namespace solenoid::cuda

@@ -1,0 +1,147 @@
+#pragma once
+/// \file
+/// The operator (operator.cuh) with a thread for each row of a cell.
+
+#include "engine/cuda/kernels/operator_tile.cuh"
+
+namespace solenoid::cuda {
+
+template <class T, int dim, int order>
+struct OperatorByRows : OperatorTile<T, dim, order> {
+  using Tile = OperatorTile<T, dim, order>;
+  using Tile::cells;
+  using Tile::lines;
+  using Tile::n;
+  using typename Tile::Arguments;
+  using typename Tile::S;
+  using typename Tile::Shared;
+  using typename Tile::Stack;
+  using typename Tile::Tables;
+
+  template <bool with_b>
+  __device__ static void apply(const Tables& tables, const Arguments& arguments, const Shared& shared) {
+    const CellTopology& topology = arguments.topology;
+    std::int32_t neighbours[Tile::sides];
+    Tile::find_neighbours(arguments, shared, neighbours);
+    divergence<with_b>(tables, arguments, shared);
+    __syncthreads();
+    Tile::find_faces(arguments, shared);
+    __syncthreads();
+    const int slot = static_cast<int>(threadIdx.x);
+    const int row = static_cast<int>(threadIdx.y);
+    const std::int32_t cell = Tile::cell_at(topology, shared, slot);
+#pragma unroll 1
+    for (int c = 0; c < dim; ++c) {
+      // What takes long is asked for early.
+      const std::int32_t below = __ldg(topology.neighbour[2 * c] + cell);
+      const std::int32_t above = __ldg(topology.neighbour[2 * c + 1] + cell);
+      const bool fixed = row == 0 && normal_fixed(topology.face[2 * c][cell]);
+      Tile::contract_faces(tables, arguments, shared, c);
+      multiply_mass(tables, arguments, shared, c, below, above);
+      T y[1][lines][n];
+      along<with_b>(tables, arguments, cell, c, row, below, above, y[0]);
+      __syncthreads();
+      const T* const z = shared.z + row * S::columns * cells + slot;
+      const auto own = [&](int, int s, int f) { return z[(s * n + f) * cells]; };
+      Tile::template finish<with_b>(tables, arguments, shared, cell, c, row, fixed, own, y);
+      if (c + 1 < dim) __syncthreads();
+    }
+  }
+
+ private:
+  /// z of all cells.
+  __device__ static void multiply_mass(const Tables& tables, const Arguments& arguments, const Shared& shared, int c,
+                                       std::int32_t below, std::int32_t above) {
+    const CellTopology& topology = arguments.topology;
+    const int line = dim == 3 ? static_cast<int>(threadIdx.y) : 0;
+    const int slot = Tile::first_item();
+    if (slot >= cells) return;
+    const std::int32_t cell = Tile::cell_at(topology, shared, slot);
+    const Stack stack(arguments.x, c, line * n, {cell, above, below}, below < topology.cells ? cell : topology.null);
+    T* const to = shared.z + line * n * cells + slot;
+#pragma unroll
+    for (int m = 0; m < n; ++m) {
+      T z[n];
+      T z_below;
+      stack.multiply(tables, m * interleave, z, z_below);
+      z[0] += z_below;
+#pragma unroll
+      for (int i = 0; i < n; ++i) to[(i * S::columns + m) * cells] = z[i];
+    }
+  }
+
+  /// y = what acts along c on a row of the cell (stiffness and gradient, diagonal but for the hats), minus b, over the
+  /// factor of the last direction.
+  template <bool with_b>
+  __device__ static void along(const Tables& tables, const Arguments& arguments, std::int32_t cell, int c, int row,
+                               std::int32_t below, std::int32_t above, T (&y)[lines][n]) {
+    const std::int64_t start = (c * S::block + row * S::columns) * interleave;
+    const std::int64_t at = S::offset(cell);
+    const T* const u = arguments.x + at + start;
+    const int stride_c = S::pressure_stride(c) * interleave;
+    const int stride_a = S::pressure_stride((c + 1) % dim) * interleave;
+    const int stride_b = S::pressure_stride((c + 2) % dim) * interleave;
+    constexpr int pressure = dim * S::block * interleave;
+    const T* const p = arguments.x + at + pressure + row * stride_c;
+    const T* const b = with_b ? arguments.b + at + start : nullptr;
+    const T scale = tables.inverse_factor[(c + dim - 1) % dim];
+    const auto for_modes = [](auto&& visit) {
+#pragma unroll
+      for (int s = 0; s < lines; ++s) {
+#pragma unroll
+        for (int f = 0; f < n; ++f) visit(s, f, (s * n + f) * interleave);
+      }
+    };
+    if (row > 0) {
+      for_modes([&](int s, int f, int place) {
+        y[s][f] = tables.factor[c] * __ldg(u + place) - tables.inverse_h[c] * __ldg(p + f * stride_a + s * stride_b);
+      });
+    } else {
+      const T weight = below == arguments.topology.null ? T(1) : T(2);
+      const T* const u_above = arguments.x + S::offset(above) + start;
+      const T* const u_below = arguments.x + S::offset(below) + start;
+      const T* const p_below = arguments.x + S::offset(below) + pressure;
+      for_modes([&](int s, int f, int place) {
+        const int place_p = f * stride_a + s * stride_b;
+        y[s][f] = tables.factor[c] * (weight * __ldg(u + place) - __ldg(u_above + place) - __ldg(u_below + place)) +
+                  tables.inverse_h[c] * (__ldg(p + place_p) - __ldg(p_below + place_p));
+      });
+    }
+    for_modes([&](int s, int f, int place) { y[s][f] = scale * (with_b ? y[s][f] - __ldcs(b + place) : y[s][f]); });
+  }
+
+  /// y_p = -sum_c B_c u_c on the plane of the thread's last index.
+  template <bool with_b>
+  __device__ static void divergence(const Tables& tables, const Arguments& arguments, const Shared& shared) {
+    const int last = static_cast<int>(threadIdx.y);
+    const std::int32_t cell = Tile::cell_at(arguments.topology, shared, static_cast<int>(threadIdx.x));
+    if (cell == arguments.topology.null) return;
+    const std::int64_t at = S::offset(cell);
+    const T* u = arguments.x + at;
+    const T* above[dim];
+#pragma unroll
+    for (int c = 0; c < dim; ++c) {
+      above[c] = arguments.x + S::offset(arguments.topology.neighbour[2 * c + 1][cell]) + c * S::block * interleave;
+    }
+#pragma unroll
+    for (int i1 = 0; i1 < lines; ++i1) {
+#pragma unroll
+      for (int i0 = 0; i0 < n; ++i0) {
+        const int index[3] = {i0, dim == 3 ? i1 : last, dim == 3 ? last : 0};
+        T sum = 0;
+#pragma unroll
+        for (int c = 0; c < dim; ++c) {
+          const int column = index[(c + 1) % dim] + (dim == 3 ? n * index[(c + 2) % 3] : 0);
+          const int place = c * S::block + index[c] * S::columns + column;
+          T divergence = __ldg(u + place * interleave);
+          if (index[c] == 0) divergence = __ldg(above[c] + column * interleave) - divergence;
+          sum += tables.inverse_h[c] * divergence;
+        }
+        const std::int64_t place = at + (dim * S::block + i0 + n * (index[1] + n * index[2])) * interleave;
+        __stcs(arguments.y + place, with_b ? __ldcs(arguments.b + place) + sum : -sum);
+      }
+    }
+  }
+};
+
+}  // namespace solenoid::cuda
