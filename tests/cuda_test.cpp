@@ -100,7 +100,7 @@ TEST_F(CudaSolve, EveryMethodAndLocalSolver) {
 }
 
 TEST_F(CudaSolve, PredictsItsMemory) {
-  const auto expect_as_predicted = [](const std::string& what, Problem problem, SolverOptions options) {
+  const auto expect_as_predicted = [](const std::string& what, const Problem& problem, SolverOptions options) {
     if (!test::has_order(problem.mesh.dim, problem.order)) return;
     options.device = DeviceChoice::cuda;
     const auto needed = static_cast<double>(estimate(problem, options).bytes_needed);
