@@ -86,6 +86,8 @@ std::int32_t flags_of(const PatchKind& kind, int dim) {
 struct Entry {
   ParityPatch patch;
   std::int32_t flags;
+
+  [[nodiscard]] std::int32_t lower() const { return patch.cells[0]; }
 };
 
 /// Cuts a colour's patches into batches. Lower cells of one interleaved block stay together where that does not leave
@@ -100,7 +102,7 @@ std::vector<PatchBatch> cut(const std::vector<Entry>& entries, int size) {
   };
   for (std::size_t i = 0; i < entries.size();) {
     std::size_t end = i;
-    while (end < entries.size() && entries[end].patch.lower / unit == entries[i].patch.lower / unit) ++end;
+    while (end < entries.size() && entries[end].lower() / unit == entries[i].lower() / unit) ++end;
     const bool fits = open.count + static_cast<int>(end - i) <= size;
     if (!fits && 4 * open.count >= 3 * size) close();
     for (; i < end; ++i) {
@@ -175,9 +177,15 @@ ParityPlan<T>::ParityPlan(const Level& level, int batch) {
         const PatchKind& kind = all.kinds[run.kind];
         const std::int32_t word = weights_of(kind, dim) | number_of[run.kind] << ParityPatch::schur_shift;
         const std::int32_t flags = flags_of(kind, dim);
-        for (auto i = run.begin; i < run.end; ++i) mine.push_back({{all.lower_cell[i], word}, flags});
+        for (auto i = run.begin; i < run.end; ++i) {
+          const Grid::Record lower = all.lower_cell[i];
+          const Grid::Record y = level.grid.neighbour(lower, 3);
+          const Grid::Record z = dim == 3 ? level.grid.neighbour(lower, 5) : lower;
+          const Grid::Record yz = dim == 3 ? level.grid.neighbour(y, 5) : y;
+          mine.push_back({{{lower, y, z, yz}, word}, flags});
+        }
       }
-      std::sort(mine.begin(), mine.end(), [](const Entry& a, const Entry& b) { return a.patch.lower < b.patch.lower; });
+      std::sort(mine.begin(), mine.end(), [](const Entry& a, const Entry& b) { return a.lower() < b.lower(); });
       colours[colour] = cut(mine, batch);
     };
   });

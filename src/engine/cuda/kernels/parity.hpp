@@ -10,7 +10,8 @@ namespace solenoid::cuda {
 
 /// A patch of the list that the kernel works on.
 struct ParityPatch {
-  std::int32_t lower;  ///< lower cell
+  /// The lower cell, and those above it in y, z and both: what would take look-ups that wait for each other.
+  std::int32_t cells[4];
   /// Two bits for each direction: weight of the local matrix at the ends; above, the number of its Schur blocks.
   std::int32_t kind;
 

@@ -22,7 +22,6 @@ struct RegisterSmoother : ParitySmoother<T, dim, order, 32, false> {
   using Base::block;
   using Base::columns;
   using Base::ends;
-  using Base::entry;
   using Base::extra_of;
   using Base::group;
   using Base::n;
@@ -395,7 +394,7 @@ struct RegisterSmoother : ParitySmoother<T, dim, order, 32, false> {
   }
   /// p <- S^+ p
   __device__ void solve_schur(T (&p)[block]) const {
-    const int number = entry.kind >> ParityPatch::schur_shift;
+    const int number = this->kind >> ParityPatch::schur_shift;
     const T* inverse = arguments.schur + (number * problems + problem) * (block * block);
     T rhs[block];
 #pragma unroll

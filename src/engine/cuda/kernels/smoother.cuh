@@ -177,7 +177,8 @@ struct ParitySmoother {
   const int worker;   // which of the lanes of this patch in the warp
   const int problem;  // of this warp
   const int group;    // which of the threads of this patch
-  const ParityPatch entry;
+  const ParityPatch& entry;
+  const std::int32_t kind;
 
   __device__ ParitySmoother(const Arguments& arguments_, T* shared_)
       : arguments(arguments_),
@@ -187,7 +188,8 @@ struct ParitySmoother {
         worker(threadIdx.x % 32 / patches),
         problem(__shfl_sync(~0U, threadIdx.x / 32, 0)),
         group(problem * workers + worker),
-        entry(arguments_.patches[batch.begin + min(patch, batch.count - 1)]) {}
+        entry(arguments_.patches[batch.begin + min(patch, batch.count - 1)]),
+        kind(entry.kind) {}
 
   // --- addresses -----------------------------------------------------------------------------------------------------
 
@@ -234,7 +236,7 @@ struct ParitySmoother {
   __device__ T* ends(int parity) const { return shared + ends_at + parity * (columns * patches) + patch; }
   /// Tables of direction d for this lane's patch and this warp's problem.
   __device__ const T* tables(int d) const {
-    const int weight = entry.kind >> ParityPatch::weight_bits * d & 3;
+    const int weight = kind >> ParityPatch::weight_bits * d & 3;
     return shared + tables_at + ((d * parity_weights + weight) * 2 + (problem >> d & 1)) * table_size;
   }
   static constexpr int table_p = parity_matrix_size(n);
@@ -390,18 +392,15 @@ struct ParitySmoother {
 
   __device__ void find_cells(Around& around) const {
     const int corner = group % problems;
-    std::int32_t cell = entry.lower;
-#pragma unroll
-    for (int a = 0; a < dim; ++a) {
-      if ((corner >> a & 1) != 0) cell = arguments.neighbour[2 * a + 1][cell];
-    }
+    std::int32_t cell = entry.cells[corner >> 1];
+    if ((corner & 1) != 0) cell = arguments.neighbour[1][cell];
     place(corner) = offset(cell);
     if (arguments.x != nullptr) {
       for_directions([&](int i, int t) {
         const int side = 2 * t + (corner >> t & 1);
         around.beside[i] = arguments.neighbour[side][cell];
         if ((batch.flags & PatchBatch::weaker_faces) != 0) {
-          const int weight = entry.kind >> ParityPatch::weight_bits * t & 3;
+          const int weight = kind >> ParityPatch::weight_bits * t & 3;
           extra_of(t, corner) = weight - face_weight(arguments.face[side][cell]);
         }
       });
@@ -906,15 +905,15 @@ struct ParitySmoother {
     constexpr SchurTiles tiles(block);
     constexpr int width = patches / 8;
     const int lane = threadIdx.x % 32;
-    const int number = entry.kind >> ParityPatch::schur_shift;
+    const int number = kind >> ParityPatch::schur_shift;
     T* p = shared + pressure_at + problem * (pressure_field * patches);
     unsigned rest = ~0U;
     while (rest != 0) {
-      const int kind = __shfl_sync(~0U, number, __ffs(static_cast<int>(rest)) - 1);
-      const unsigned same = __ballot_sync(~0U, number == kind);
+      const int same_number = __shfl_sync(~0U, number, __ffs(static_cast<int>(rest)) - 1);
+      const unsigned same = __ballot_sync(~0U, number == same_number);
       rest &= ~same;
       const T* from =
-          arguments.schur + static_cast<std::int64_t>(kind * problems + problem) * tiles.numbers() + lane * 4;
+          arguments.schur + static_cast<std::int64_t>(same_number * problems + problem) * tiles.numbers() + lane * 4;
       T sum[tiles.rows][width][4];
       for_tiles<tiles.rows, width>([&](int r, int w) {
 #pragma unroll
