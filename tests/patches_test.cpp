@@ -75,7 +75,7 @@ void check_plan(const Level& level, int batch_size, const std::string& what) {
     Writers writers(level.grid);
     for (const cuda::PatchBatch& batch : plan.colours[colour]) {
       EXPECT_LE(batch.count, batch_size) << what;
-      for (auto i = batch.begin; i < batch.begin + batch.count; ++i) writers.patch(plan.patches[i].lower, closed);
+      for (auto i = batch.begin; i < batch.begin + batch.count; ++i) writers.patch(plan.patches[i].cells[0], closed);
     }
     for (const PatchRun& run : patches.colours[colour]) {
       if (plan.covered[run.kind] != 0) continue;
