@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <limits>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "engine/engine.hpp"
@@ -97,12 +99,15 @@ inline int expected_iterations(const SolverOptions& options) {
   return std::clamp(digits, 1, std::max(1, most));
 }
 
-/// Removes the components of w along v[0..count) (classical Gram-Schmidt, repeated if much cancelled) and returns them,
-/// followed by the norm of what is left; w comes back normalised. Where little has cancelled, the norm is that of w
-/// less that of what was removed, and one pass for all products and one for the update are all; else it has to be
-/// summed, or errors of the basis would grow from vector to vector.
+/// Removes the components of w along v[0..count) (classical Gram-Schmidt) and returns them, followed by the norm of
+/// what is left; w comes back normalised. One pass for all products, the norm that of w less that of what was removed,
+/// and one pass for the update are all, as long as that suffices. `skew` bounds what the basis so far lacks to be
+/// orthonormal: cancellation magnifies it from vector to vector; before it exceeds `enough`, the vector is
+/// orthogonalised once more.
 template <class T>
-std::vector<double> orthonormalise(Kernels<T>& kernels, const std::vector<Vector<T>>& v, int count, T* w) {
+std::vector<double> orthonormalise(Kernels<T>& kernels, const std::vector<Vector<T>>& v, int count, T* w,
+                                   double& skew) {
+  constexpr double enough = 1e-5;
   std::vector<const T*> factors(count + 1);  // the last one is w itself, for its norm
   for (int i = 0; i < count; ++i) factors[i] = v[i].data();
   factors[count] = w;
@@ -118,11 +123,15 @@ std::vector<double> orthonormalise(Kernels<T>& kernels, const std::vector<Vector
       left -= product[i] * product[i];
       product[i] = -product[i];
     }
-    const bool accurate = left > 0.5 * before;
+    const double magnified = (skew + std::numeric_limits<T>::epsilon()) * before;
+    const bool accurate = left > 0.0 && magnified <= enough * left;
     h[count] = std::sqrt(accurate ? left : before);
     kernels.axpys(count, product.data(), factors.data(), accurate ? 1.0 / h[count] : 1.0, w);
-    if (accurate) break;
-    if (pass < passes && left <= 0.01 * before) continue;  // once more
+    if (accurate) {
+      skew = std::max(skew, magnified / left);
+      break;
+    }
+    if (pass < passes) continue;
     h[count] = std::sqrt(kernels.dot(w, w));
     if (h[count] > 0.0) kernels.scale(static_cast<T>(1.0 / h[count]), w);
     break;
@@ -177,6 +186,7 @@ void gmres_right(Engine& engine, Kernels<T>& kernels, const Preconditioner<T, S>
 
     Hessenberg hessenberg(beta);
     int steps = 0;
+    double skew = 0.0;
     bool stopped = false;
     while (!stopped && (restart <= 0 || steps < restart)) {
       space.reserve_preconditioned(engine, size, steps + 1);
@@ -190,9 +200,13 @@ void gmres_right(Engine& engine, Kernels<T>& kernels, const Preconditioner<T, S>
         kernels.from_float(z[steps].data(), wide.data());
         direction = wide.data();
       }
-      kernels.apply(direction, w);
+      // A M is close to the identity: of v - A M v less has to be removed than of A M v.
+      kernels.residual(v[steps].data(), direction, w);
       ++convergence.iterations;
-      const double residual = hessenberg.append(orthonormalise(kernels, v, steps + 1, w)) / norm_b;
+      std::vector<double> column = orthonormalise(kernels, v, steps + 1, w, skew);
+      for (double& entry : column) entry = -entry;
+      column[steps] += 1.0;
+      const double residual = hessenberg.append(std::move(column)) / norm_b;
       ++steps;
       stopped = convergence.stop(residual);
     }
@@ -234,6 +248,7 @@ void gmres_left(Engine& engine, Kernels<T>& kernels, const Preconditioner<T, T>&
     kernels.scale(static_cast<T>(1.0 / beta), v[0].data());
     Hessenberg hessenberg(beta);
     int steps = 0;
+    double skew = 0.0;
     bool stopped = false;
     double reduction = 1.0;
     while (!stopped && reduction > trust && (restart <= 0 || steps < restart)) {
@@ -242,7 +257,7 @@ void gmres_left(Engine& engine, Kernels<T>& kernels, const Preconditioner<T, T>&
       kernels.apply(v[steps].data(), work.data());
       precondition(work.data(), w);
       ++convergence.iterations;
-      const double residual = hessenberg.append(orthonormalise(kernels, v, steps + 1, w)) / norm_b;
+      const double residual = hessenberg.append(orthonormalise(kernels, v, steps + 1, w, skew)) / norm_b;
       ++steps;
       reduction = residual * norm_b / beta;
       stopped = convergence.stop(residual);
