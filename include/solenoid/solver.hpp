@@ -31,7 +31,8 @@ struct MultigridOptions {
   LocalSolverKind local_solver = LocalSolverKind::direct;
   double damping = 0.0;  ///< of the additive smoother; 0 chooses 0.9 / 2^dim
   /// Coarse solves per cycle: 1 is the V-cycle; 2 the F-cycle, whose second coarse solve is a V-cycle; 0 chooses the
-  /// F-cycle for k <= 1, where the V-cycle's convergence depends on the number of levels, and the V-cycle otherwise.
+  /// F-cycle for k <= 1, where the V-cycle's convergence depends on the number of levels, and the V-cycle otherwise and
+  /// in full multigrid.
   int cycle_index = 0;
 };
 

@@ -135,7 +135,7 @@ std::int64_t bytes_at(const CoarseCounts& counts, const Problem& problem, const 
   const auto size = static_cast<std::int64_t>(finest * number);
   // Of a level: b and two iterates of the cycle, what the engine adds; on levels between, what an F-cycle keeps.
   double bytes = (3 + engine.vectors_for_smoothing(smoothing_needs(problem, options, size))) * cycle * all;
-  if (cycle_index(options.multigrid, problem.order) > 1) bytes += 2.0 * cycle * (all - finest);
+  if (cycle_index(cycle_of(options), problem.order) > 1) bytes += 2.0 * cycle * (all - finest);
   bytes += 16.0 * finest;  // b and x, which have room for all boundary hats where velocities have to be lifted
   if (has_boundary_velocity(problem)) bytes += 16.0 * static_cast<double>(faces_at(counts.upper, dim, refine));
   switch (options.method) {

@@ -19,7 +19,7 @@ template <class S>
 class Solve {
  public:
   Solve(Engine& engine, const Hierarchy& hierarchy, const SolverOptions& options)
-      : engine_(engine), hierarchy_(hierarchy), options_(options), multigrid_(engine, hierarchy, options.multigrid) {
+      : engine_(engine), hierarchy_(hierarchy), options_(options), multigrid_(engine, hierarchy, cycle_of(options)) {
     if constexpr (!std::is_same_v<S, double>) {
       outer_ = make_kernels<double>(engine, hierarchy.finest(), options.multigrid.local_solver);
     }

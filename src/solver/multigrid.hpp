@@ -17,6 +17,13 @@ inline int cycle_index(const MultigridOptions& options, int order) {
   return options.cycle_index != 0 ? options.cycle_index : order <= 1 ? 2 : 1;
 }
 
+/// The cycle of a solve. Full multigrid does V-cycles, whatever the order: it sees to all levels by itself.
+inline MultigridOptions cycle_of(const SolverOptions& options) {
+  MultigridOptions multigrid = options.multigrid;
+  if (options.method == Method::fmg && multigrid.cycle_index == 0) multigrid.cycle_index = 1;
+  return multigrid;
+}
+
 template <class T>
 class Multigrid {
  public:
