@@ -3,6 +3,7 @@
 ///
 ///     parity_bench check [dimension [order]]          instances on small meshes
 ///     parity_bench time [millions [periodic|walls]]   nanoseconds per unknown of a smoothing step
+///     parity_bench latency                            microseconds per colour on small levels, single precision
 
 #include <cuda_runtime_api.h>
 
@@ -344,12 +345,12 @@ class Smoother {
   /// The kind of patch splits by parity, so that the kernel takes it.
   bool covers(int kind) const { return plan_.covered[kind] != 0; }
   int colours() const { return static_cast<int>(arguments_.size()); }
-  void smooth(int colour, const T* b, const T* x, T* y) {
+  void smooth(int colour, const T* b, const T* x, T* y, cuda::Stream stream = nullptr) {
     auto arguments = arguments_[colour];
     arguments.b = b;
     arguments.x = x;
     arguments.y = y;
-    kernel_.smooth(arguments, nullptr);
+    kernel_.smooth(arguments, stream);
   }
 
  private:
@@ -468,7 +469,7 @@ int check_all(int dim, int order) {
     if ((dim >= 0 && instance.dim != dim) || (order >= 0 && instance.order != order)) continue;
     std::visit(
         [&]<class T>(const cuda::ParityKernel<T>* kernel) {
-          std::printf("%dD k=%d %-6s", instance.dim, instance.order, name_of(T()));
+          std::printf("%dD k=%d %-6s variant %d", instance.dim, instance.order, name_of(T()), instance.variant);
           for (const Case& what : small_cases(instance.dim)) {
             const double error = check(what, instance.order, *kernel);
             const bool good = error < (sizeof(T) == 4 ? 1e-5 : 1e-12) * (instance.order + 1);
@@ -560,6 +561,7 @@ int time_all(double millions, const std::string& only) {
     int dim = 0;
     int order = -1;
     for (const Instance& instance : sorted) {
+      if (instance.variant > 0) continue;  // not meant for large levels
       if (instance.dim != dim || instance.order != order) {
         dim = instance.dim;
         order = instance.order;
@@ -579,6 +581,72 @@ int time_all(double millions, const std::string& only) {
   return 0;
 }
 
+/// Microseconds per colour, in a graph, of every variant on small cubes with walls.
+template <class T>
+double colour_microseconds(const Level& level, const cuda::ParityKernel<T>& kernel) {
+  constexpr int repetitions = 8;
+  Smoother<T> smoother(level, kernel);
+  const std::vector<T> values = noise<T>(level.size());
+  DeviceArray<T> b(values);
+  DeviceArray<T> x(values);
+  DeviceArray<T> y(values);
+  cudaStream_t stream = nullptr;
+  cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
+  cudaGraph_t graph = nullptr;
+  cudaGraphExec_t executable = nullptr;
+  cuda::check(cudaStreamBeginCapture(stream, cudaStreamCaptureModeRelaxed), "capture");
+  for (int i = 0; i < repetitions; ++i) {
+    for (int colour = 0; colour < smoother.colours(); ++colour) {
+      T* from = colour % 2 == 0 ? x.data() : y.data();
+      T* to = colour % 2 == 0 ? y.data() : x.data();
+      smoother.smooth(colour, b.data(), from, to, stream);
+    }
+  }
+  cuda::check(cudaStreamEndCapture(stream, &graph), "capture");
+  cuda::check(cudaGraphInstantiate(&executable, graph, 0), "graph");
+  cudaGraphDestroy(graph);
+  std::vector<float> times;
+  cudaEvent_t start{};
+  cudaEvent_t stop{};
+  cudaEventCreate(&start);
+  cudaEventCreate(&stop);
+  for (int i = -2; i < 11; ++i) {
+    cudaEventRecord(start, stream);
+    cudaGraphLaunch(executable, stream);
+    cudaEventRecord(stop, stream);
+    cuda::check(cudaEventSynchronize(stop), "timed work");
+    float milliseconds = 0.0F;
+    cudaEventElapsedTime(&milliseconds, start, stop);
+    if (i >= 0) times.push_back(milliseconds);
+  }
+  std::sort(times.begin(), times.end());
+  cudaGraphExecDestroy(executable);
+  cudaStreamDestroy(stream);
+  return times[times.size() / 2] * 1e3 / (repetitions * smoother.colours());
+}
+
+int latency_all() {
+  for (const Instance& instance : instances()) {
+    if (!std::holds_alternative<const cuda::ParityKernel<float>*>(instance.kernel)) continue;
+    const auto& kernel = *std::get<const cuda::ParityKernel<float>*>(instance.kernel);
+    std::printf("%dD k=%d variant %d: %2d patches, %3d threads, %3d registers, %3d bytes local, %6d shared; us:",
+                instance.dim, instance.order, instance.variant, kernel.patches, instance.threads, instance.registers,
+                instance.local_bytes, instance.shared_bytes);
+    for (const int side : {4, 8, 16, 32}) {
+      Equation equation;
+      equation.dim = instance.dim;
+      equation.order = instance.order;
+      Case what = make_case("walls", instance.dim, {side, side, side}, {});
+      what.mesh.upper = {1.0, 1.0, 1.0};
+      const Level level(equation, Grid(what.mesh, what.boundary), PatchRules{});
+      std::printf(" %d: %6.2f", side, colour_microseconds(level, kernel));
+    }
+    std::printf("\n");
+    std::fflush(stdout);
+  }
+  return 0;
+}
+
 }  // namespace
 }  // namespace solenoid::bench
 
@@ -592,6 +660,7 @@ int main(int count, char** arguments) {
   if (what == "time") {
     return solenoid::bench::time_all(count > 2 ? std::atof(arguments[2]) : 100.0, count > 3 ? arguments[3] : "");
   }
-  std::printf("parity_bench check [dimension [order]] | time [millions [periodic|walls]]\n");
+  if (what == "latency") return solenoid::bench::latency_all();
+  std::printf("parity_bench check [dimension [order]] | time [millions [periodic|walls]] | latency\n");
   return 2;
 }

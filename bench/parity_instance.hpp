@@ -12,6 +12,7 @@ namespace solenoid::bench {
 struct Instance {
   int dim;
   int order;
+  int variant;
   bool resident;
   int threads;
   int shared_bytes;

@@ -13,6 +13,7 @@ constexpr int threads = 512;
 
 /// Every thread block reads the whole array, which fits into the second-level cache, past the first-level one.
 __global__ void __launch_bounds__(threads) read_cache(const float4* from, int count, int passes, float4* to) {
+  wait_for_earlier_kernels();
   constexpr int ahead = 8;
   float4 sum{};
   for (int pass = 0; pass < passes; ++pass) {
@@ -34,6 +35,7 @@ __global__ void __launch_bounds__(threads) read_cache(const float4* from, int co
 
 /// Loads of 16 bytes without bank conflicts.
 __global__ void __launch_bounds__(threads) read_shared(int passes, float4* to) {
+  wait_for_earlier_kernels();
   constexpr int loads = 16;
   __shared__ float4 values[threads];
   values[threadIdx.x] = {};
@@ -58,6 +60,7 @@ constexpr int chains = 8;
 constexpr int fma_steps = 64;
 template <class T>
 __global__ void __launch_bounds__(threads) multiply_add(T a, T b, int passes, T* to) {
+  wait_for_earlier_kernels();
   T x[chains];
   for (int i = 0; i < chains; ++i) x[i] = static_cast<T>(threadIdx.x + i);
   for (int pass = 0; pass < passes; ++pass) {

@@ -223,6 +223,7 @@ class DeviceLevel {
 struct Shared {
   Engine& engine;
   Stream stream;
+  int multiprocessors;
   cuda::Reduction reduction;
   cuda::HostResults* results;  ///< host memory that the device writes to
   std::uint64_t ticket = 0;    ///< of the last results that were asked for
@@ -281,7 +282,7 @@ class CudaKernels final : public Kernels<T> {
       arguments.b = b;
       arguments.x = x;
       arguments.y = y;
-      table_.smooth_parity(arguments, shared_.stream);
+      parity_->smooth(arguments, shared_.stream);
     } else {
       cuda::copy_records(device.uncovered_count, device.uncovered.data(), level_.equation.record(), x, y,
                          shared_.stream);
@@ -295,8 +296,8 @@ class CudaKernels final : public Kernels<T> {
 
   void prepare_smoother(bool additive) override {
     if (patches_.empty()) {
-      if (local_ == Local::direct && table_.smooth_parity != nullptr && cuda::parity_plan_fits(level_.size())) {
-        parity_ = std::make_unique<ParitySmoother>(shared_.engine, level_, table_.parity_patches);
+      if (local_ == Local::direct && table_.parity[0].smooth != nullptr && cuda::parity_plan_fits(level_.size())) {
+        parity_ = std::make_unique<ParitySmoother>(shared_.engine, level_, parity_variant());
       }
       patches_.resize(level_.patches.kinds.size());
       for (std::size_t i = 0; i < patches_.size(); ++i) patches_[i].fast = parity_ != nullptr && parity_->covers(i);
@@ -325,10 +326,8 @@ class CudaKernels final : public Kernels<T> {
     table_.prolong_add(transfer(device_->blocks(), coarse_vector, fine_vector), shared_.stream);
   }
 
-  void zero(T* x) override { check(cudaMemsetAsync(x, 0, level_.size() * sizeof(T), shared_.stream), "zero"); }
-  void copy(const T* x, T* y) override {
-    check(cudaMemcpyAsync(y, x, level_.size() * sizeof(T), cudaMemcpyDeviceToDevice, shared_.stream), "copy");
-  }
+  void zero(T* x) override { cuda::zero(level_.size(), x, shared_.stream); }
+  void copy(const T* x, T* y) override { cuda::convert(level_.size(), x, y, shared_.stream); }
   void scale(T a, T* x) override { cuda::scale(level_.size(), a, x, shared_.stream); }
   void axpy(T a, const T* x, T* y) override { cuda::add(level_.size(), a, x, y, shared_.stream); }
   void dots(int count, const T* const* v, const T* w, double* result) override {
@@ -384,8 +383,8 @@ class CudaKernels final : public Kernels<T> {
   /// A level's patches as smooth_parity wants them.
   class ParitySmoother {
    public:
-    ParitySmoother(Engine& engine, const Level& level, int batch) {
-      const cuda::ParityPlan<T> plan(level, batch);
+    ParitySmoother(Engine& engine, const Level& level, const cuda::ParityKernel<T>& kernel) : kernel_(kernel) {
+      const cuda::ParityPlan<T> plan(level, kernel.patches);
       patches_ = {engine, plan.patches};
       tables_ = {engine, plan.tables};
       schur_ = {engine, plan.schur};
@@ -405,8 +404,10 @@ class CudaKernels final : public Kernels<T> {
       arguments.schur = schur_.data();
       return arguments;
     }
+    void smooth(const cuda::ParityArguments<T>& arguments, Stream stream) const { kernel_.smooth(arguments, stream); }
 
    private:
+    cuda::ParityKernel<T> kernel_;
     Array<cuda::ParityPatch> patches_;
     Array<T> tables_;
     Array<T> schur_;
@@ -414,6 +415,21 @@ class CudaKernels final : public Kernels<T> {
     std::vector<std::int32_t> count_;
     std::vector<char> covered_;
   };
+
+  /// The variant with the fewest patches in a batch for which each colour still has a multiprocessor for each batch.
+  [[nodiscard]] const cuda::ParityKernel<T>& parity_variant() const {
+    std::int64_t most = 0;
+    for (const auto& colour : level_.patches.colours) {
+      std::int64_t count = 0;
+      for (const PatchRun& run : colour) count += run.end - run.begin;
+      most = std::max(most, count);
+    }
+    for (int variant = cuda::parity_variants - 1; variant > 0; --variant) {
+      const cuda::ParityKernel<T>& kernel = table_.parity[variant];
+      if (kernel.smooth != nullptr && most <= std::int64_t{kernel.patches} * shared_.multiprocessors) return kernel;
+    }
+    return table_.parity[0];
+  }
 
   /// Loads the kernels of everything but smoothing and transfers.
   void rehearse() {
@@ -426,6 +442,8 @@ class CudaKernels final : public Kernels<T> {
                stream);
     cuda::combine(size, cuda::VectorBatch<T>{}, T(1), static_cast<T*>(nullptr), stream);
     cuda::combine(size, cuda::VectorBatch<float, T>{}, T(1), static_cast<T*>(nullptr), stream);
+    zero(nullptr);
+    copy(nullptr, nullptr);
     scale(T(1), nullptr);
     axpy(T(1), nullptr, nullptr);
     from_double(nullptr, nullptr);
@@ -592,7 +610,7 @@ class CudaEngine final : public Engine {
     reduction_ = Vector<double>(*this, partial + 2);
     double* const value = reduction_.data() + partial;
     const cuda::Reduction reduction{reduction_.data(), value, reinterpret_cast<std::uint32_t*>(value + 1)};
-    shared_ = std::make_unique<Shared>(Shared{*this, stream_, reduction, results});
+    shared_ = std::make_unique<Shared>(Shared{*this, stream_, properties_.multiProcessorCount, reduction, results});
   }
   ~CudaEngine() override {
     reduction_ = {};
@@ -612,8 +630,8 @@ class CudaEngine final : public Engine {
   [[nodiscard]] int threads() const override { return 1; }
   /// The residual, where patches are left to the general smoother.
   [[nodiscard]] int vectors_for_smoothing(const SmoothingNeeds& needs) const override {
-    const bool parity = needs.single ? cuda::kernel_table<float>(needs.dim, needs.order).smooth_parity != nullptr
-                                     : cuda::kernel_table<double>(needs.dim, needs.order).smooth_parity != nullptr;
+    const bool parity = needs.single ? cuda::kernel_table<float>(needs.dim, needs.order).parity[0].smooth != nullptr
+                                     : cuda::kernel_table<double>(needs.dim, needs.order).parity[0].smooth != nullptr;
     return needs.direct && needs.symmetric && parity && cuda::parity_plan_fits(needs.size) ? 0 : 1;
   }
   /// As many patches as cells.

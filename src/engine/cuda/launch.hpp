@@ -1,6 +1,10 @@
 #pragma once
 /// \file
 /// Checked launches. Included by CUDA sources only.
+///
+/// A kernel may start while the one before it is still running: it calls wait_for_earlier_kernels() before it touches
+/// anything that kernels write. Until then it can look up what was set up beforehand, and its start takes no time of
+/// its own.
 
 #include <cuda_runtime.h>
 
@@ -13,6 +17,29 @@
 namespace solenoid::cuda {
 
 inline constexpr std::size_t default_shared_bytes = 48 << 10;  // more has to be asked for
+
+/// To be called by all threads of every kernel. Once it returns, all that earlier kernels wrote is there: the one
+/// before has waited for those before it. Then the next one may start, or, if `alone`, when this one's blocks are done:
+/// where several blocks with much work share a multiprocessor, those of the next kernel would find some multiprocessors
+/// full and crowd on others. (For the same reason no kernel starts before its predecessor has got here.)
+__device__ inline void wait_for_earlier_kernels([[maybe_unused]] bool alone = false) {
+#if __CUDA_ARCH__ >= 900
+  cudaGridDependencySynchronize();
+  if (!alone) cudaTriggerProgrammaticLaunchCompletion();
+#endif
+}
+
+/// Whether kernels of the current device may start early.
+inline bool starts_early() {
+  static const bool early = [] {
+    int device = 0;
+    int major = 0;
+    cudaGetDevice(&device);
+    cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device);
+    return major >= 9;
+  }();
+  return early;
+}
 
 template <class... Parameters, class... Arguments>
 void launch(const char* name, void (*kernel)(Parameters...), dim3 blocks, dim3 threads, std::size_t shared_bytes,
@@ -30,10 +57,19 @@ void launch(const char* name, void (*kernel)(Parameters...), dim3 blocks, dim3 t
   Profile* const profile = Profile::active();
   if (profile != nullptr) {
     const void* const function = reinterpret_cast<const void*>(kernel);
-    profile->begin(function, blocks.x, threads.x * threads.y * threads.z, shared_bytes, stream);
+    profile->begin(function, blocks.x * blocks.y, threads.x * threads.y * threads.z, shared_bytes, stream);
   }
-  kernel<<<blocks, threads, shared_bytes, stream>>>(arguments...);
-  check(cudaGetLastError(), name);
+  cudaLaunchAttribute early{};
+  early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+  early.val.programmaticStreamSerializationAllowed = 1;
+  cudaLaunchConfig_t configuration{};
+  configuration.gridDim = blocks;
+  configuration.blockDim = threads;
+  configuration.dynamicSmemBytes = shared_bytes;
+  configuration.stream = stream;
+  configuration.attrs = &early;
+  configuration.numAttrs = starts_early() ? 1 : 0;
+  check(cudaLaunchKernelEx(&configuration, kernel, static_cast<Parameters>(arguments)...), name);
   if (profile != nullptr) profile->end(stream);
   note_launch(name);
 }

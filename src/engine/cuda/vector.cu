@@ -26,29 +26,54 @@ unsigned reduction_grid(std::int64_t size) {
 template <class F>
 __device__ void for_all(std::int64_t size, const F& visit) {
   const std::int64_t step = static_cast<std::int64_t>(gridDim.x) * blockDim.x;
+#pragma unroll 4
   for (std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; i < size; i += step) visit(i);
 }
 
+/// y[i] = value(i); several are loaded before the first is stored.
+template <class T, class F>
+__device__ void set_all(std::int64_t size, T* y, const F& value) {
+  constexpr int ahead = 4;
+  const std::int64_t step = static_cast<std::int64_t>(gridDim.x) * blockDim.x;
+  std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+  for (; i + (ahead - 1) * step < size; i += ahead * step) {
+    T values[ahead];
+#pragma unroll
+    for (int k = 0; k < ahead; ++k) values[k] = value(i + k * step);
+#pragma unroll
+    for (int k = 0; k < ahead; ++k) y[i + k * step] = values[k];
+  }
+  for (; i < size; i += step) y[i] = value(i);
+}
+
 template <class T>
-__global__ void add_kernel(std::int64_t size, T a, const T* __restrict__ x, T* __restrict__ y) {
-  for_all(size, [=](std::int64_t i) { y[i] += a * x[i]; });
+__global__ void zero_kernel(std::int64_t size, T* x) {
+  wait_for_earlier_kernels();
+  set_all(size, x, [](std::int64_t) { return T(0); });
+}
+template <class T>
+__global__ void add_kernel(std::int64_t size, T a, const T* x, T* y) {
+  wait_for_earlier_kernels();
+  set_all(size, y, [=](std::int64_t i) { return y[i] + a * x[i]; });
 }
 template <class S, class T>
-__global__ void convert_kernel(std::int64_t size, const S* __restrict__ x, T* __restrict__ y) {
-  for_all(size, [=](std::int64_t i) { y[i] = static_cast<T>(x[i]); });
+__global__ void convert_kernel(std::int64_t size, const S* x, T* y) {
+  wait_for_earlier_kernels();
+  set_all(size, y, [=](std::int64_t i) { return static_cast<T>(x[i]); });
 }
 template <class T>
 __global__ void scale_kernel(std::int64_t size, T a, T* x) {
-  for_all(size, [=](std::int64_t i) { x[i] *= a; });
+  wait_for_earlier_kernels();
+  set_all(size, x, [=](std::int64_t i) { return a * x[i]; });
 }
 template <class S, class T, int count>
-__global__ void combine_kernel(std::int64_t size, const __grid_constant__ VectorBatch<S, T> v, T scale,
-                               T* __restrict__ w) {
-  for_all(size, [&](std::int64_t i) {
+__global__ void combine_kernel(std::int64_t size, const __grid_constant__ VectorBatch<S, T> v, T scale, T* w) {
+  wait_for_earlier_kernels();
+  set_all(size, w, [&](std::int64_t i) {
     T sum = w[i];
 #pragma unroll
     for (int k = 0; k < count; ++k) sum += v.factor[k] * static_cast<T>(v.vector[k][i]);
-    w[i] = scale * sum;
+    return scale * sum;
   });
 }
 
@@ -96,6 +121,7 @@ template <class T, int count>
 __global__ __launch_bounds__(threads) void dots_kernel(std::int64_t size, const __grid_constant__ VectorBatch<T> v,
                                                        const T* __restrict__ w, Reduction reduction,
                                                        HostResults* results, int first, std::uint64_t ticket) {
+  wait_for_earlier_kernels();
   double sum[count]{};
   for_all(size, [&](std::int64_t i) {
     const auto value = static_cast<double>(w[i]);
@@ -131,6 +157,7 @@ __device__ void for_mean(const MeanArguments& arguments, const F& visit) {
 }
 template <class T>
 __global__ __launch_bounds__(threads) void mean_kernel(MeanArguments arguments, const T* x, Reduction reduction) {
+  wait_for_earlier_kernels();
   double sum[1]{};
   for_mean(arguments, [&](std::int64_t i) { sum[0] += static_cast<double>(x[i]); });
   sum[0] = block_sum(sum[0]);
@@ -138,12 +165,14 @@ __global__ __launch_bounds__(threads) void mean_kernel(MeanArguments arguments, 
 }
 template <class T>
 __global__ void subtract_kernel(MeanArguments arguments, const double* mean, T* x) {
+  wait_for_earlier_kernels();
   const T value = static_cast<T>(*mean);
   for_mean(arguments, [&](std::int64_t i) { x[i] -= value; });
 }
 /// Both at once for a small level: one thread block.
 template <class T>
 __global__ __launch_bounds__(many_threads) void remove_mean_kernel(MeanArguments arguments, T* x) {
+  wait_for_earlier_kernels();
   __shared__ T mean;
   double sum = 0.0;
   for_mean(arguments, [&](std::int64_t i) { sum += static_cast<double>(x[i]); });
@@ -155,6 +184,7 @@ __global__ __launch_bounds__(many_threads) void remove_mean_kernel(MeanArguments
 
 template <class T>
 __global__ void copy_records_kernel(std::int64_t count, const std::int32_t* list, int record_size, const T* x, T* y) {
+  wait_for_earlier_kernels();
   // Neighbouring threads have neighbouring records.
   for_all(count, [=](std::int64_t i) {
     const std::int64_t at = record_offset(list[i], record_size);
@@ -166,6 +196,7 @@ __global__ void copy_records_kernel(std::int64_t count, const std::int32_t* list
 template <class T>
 __global__ void multiply_dense_kernel(std::int64_t count, const std::int64_t* index, const T* matrix, const T* b,
                                       T* x) {
+  wait_for_earlier_kernels();
   const std::int64_t row = (static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x) / 32;
   if (row >= count) return;
   T sum = 0;
@@ -182,6 +213,11 @@ void with_count(int vectors, const F& f) {
 }
 
 }  // namespace
+
+template <class T>
+void zero(std::int64_t size, T* x, Stream stream) {
+  launch("zero", zero_kernel<T>, blocks(size), threads, 0, stream, size, x);
+}
 
 template <class T>
 void add(std::int64_t size, T a, const T* x, T* y, Stream stream) {
@@ -256,6 +292,7 @@ template void convert<double, float>(std::int64_t, const double*, float*, Stream
 template void convert<double, double>(std::int64_t, const double*, double*, Stream);
 
 #define SOLENOID_INSTANTIATE(T)                                                                                        \
+  template void zero<T>(std::int64_t, T*, Stream);                                                                     \
   template void add<T>(std::int64_t, T, const T*, T*, Stream);                                                         \
   template void scale<T>(std::int64_t, T, T*, Stream);                                                                 \
   template void dots<T>(std::int64_t, const VectorBatch<T>&, const T*, const Reduction&, HostResults*, int,            \

@@ -37,7 +37,9 @@ struct HostResults {
   std::uint64_t ticket;
 };
 
-/// y += a x, and y = x between precisions; S is float or double.
+/// x = 0, y += a x, and y = x, between precisions too; S is float or double.
+template <class T>
+void zero(std::int64_t size, T* x, Stream stream);
 template <class T>
 void add(std::int64_t size, T a, const T* x, T* y, Stream stream);
 template <class S, class T>

@@ -77,14 +77,21 @@ struct TransferArguments {
 template <class T>
 struct ParityArguments;  // kernels/parity.hpp
 
+/// A compiled variant of the smoother for patches that split by parity.
+template <class T>
+struct ParityKernel {
+  int patches;  ///< in a batch
+  /// All patches of a colour that split by parity, local solver `direct`; nullptr if this instance has no such kernel.
+  void (*smooth)(const ParityArguments<T>&, Stream);
+};
+/// Variants for large, small and the smallest levels, with fewer and fewer patches in a batch.
+inline constexpr int parity_variants = 3;
+
 /// Every function launches kernels on a stream and returns at once. \throws ResourceError that names the kernel.
 template <class T>
 struct KernelTable {
   void (*apply)(const ApplyArguments<T>&, Stream);
-  /// All patches of a colour that split by parity, local solver `direct`, `parity_patches` in a batch; nullptr if this
-  /// instance has no such kernel.
-  void (*smooth_parity)(const ParityArguments<T>&, Stream);
-  int parity_patches;
+  ParityKernel<T> parity[parity_variants];
   /// All kinds of patches and local solvers; tables are whole matrices.
   void (*smooth_general)(const SmoothArguments<T>&, Stream);
   void (*restrict_to)(const TransferArguments<T>&, Stream);

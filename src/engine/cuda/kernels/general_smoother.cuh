@@ -366,6 +366,7 @@ struct GeneralSmoother {
 template <class T, int dim, int order>
 __global__ __launch_bounds__(GeneralSmoother<T, dim, order>::threads) void smooth_patches(
     const __grid_constant__ typename GeneralSmoother<T, dim, order>::Arguments arguments) {
+  wait_for_earlier_kernels();
   using Smoother = GeneralSmoother<T, dim, order>;
   extern __shared__ __align__(16) unsigned char memory[];
   Smoother::smooth(arguments, *reinterpret_cast<typename Smoother::Memory*>(memory));

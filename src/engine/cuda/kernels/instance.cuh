@@ -11,10 +11,8 @@ namespace solenoid::cuda {
 
 template <class T, int dim, int order>
 KernelTable<T> make_table() {
-  constexpr ParityKernel<T> parity = parity_kernel<T, dim, order>();
   return {&Operator<T, dim, order>::apply,
-          parity.smooth,
-          parity.patches,
+          {parity_kernel<T, dim, order, 0>(), parity_kernel<T, dim, order, 1>(), parity_kernel<T, dim, order, 2>()},
           &GeneralSmoother<T, dim, order>::smooth,
           &Transfer<T, dim, order>::launch_restrict_to,
           &Transfer<T, dim, order>::launch_prolong_add};

@@ -126,7 +126,8 @@ struct Operator {
   static void apply(const ApplyArguments<T>& arguments, Stream stream);
 };
 
-/// y = A x or b - A x on cells.
+/// y = A x or b - A x on cells. Thread blocks: one for a tile, or, where there are few, one for each component of a
+/// tile.
 template <bool with_b, class T, int dim, int order>
 __global__
 __launch_bounds__(OperatorTile<T, dim, order>::threads, OperatorTile<T, dim, order>::resident) void apply_cells(
@@ -151,6 +152,7 @@ __launch_bounds__(OperatorTile<T, dim, order>::threads, OperatorTile<T, dim, ord
 template <class T, int dim, int order>
 __global__ void apply_hat_only(const __grid_constant__ OperatorTables<T, dim, order> tables,
                                const __grid_constant__ typename OperatorTile<T, dim, order>::Arguments arguments) {
+  wait_for_earlier_kernels();
   constexpr int columns = Shape<dim, order>::columns;
   const int index = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
   const std::int32_t hat = arguments.topology.cells + index / columns;
@@ -166,8 +168,11 @@ void Operator<T, dim, order>::apply(const ApplyArguments<T>& arguments, Stream s
   const typename O::Arguments plain{
       arguments.topology, arguments.boundary_sides, arguments.blocks, arguments.x, arguments.b, arguments.y};
   const auto kernel = arguments.b == nullptr ? apply_cells<false, T, dim, order> : apply_cells<true, T, dim, order>;
-  launch(arguments.b == nullptr ? "apply" : "residual", kernel, blocks_for(arguments.blocks.count, O::tile_blocks),
-         dim3(O::cells, O::team), O::shared_bytes(arguments.blocks.tile_faces), stream, tables, plain);
+  const unsigned tiles = blocks_for(arguments.blocks.count, O::tile_blocks);
+  constexpr unsigned few_tiles = 64;  // leave multiprocessors without work
+  const unsigned shares = !O::whole_cells && tiles <= few_tiles ? dim + 1 : 1;
+  launch(arguments.b == nullptr ? "apply" : "residual", kernel, dim3(tiles, shares), dim3(O::cells, O::team),
+         O::shared_bytes(arguments.blocks.tile_faces), stream, tables, plain);
   constexpr int hat_threads = 128;
   const int hats = (arguments.topology.records - arguments.topology.cells) * S::columns;
   launch("apply on hat-only records", apply_hat_only<T, dim, order>, blocks_for(hats, hat_threads), hat_threads, 0,

@@ -22,6 +22,7 @@ struct OperatorByCells : OperatorTile<T, dim, order> {
   __device__ static void apply(const Tables& tables, const Arguments& arguments, const Shared& shared) {
     Cell cell;
     Tile::find_neighbours(arguments, shared, cell.neighbours);
+    wait_for_earlier_kernels(true);
     load(arguments, shared, cell);
     __syncthreads();
     Tile::find_faces(arguments, shared);

@@ -1,6 +1,7 @@
 #pragma once
 /// \file
-/// The operator (operator.cuh) with a thread for each row of a cell.
+/// The operator (operator.cuh) with a thread for each row of a cell. Several thread blocks may share the components of
+/// a tile; the last of them writes the pressure.
 
 #include "engine/cuda/kernels/operator_tile.cuh"
 
@@ -23,7 +24,8 @@ struct OperatorByRows : OperatorTile<T, dim, order> {
     const CellTopology& topology = arguments.topology;
     std::int32_t neighbours[Tile::sides];
     Tile::find_neighbours(arguments, shared, neighbours);
-    divergence<with_b>(tables, arguments, shared);
+    wait_for_earlier_kernels(gridDim.y == 1);
+    if (blockIdx.y + 1 == gridDim.y) divergence<with_b>(tables, arguments, shared);
     __syncthreads();
     Tile::find_faces(arguments, shared);
     __syncthreads();
@@ -31,7 +33,7 @@ struct OperatorByRows : OperatorTile<T, dim, order> {
     const int row = static_cast<int>(threadIdx.y);
     const std::int32_t cell = Tile::cell_at(topology, shared, slot);
 #pragma unroll 1
-    for (int c = 0; c < dim; ++c) {
+    for (int c = static_cast<int>(blockIdx.y); c < dim; c += static_cast<int>(gridDim.y)) {
       // What takes long is asked for early.
       const std::int32_t below = __ldg(topology.neighbour[2 * c] + cell);
       const std::int32_t above = __ldg(topology.neighbour[2 * c + 1] + cell);

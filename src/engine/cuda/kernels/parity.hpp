@@ -71,11 +71,4 @@ struct ParityArguments {
   T* y;        ///< other memory than x
 };
 
-/// A compiled instance of the smoother.
-template <class T>
-struct ParityKernel {
-  int patches;  ///< in a batch
-  void (*smooth)(const ParityArguments<T>&, Stream);
-};
-
 }  // namespace solenoid::cuda

@@ -26,10 +26,10 @@ struct Shape {
   __device__ static int pressure_stride(int a) { return a == 0 ? 1 : a == 1 ? n : n * n; }
 };
 
-/// The cell that a thread works on, or the null record: blockDim.x / 16 blocks of records per thread block.
-__device__ inline std::int32_t cell_of_thread(const RecordBlocks& blocks, const CellTopology& topology) {
+/// The cell that a thread works on, or the null record: blockDim.x / 16 blocks of records for `part`.
+__device__ inline std::int32_t cell_of_thread(const RecordBlocks& blocks, const CellTopology& topology, unsigned part) {
   const auto x = static_cast<std::int32_t>(threadIdx.x);
-  const auto slot = static_cast<std::int32_t>(blockIdx.x * (blockDim.x / interleave)) + x / interleave;
+  const auto slot = static_cast<std::int32_t>(part * (blockDim.x / interleave)) + x / interleave;
   if (slot >= blocks.count) return topology.null;
   const std::int32_t cell = blocks.list[slot] * interleave + x % interleave;
   return cell < topology.cells ? cell : topology.null;

@@ -38,6 +38,11 @@
 /// otherwise that of all but the last goes to y and back: a thread reads just what it wrote. With workers == 1 a
 /// problem is solved in registers, component by component.
 ///
+/// Small levels. Where the patches of a colour do not fill the device, time is latency: how long one thread block
+/// takes. Then blocks have few patches, and `teams` = dim teams of 2^dim warps: each sees to one component, in shared
+/// memory of its own, and all three are gathered and solved at once. Teams meet at the Schur complement: each has a
+/// part of the right-hand side, all add them and solve for the same pressure.
+///
 /// Traffic per unknown, single precision, 3D: DRAM 11 bytes (b, y, three quarters of x); first-level caches ask for 13
 /// to 16 (each face of a patch is read by its neighbour) plus 4 for f where it is stashed, half as much again where
 /// rows of cells begin in the middle of an interleaved block. Registers, spills, warps: bench/parity_bench.cpp prints
@@ -125,14 +130,15 @@ struct ParityParameters {
   }
 };
 
-template <class T, int dim, int order, int patches_, bool resident>
+template <class T, int dim, int order, int patches_, bool resident, int teams = 1>
 struct ParitySmoother {
   static constexpr int n = order + 1;
   static constexpr int patches = patches_;
   static constexpr int problems = 1 << dim;
   static constexpr int workers = 32 / patches;
-  static constexpr int threads = 32 * problems;
-  static constexpr int groups = threads / patches;  // of threads with one thread for each patch
+  static constexpr int threads = 32 * problems;                     // of a team
+  static constexpr int groups = threads / patches;                  // of threads with one thread for each patch
+  static constexpr int copied_records = teams == 1 ? patches : 32;  // at a time, of those that no patch covers
   static constexpr int columns = power(n, dim - 1);
   static constexpr int others = power(n, dim - 2);
   static constexpr int block = power(n, dim);
@@ -168,11 +174,14 @@ struct ParitySmoother {
   static constexpr int table_numbers = dim * parity_weights * 2 * table_size;
   static constexpr int numbers = tables_at + table_numbers;
   static constexpr int extra_at = numbers * static_cast<int>(sizeof(T)) + slots * patches * 4;  // in bytes
-  static constexpr int shared_bytes = extra_at + dim * problems * patches;
+  static constexpr int team_bytes = (extra_at + dim * problems * patches + 15) / 16 * 16;
+  static constexpr int team_numbers = team_bytes / static_cast<int>(sizeof(T));
+  static constexpr int shared_bytes = teams * team_bytes;
 
   const Arguments& arguments;
   const PatchBatch batch;
-  T* const shared;
+  const int team;     // of this warp
+  T* const shared;    // this team's
   const int patch;    // lane's patch
   const int worker;   // which of the lanes of this patch in the warp
   const int problem;  // of this warp
@@ -183,10 +192,11 @@ struct ParitySmoother {
   __device__ ParitySmoother(const Arguments& arguments_, T* shared_)
       : arguments(arguments_),
         batch(arguments_.batches[blockIdx.x]),
-        shared(shared_),
+        team(teams == 1 ? 0 : __shfl_sync(~0U, threadIdx.x / threads, 0)),
+        shared(shared_ + team * team_numbers),
         patch(threadIdx.x % patches),
         worker(threadIdx.x % 32 / patches),
-        problem(__shfl_sync(~0U, threadIdx.x / 32, 0)),
+        problem(__shfl_sync(~0U, threadIdx.x % threads / 32, 0)),
         group(problem * workers + worker),
         entry(arguments_.patches[batch.begin + min(patch, batch.count - 1)]),
         kind(entry.kind) {}
@@ -235,9 +245,10 @@ struct ParitySmoother {
   __device__ T* traces(int parity) const { return shared + trace_at + parity * (trace_field * patches) + patch; }
   __device__ T* ends(int parity) const { return shared + ends_at + parity * (columns * patches) + patch; }
   /// Tables of direction d for this lane's patch and this warp's problem.
-  __device__ const T* tables(int d) const {
+  __device__ const T* tables(int d) const { return tables(d, problem); }
+  __device__ const T* tables(int d, int of_problem) const {
     const int weight = kind >> ParityPatch::weight_bits * d & 3;
-    return shared + tables_at + ((d * parity_weights + weight) * 2 + (problem >> d & 1)) * table_size;
+    return shared + tables_at + ((d * parity_weights + weight) * 2 + (of_problem >> d & 1)) * table_size;
   }
   static constexpr int table_p = parity_matrix_size(n);
   static constexpr int table_divergence = 2 * table_p;
@@ -405,7 +416,9 @@ struct ParitySmoother {
         }
       });
     }
-    for (int i = threadIdx.x; i < table_numbers; i += threads) shared[tables_at + i] = arguments.tables[i];
+    for (int i = threadIdx.x % threads; i < table_numbers; i += threads) shared[tables_at + i] = arguments.tables[i];
+    if constexpr (teams > 1) prefetch_schur();
+    wait_for_earlier_kernels(teams == 1);
     __syncthreads();
   }
   /// visit(tau, c) for the components that see direction t as tangential and whose hats lie above the cell beside.
@@ -670,6 +683,47 @@ struct ParitySmoother {
     transform_pressure_lines<true>(last, p);
     __syncwarp();
   }
+  /// The whole transform of a problem's pressure, times a factor, line by line.
+  template <bool transposed>
+  __device__ void transform_pressure(int of_problem, T* p, T factor) const {
+#pragma unroll
+    for (int d = 0; d < dim; ++d) {
+      const Square square(tables(d, of_problem));
+      const int stride = pressure_stride(d) * patches;
+      const int first = pressure_stride(d == 0 ? 1 : 0) * patches;
+      const int second = pressure_stride(d == 2 ? 1 : 2) * patches;
+      for (int l = worker; l < columns; l += workers) {
+        transform_line<transposed>(square, p + l % n * first + l / n * second, stride, factor);
+      }
+      factor = T(1);
+      __syncwarp();
+    }
+  }
+  template <bool transposed>
+  static __device__ void transform_line(const Square& square, T* line, int stride, T factor = T(1)) {
+    T x[n];
+#pragma unroll
+    for (int i = 0; i < n; ++i) x[i] = factor * line[i * stride];
+    square.template apply<transposed>(x);
+#pragma unroll
+    for (int i = 0; i < n; ++i) line[i * stride] = x[i];
+  }
+  /// Tangential transform of rows of a velocity component, and of the row of end hats behind them, in place.
+  template <bool transposed>
+  __device__ void transform_rows(const Frame& frame, T* f, int rows, T* end_hats) const {
+#pragma unroll
+    for (int turn = 0; turn < dim - 1; ++turn) {
+      const Square square(shared + frame.tables[1 + turn]);
+      const int stride = turn == 0 ? patches : n * patches;
+      const int other_stride = turn == 0 ? n * patches : patches;
+      for (int i = worker; i < rows * others; i += workers) {
+        const int r = i / others;
+        T* plane = r < n ? f + r * row * patches : end_hats;
+        transform_line<transposed>(square, plane + i % others * other_stride, stride);
+      }
+      __syncwarp();
+    }
+  }
   template <bool transposed>
   __device__ void transform_pressure_lines(const Square& square, T* p) const {
     constexpr int stride = dim == 3 ? line_2 : line_1;
@@ -857,7 +911,26 @@ struct ParitySmoother {
         }
         __syncwarp();
       }
-      {
+      if constexpr (teams > 1) {
+        if (with_x) {
+          for (int i = worker; i < n * columns; i += workers) {
+            const int r = i / columns;
+            const int slow = i % columns / n;
+            const int fast = i % n;
+            const auto trace = [&](int l) { return trace_lines[(r * lines + l) * patches]; };
+            T x = f[(r * row + i % columns) * patches];
+            x -= arguments.value[fast] * trace(slow);
+            x -= arguments.slope[fast] * trace(others + slow);
+            if constexpr (dim == 3) {
+              x -= arguments.value[slow] * trace(2 * others + fast);
+              x -= arguments.slope[slow] * trace(3 * others + fast);
+            }
+            f[(r * row + i % columns) * patches] = x;
+          }
+          __syncwarp();
+        }
+        transform_rows<true>(frame, f, with_x ? n + 1 : n, end_hats);
+      } else {
         const Square first(shared + frame.tables[1]);
         const Square second(shared + frame.tables[dim - 1]);
         for (int r = worker; r < (with_x ? n + 1 : n); r += workers) {
@@ -883,7 +956,7 @@ struct ParitySmoother {
   }
 
   /// True if f of component c stays in shared memory: the last component's always does.
-  static __device__ bool keeps(int c) { return resident || c == dim - 1; }
+  static __device__ bool keeps(int c) { return resident || teams > 1 || c == dim - 1; }
   static constexpr int rounds = (columns + workers - 1) / workers;
   /// visit(round, l) for this lane's lines.
   template <class F>
@@ -899,11 +972,51 @@ struct ParitySmoother {
 
   // --- 3: Schur complement -------------------------------------------------------------------------------------------
 
-  /// p = S^+ rhs for the patches of this warp: a product of matrices on tensor cores, tiles of 16 rows x 8 patches.
-  /// All patches are multiplied with the blocks of each kind among them; each keeps what is its own.
+  /// Asks for the inverse Schur blocks of this team.
+  __device__ void prefetch_schur() const {
+    constexpr int line = 128;  // bytes
+    constexpr int size = block <= largest_plain_schur ? block * block : SchurTiles(block).numbers();
+    const T* from =
+        arguments.schur + static_cast<std::int64_t>((kind >> ParityPatch::schur_shift) * problems + problem) * size;
+    for (int at = (team * workers + worker) * line / static_cast<int>(sizeof(T)); at < size;
+         at += teams * workers * line / static_cast<int>(sizeof(T))) {
+      asm volatile("prefetch.global.L1 [%0];" ::"l"(from + at));
+    }
+  }
+  /// A number of this team and those of the others at the same place.
+  __device__ T sum_of_teams(const T* mine) const {
+    T sum = *mine;
+#pragma unroll
+    for (int other = 1; other < teams; ++other) sum += mine[((team + other) % teams - team) * team_numbers];
+    return sum;
+  }
+  /// p = S^+ rhs, the sum of what the teams have, where S is a plain matrix.
+  __device__ void solve_plain_schur() const {
+    const int number = kind >> ParityPatch::schur_shift;
+    const T* inverse = arguments.schur + (number * problems + problem) * (block * block);
+    T* p = pressure(problem);
+    T out[(block + workers - 1) / workers]{};
+#pragma unroll
+    for (int j = 0; j < block; ++j) {
+      const T rhs = sum_of_teams(p + schur_position(j) * patches);
+#pragma unroll
+      for (int first = 0; first < block; first += workers) {
+        if (first + worker < block) out[first / workers] += __ldg(inverse + (first + worker) * block + j) * rhs;
+      }
+    }
+    __syncthreads();
+#pragma unroll
+    for (int first = 0; first < block; first += workers) {
+      if (first + worker < block) p[schur_position(first + worker) * patches] = out[first / workers];
+    }
+    __syncwarp();
+  }
+  /// p = S^+ rhs, the sum of what the teams have, for the patches of this warp: a product of matrices on tensor cores,
+  /// tiles of 16 rows x 8 patches. All patches are multiplied with the blocks of each kind among them; each keeps what
+  /// is its own. Teams share the rows.
   __device__ void solve_schur() const {
     constexpr SchurTiles tiles(block);
-    constexpr int width = patches / 8;
+    constexpr int width = (patches + 7) / 8;
     const int lane = threadIdx.x % 32;
     const int number = kind >> ParityPatch::schur_shift;
     T* p = shared + pressure_at + problem * (pressure_field * patches);
@@ -912,10 +1025,11 @@ struct ParitySmoother {
       const int same_number = __shfl_sync(~0U, number, __ffs(static_cast<int>(rest)) - 1);
       const unsigned same = __ballot_sync(~0U, number == same_number);
       rest &= ~same;
-      const T* from =
-          arguments.schur + static_cast<std::int64_t>(same_number * problems + problem) * tiles.numbers() + lane * 4;
-      T sum[tiles.rows][width][4];
-      for_tiles<tiles.rows, width>([&](int r, int w) {
+      const T* from = arguments.schur + static_cast<std::int64_t>(same_number * problems + problem) * tiles.numbers() +
+                      team * SchurTiles::tile + lane * 4;
+      constexpr int rows = (tiles.rows + teams - 1) / teams;  // of this team: every so-manieth
+      T sum[rows][width][4];
+      for_tiles<rows, width>([&](int r, int w) {
 #pragma unroll
         for (int k = 0; k < 4; ++k) sum[r][w][k] = T(0);
       });
@@ -927,27 +1041,35 @@ struct ParitySmoother {
 #pragma unroll
         for (int w = 0; w < width; ++w) {
 #pragma unroll
-          for (int k = 0; k < 2; ++k) b[w][k] = i + 4 * k < block ? p[at[k] * patches + w * 8 + lane / 4] : T(0);
+          for (int k = 0; k < 2; ++k) {
+            const int of = w * 8 + lane / 4;
+            const bool inside = i + 4 * k < block && (patches >= 8 || of < patches);
+            b[w][k] = inside ? sum_of_teams(p + at[k] * patches + of) : T(0);
+          }
         }
 #pragma unroll
-        for (int r = 0; r < tiles.rows; ++r) {
+        for (int r = 0; r < rows; ++r) {
+          if (r * teams + team >= tiles.rows) continue;
           T a[4];
-          load_four(from, a);
-          from += SchurTiles::tile;
+          load_four(from + (column * tiles.rows + r * teams) * SchurTiles::tile, a);
 #pragma unroll
           for (int w = 0; w < width; ++w) multiply_tile(a, b[w], sum[r][w]);
         }
       }
-      __syncwarp();
-      for_tiles<tiles.rows, width>([&](int r, int w) {
+      teams == 1 ? __syncwarp() : __syncthreads();
+      for_tiles<rows, width>([&](int r, int w) {
 #pragma unroll
         for (int k = 0; k < 4; ++k) {
-          const int i = r * 16 + k / 2 * 8 + lane / 4;
+          const int i = (r * teams + team) * 16 + k / 2 * 8 + lane / 4;
           const int column = w * 8 + lane % 4 * 2 + k % 2;
-          if (i < block && (same >> column & 1) != 0) p[schur_position(i) * patches + column] = sum[r][w][k];
+          if (i >= block || column >= patches || (same >> column & 1) == 0) continue;
+#pragma unroll
+          for (int other = 0; other < teams; ++other) {
+            p[schur_position(i) * patches + column + (other - team) * team_numbers] = sum[r][w][k];
+          }
         }
       });
-      __syncwarp();
+      teams == 1 ? __syncwarp() : __syncthreads();
     }
   }
   template <int rows, int width, class F>
@@ -1041,6 +1163,10 @@ struct ParitySmoother {
       });
     }
     __syncwarp();
+    if constexpr (teams > 1) {
+      transform_rows<false>(frame, f, n, f);
+      return;
+    }
     const Square first(shared + frame.tables[1]);
     const Square second(shared + frame.tables[dim - 1]);
 #pragma unroll(workers == 1 ? n : 1)
@@ -1058,6 +1184,10 @@ struct ParitySmoother {
 
   __device__ void backward_pressure() const {
     T* p = pressure(problem);
+    if constexpr (teams > 1) {
+      transform_pressure<false>(problem, p, T(1));
+      return;
+    }
     {
       const Square last(tables(dim - 1));
       transform_pressure_lines<false>(last, p);
@@ -1105,8 +1235,17 @@ struct ParitySmoother {
     });
   }
 
-  __device__ void write_pressure() const {
-    const T* const x = arguments.x + (dim * block + group) * interleave;
+  /// The mean of the old pressure, for the thread that writes the constant mode; 0 for others.
+  __device__ T mean_pressure() const {
+    T sum{};
+    if (group == 0 && arguments.x != nullptr) {
+      const T* const x = arguments.x + dim * block * interleave;
+#pragma unroll
+      for (int i = 0; i < problems; ++i) sum += *pointer(x, place(i));
+    }
+    return sum * (T(1) / T(problems));
+  }
+  __device__ void write_pressure(T mean) const {
     T* const y = arguments.y + (dim * block + group) * interleave;
     for_items<block>([&](int first, int) {
       const Position position = pressure_position(first + group);
@@ -1115,14 +1254,10 @@ struct ParitySmoother {
 #pragma unroll
       for (int i = 0; i < problems; ++i) v[i] = from[i * pressure_field * patches];
       unbutterfly(position.signs, v);
-      T mean{};
-      if (first == 0 && group == 0 && arguments.x != nullptr) {
 #pragma unroll
-        for (int i = 0; i < problems; ++i) mean += *pointer(x, place(i));
-        mean *= T(1) / T(problems);
+      for (int i = 0; i < problems; ++i) {
+        __stcs(pointer(y, place(i)) + first * interleave, first == 0 ? v[i] + mean : v[i]);
       }
-#pragma unroll
-      for (int i = 0; i < problems; ++i) __stcs(pointer(y, place(i)) + first * interleave, v[i] + mean);
     });
   }
 
@@ -1164,8 +1299,54 @@ struct ParitySmoother {
       if (!resident) __syncthreads();
     }
     backward_pressure();
+    const T mean = mean_pressure();
     __syncthreads();
-    write_pressure();
+    write_pressure(mean);
+  }
+
+  /// The same by teams: each its component, the first one the pressure too.
+  __device__ void smooth_by_teams() const {
+    const bool with_x = arguments.x != nullptr;
+    Around around;
+    Values values;
+    find_cells(around);
+    if (team == 0) {
+      gather_pressure();
+    } else {
+      for (int i = threadIdx.x % threads; i < problems * pressure_field * patches; i += threads) {
+        shared[pressure_at + i] = T(0);
+      }
+    }
+    if (with_x) find_cells_above(around);
+    Frame frame = first_frame();
+    for (int c = 0; c < team; ++c) frame.template rotate<false>();
+    fetch_velocity(frame, values);
+    if (with_x) keep_places(around);
+    __syncthreads();
+    spread_velocity(frame.c, values);
+    if (with_x) {
+      gather_ends(frame);
+      gather_traces<0>(frame);
+      if constexpr (dim == 3) gather_traces<1>(frame);
+    }
+    // rhs = -S_O^T b for the first team, by the other teams' warps that have the least to gather.
+    const int pressure_of = (problems - 1 - problem) * (teams - 1) + team - 1;
+    if (team > 0 && pressure_of < problems) {
+      transform_pressure<true>(pressure_of, pressure(pressure_of) - team * team_numbers, T(-1));
+    }
+    __syncthreads();
+    forward_velocity(frame);
+    __syncthreads();
+    if constexpr (block <= largest_plain_schur) {
+      solve_plain_schur();
+    } else {
+      solve_schur();
+    }
+    backward_velocity(frame);
+    if (team == 0) backward_pressure();
+    const T mean = team == 0 ? mean_pressure() : T(0);
+    write_velocity(frame);
+    if (team == 0) write_pressure(mean);
   }
 
   /// This block's share of the records outside all patches.
@@ -1177,16 +1358,17 @@ struct ParitySmoother {
   static __device__ Uncovered find_uncovered(const Arguments& arguments) {
     const int share = arguments.uncovered_share;
     const int rest = arguments.uncovered_rest;
-    const int number = blockIdx.x;
+    const int number = teams == 1 ? blockIdx.x : blockIdx.x - arguments.batch_count;
     const int begin = number * share + min(number, rest);
-    Uncovered found{begin + static_cast<int>(threadIdx.x) % patches, begin + share + (number < rest ? 1 : 0), 0};
+    Uncovered found{begin + static_cast<int>(threadIdx.x) % copied_records, begin + share + (number < rest ? 1 : 0), 0};
     if (found.next < found.end) found.record = arguments.uncovered[found.next];
     return found;
   }
   /// Copies it from x to y.
   static __device__ void copy_uncovered(const Arguments& arguments, Uncovered found) {
     constexpr int ahead = 8;
-    const int group = threadIdx.x / patches;
+    constexpr int groups = teams * threads / copied_records;
+    const int group = threadIdx.x / copied_records;
     while (found.next < found.end) {
       const std::uint32_t at = offset(found.record) + group * interleave;
       for (int begin = 0; begin < record; begin += ahead * groups) {
@@ -1202,7 +1384,7 @@ struct ParitySmoother {
           if (value + group < record) (arguments.y + at)[value * interleave] = v[k];
         }
       }
-      found.next += patches;
+      found.next += copied_records;
       if (found.next < found.end) found.record = arguments.uncovered[found.next];
     }
   }
@@ -1214,15 +1396,17 @@ struct ParitySmoother {
 
 namespace solenoid::cuda {
 
-/// How an instance is cut: patches in a batch, f in shared memory, blocks on a multiprocessor (which bounds registers).
-/// Measured on an H200; the aim is as many warps as shared memory allows, without register spills.
+/// How an instance is cut: patches in a batch, f in shared memory, blocks on a multiprocessor (which bounds registers),
+/// teams. Measured on an H200; the aim is as many warps as shared memory allows, without register spills.
 struct ParityShape {
   int patches;
   bool resident;
   int blocks;
+  int teams = 1;
 };
+/// Variant 0 is for large levels, 1 for small ones, 2 for those with no more patches than multiprocessors.
 template <class T>
-constexpr ParityShape parity_shape(int dim, int order) {
+constexpr ParityShape parity_shape(int dim, int order, int variant) {
   constexpr ParityShape single_2d[]{{32, true, 8}, {32, true, 8}, {32, true, 7}, {32, true, 5}, {16, true, 4},
                                     {8, true, 4},  {8, true, 3},  {8, true, 2},  {8, true, 2}};
   constexpr ParityShape double_2d[]{{16, true, 8}, {16, true, 5}, {16, true, 4}, {8, true, 4}, {8, true, 3},
@@ -1231,41 +1415,58 @@ constexpr ParityShape parity_shape(int dim, int order) {
                                     {8, false, 2}, {8, false, 2}, {8, false, 1}};
   constexpr ParityShape double_3d[]{{16, true, 2}, {16, true, 2}, {8, false, 2},
                                     {8, false, 1}, {8, false, 1}, {8, false, 1}};
+  if (variant > 0) return {variant == 1 ? 4 : 1, false, 1, dim};
   if (sizeof(T) == sizeof(float)) return dim == 2 ? single_2d[order] : single_3d[order];
   return dim == 2 ? double_2d[order] : double_3d[order];
 }
-template <class T, int dim, int order>
-using TunedParitySmoother = std::conditional_t<
-    order <= 1, RegisterSmoother<T, dim, order>,
-    ParitySmoother<T, dim, order, parity_shape<T>(dim, order).patches, parity_shape<T>(dim, order).resident>>;
+template <class T, int dim, int order, int variant>
+using ShapedParitySmoother = std::conditional_t<
+    variant == 0 && order <= 1, RegisterSmoother<T, dim, order>,
+    ParitySmoother<T, dim, order, parity_shape<T>(dim, order, variant).patches,
+                   parity_shape<T>(dim, order, variant).resident, parity_shape<T>(dim, order, variant).teams>>;
 
-/// One thread block for each batch of patches; all take a share of the records that no patch covers.
-template <class T, int dim, int order>
-__global__ void __launch_bounds__(32 << dim, parity_shape<T>(dim, order).blocks)
+/// One thread block for each batch of patches; all take a share of the records that no patch covers, or, with teams,
+/// more thread blocks do.
+template <class T, int dim, int order, int variant>
+__global__ void __launch_bounds__(parity_shape<T>(dim, order, variant).teams * 32 << dim,
+                                  parity_shape<T>(dim, order, variant).blocks)
     smooth_parity(const __grid_constant__ ParityParameters<T, dim, order> parameters) {
-  using Smoother = TunedParitySmoother<T, dim, order>;
+  using Smoother = ShapedParitySmoother<T, dim, order, variant>;
+  constexpr bool teams = parity_shape<T>(dim, order, variant).teams > 1;
   extern __shared__ __align__(16) unsigned char memory[];
   if (static_cast<int>(blockIdx.x) < parameters.batch_count) {
-    Smoother(parameters, reinterpret_cast<T*>(memory)).smooth();
+    const Smoother smoother(parameters, reinterpret_cast<T*>(memory));
+    if constexpr (teams) {
+      smoother.smooth_by_teams();
+    } else {
+      smoother.smooth();
+    }
   } else {
-    Smoother::copy_uncovered(parameters, Smoother::find_uncovered(parameters));
+    const auto uncovered = Smoother::find_uncovered(parameters);
+    wait_for_earlier_kernels();
+    Smoother::copy_uncovered(parameters, uncovered);
   }
 }
 
-template <class T, int dim, int order>
+template <class T, int dim, int order, int variant>
 void launch_parity(const ParityArguments<T>& arguments, Stream stream) {
-  using Smoother = TunedParitySmoother<T, dim, order>;
-  const int count = arguments.batch_count > 0 ? arguments.batch_count : arguments.uncovered_count > 0 ? 1 : 0;
-  launch("smooth_parity", smooth_parity<T, dim, order>, count, Smoother::threads, Smoother::shared_bytes, stream,
-         ParityParameters<T, dim, order>(arguments, std::max(count, 1)));
+  using Smoother = ShapedParitySmoother<T, dim, order, variant>;
+  constexpr int teams = parity_shape<T>(dim, order, variant).teams;
+  const int batches = arguments.batch_count;
+  const int uncovered = arguments.uncovered_count;
+  const int copying = teams > 1 ? blocks_for(uncovered, Smoother::copied_records) : batches == 0 && uncovered > 0;
+  launch("smooth_parity", smooth_parity<T, dim, order, variant>, batches + copying, teams * Smoother::threads,
+         Smoother::shared_bytes, stream,
+         ParityParameters<T, dim, order>(arguments, std::max(teams > 1 ? copying : batches, 1)));
 }
 
 /// The instance, or one without function where a batch does not fit into shared memory.
-template <class T, int dim, int order>
+template <class T, int dim, int order, int variant>
 constexpr ParityKernel<T> parity_kernel() {
   constexpr int most_shared_bytes = 227 << 10;
-  if constexpr (TunedParitySmoother<T, dim, order>::shared_bytes <= most_shared_bytes) {
-    return {TunedParitySmoother<T, dim, order>::patches, launch_parity<T, dim, order>};
+  using Smoother = ShapedParitySmoother<T, dim, order, variant>;
+  if constexpr (Smoother::shared_bytes <= most_shared_bytes) {
+    return {Smoother::patches, launch_parity<T, dim, order, variant>};
   } else {
     return {};
   }

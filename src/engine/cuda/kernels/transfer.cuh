@@ -1,6 +1,6 @@
 #pragma once
 /// \file
-/// Embedding of the coarse space into the fine one, and its transpose: one thread per cell and row of a component.
+/// Embedding of the coarse space into the fine one, and its transpose: one thread per cell, component and row of it.
 ///
 /// Prolongation: thread (fine cell, row i_c) combines the planes of its coarse cell along the own direction, embeds the
 /// plane in the tangential directions and adds it. Restriction: thread (coarse cell, row j_c) does the transpose for
@@ -37,7 +37,8 @@ struct Transfer {
   static constexpr int n = S::n;
   static constexpr int columns = S::columns;
   static constexpr int corners = 1 << dim;
-  static constexpr int cells = n <= 4 ? 64 : 32;  ///< of a thread block
+  static constexpr int cells = n <= 4 ? 64 : 32;     ///< of a thread block
+  static constexpr int rows_ahead = n <= 3 ? n : 1;  ///< planes that are loaded at once
 
   struct Arguments {
     CellTopology fine;
@@ -97,62 +98,62 @@ struct Transfer {
     return c == dim ? tables.embed_o[child][i][j] : tables.embed_p[child][i][j];
   }
 
-  __device__ static void prolong_add(const Tables& tables, const Arguments& arguments, std::int32_t cell, int row) {
+  __device__ static void prolong_add(const Tables& tables, const Arguments& arguments, std::int32_t cell, int row,
+                                     int c) {
     const std::int32_t bits = arguments.parent[cell] % corners;
     const std::int32_t coarse = arguments.parent[cell] / corners;
-#pragma unroll 1
-    for (int c = 0; c <= dim; ++c) {
-      T plane[columns]{};
-      const T* from = arguments.from + S::offset(coarse) + c * S::block * interleave;
-#pragma unroll 1
-      for (int j = 0; j < n; ++j) {
-        const T weight = row_weight(tables, arguments, c, bits, row, j);
-        if (weight != T(0)) add_plane(weight, from + j * columns * interleave, plane);
-      }
-      if (c < dim) {
-        const T weight = row_weight(tables, arguments, c, bits, row, n);
-        const std::int32_t above = arguments.coarse.neighbour[2 * c + 1][coarse];
-        if (weight != T(0)) add_plane(weight, arguments.from + S::offset(above) + c * S::block * interleave, plane);
-      }
-      embed_plane<false>(tables, arguments, c, bits, plane);
-      T* to = arguments.to + S::offset(cell) + (c * S::block + row * columns) * interleave;
-#pragma unroll
-      for (int i = 0; i < columns; ++i) to[i * interleave] += plane[i];
+    T plane[columns]{};
+    const T* from = arguments.from + S::offset(coarse) + c * S::block * interleave;
+#pragma unroll(rows_ahead)
+    for (int j = 0; j < n; ++j) {
+      const T weight = row_weight(tables, arguments, c, bits, row, j);
+      if (weight != T(0)) add_plane(weight, from + j * columns * interleave, plane);
     }
+    if (c < dim) {
+      const T weight = row_weight(tables, arguments, c, bits, row, n);
+      const std::int32_t above = arguments.coarse.neighbour[2 * c + 1][coarse];
+      if (weight != T(0)) add_plane(weight, arguments.from + S::offset(above) + c * S::block * interleave, plane);
+    }
+    embed_plane<false>(tables, arguments, c, bits, plane);
+    T* to = arguments.to + S::offset(cell) + (c * S::block + row * columns) * interleave;
+#pragma unroll
+    for (int i = 0; i < columns; ++i) to[i * interleave] += plane[i];
   }
 
-  __device__ static void restrict_to(const Tables& tables, const Arguments& arguments, std::int32_t cell, int row) {
+  __device__ static void restrict_to(const Tables& tables, const Arguments& arguments, std::int32_t cell, int row,
+                                     int c) {
+    T sum[columns]{};
+    const bool hat = c < dim && row == 0;
+    if (!hat || !normal_fixed(arguments.coarse.face[2 * c][cell])) {
+      const std::int32_t* const children = arguments.children + cell * std::int64_t(corners);
+      const std::int32_t below = c < dim ? arguments.coarse.neighbour[2 * c][cell] : arguments.coarse.null;
+      const bool middle = hat && arguments.refined[c] && below != arguments.coarse.null;
+      std::int32_t child = children[0];
 #pragma unroll 1
-    for (int c = 0; c <= dim; ++c) {
-      T sum[columns]{};
-      const bool hat = c < dim && row == 0;
-      const bool fixed = hat && normal_fixed(arguments.coarse.face[2 * c][cell]);
-#pragma unroll 1
-      for (int bits = 0; bits < corners && !fixed; ++bits) {
-        const std::int32_t child = arguments.children[cell * std::int64_t(corners) + bits];
-        if (child == arguments.fine.null) continue;
-        T plane[columns]{};
-        const T* from = arguments.from + S::offset(child) + c * S::block * interleave;
-#pragma unroll 1
-        for (int i = 0; i < n; ++i) {
-          const T weight = row_weight(tables, arguments, c, bits, i, row);
-          if (weight != T(0)) add_plane(weight, from + i * columns * interleave, plane);
-        }
-        if (hat && arguments.refined[c] && (bits >> c & 1) != 0) {  // middle hats of the cell below
-          const std::int32_t below = arguments.coarse.neighbour[2 * c][cell];
-          if (below != arguments.coarse.null) {
+      for (int bits = 0; bits < corners; ++bits) {
+        const std::int32_t next = bits + 1 < corners ? children[bits + 1] : child;
+        if (child != arguments.fine.null) {
+          T plane[columns]{};
+          const T* from = arguments.from + S::offset(child) + c * S::block * interleave;
+#pragma unroll(rows_ahead)
+          for (int i = 0; i < n; ++i) {
+            const T weight = row_weight(tables, arguments, c, bits, i, row);
+            add_plane(weight, from + i * columns * interleave, plane);
+          }
+          if (middle && (bits >> c & 1) != 0) {  // middle hats of the cell below
             const std::int32_t other = arguments.children[below * std::int64_t(corners) + bits];
             add_plane(tables.embed_p[1][0][n], arguments.from + S::offset(other) + c * S::block * interleave, plane);
           }
+          embed_plane<true>(tables, arguments, c, bits, plane);
+#pragma unroll
+          for (int i = 0; i < columns; ++i) sum[i] += plane[i];
         }
-        embed_plane<true>(tables, arguments, c, bits, plane);
-#pragma unroll
-        for (int i = 0; i < columns; ++i) sum[i] += plane[i];
+        child = next;
       }
-      T* to = arguments.to + S::offset(cell) + (c * S::block + row * columns) * interleave;
-#pragma unroll
-      for (int i = 0; i < columns; ++i) to[i * interleave] = sum[i];
     }
+    T* to = arguments.to + S::offset(cell) + (c * S::block + row * columns) * interleave;
+#pragma unroll
+    for (int i = 0; i < columns; ++i) to[i * interleave] = sum[i];
   }
 
   /// Hats of hat-only records: a coarse one is made of the fine hats on the same face and of those in the middle of the
@@ -196,31 +197,38 @@ struct Transfer {
   static Arguments plain(const TransferArguments<T>& a) {
     return {a.fine, a.coarse, a.children, a.parent, {a.refined[0], a.refined[1], a.refined[2]}, a.blocks, a.from, a.to};
   }
-  static unsigned thread_blocks(const RecordBlocks& blocks) { return blocks_for(blocks.count, cells / interleave); }
+  /// The components of some cells are neighbours.
+  static unsigned thread_blocks(const RecordBlocks& blocks) {
+    return (dim + 1) * blocks_for(blocks.count, cells / interleave);
+  }
   static constexpr int hat_threads = 128;
   static unsigned hat_blocks(const CellTopology& topology) {
     return blocks_for((topology.records - topology.cells) * columns, hat_threads);
   }
 };
 
-/// fine += P coarse. Threads: (fine cell, row).
+/// fine += P coarse. Threads: (fine cell, row), blocks: (cells, component).
 template <class T, int dim, int order>
 __global__ __launch_bounds__(Transfer<T, dim, order>::cells*(order + 1)) void prolong_cells(
     const __grid_constant__ TransferTables<T, dim, order> tables,
     const __grid_constant__ typename Transfer<T, dim, order>::Arguments arguments) {
-  const std::int32_t cell = cell_of_thread(arguments.blocks, arguments.fine);
+  wait_for_earlier_kernels();
+  const std::int32_t cell = cell_of_thread(arguments.blocks, arguments.fine, blockIdx.x / (dim + 1));
   if (cell == arguments.fine.null) return;
-  Transfer<T, dim, order>::prolong_add(tables, arguments, cell, static_cast<int>(threadIdx.y));
+  Transfer<T, dim, order>::prolong_add(tables, arguments, cell, static_cast<int>(threadIdx.y),
+                                       static_cast<int>(blockIdx.x % (dim + 1)));
 }
 
-/// coarse = P^T fine. Threads: (coarse cell, row).
+/// coarse = P^T fine. Threads: (coarse cell, row), blocks: (cells, component).
 template <class T, int dim, int order>
 __global__ __launch_bounds__(Transfer<T, dim, order>::cells*(order + 1)) void restrict_cells(
     const __grid_constant__ TransferTables<T, dim, order> tables,
     const __grid_constant__ typename Transfer<T, dim, order>::Arguments arguments) {
-  const std::int32_t cell = cell_of_thread(arguments.blocks, arguments.coarse);
+  wait_for_earlier_kernels();
+  const std::int32_t cell = cell_of_thread(arguments.blocks, arguments.coarse, blockIdx.x / (dim + 1));
   if (cell == arguments.coarse.null) return;
-  Transfer<T, dim, order>::restrict_to(tables, arguments, cell, static_cast<int>(threadIdx.y));
+  Transfer<T, dim, order>::restrict_to(tables, arguments, cell, static_cast<int>(threadIdx.y),
+                                       static_cast<int>(blockIdx.x % (dim + 1)));
 }
 
 /// The same for hat-only records: one thread per coarse hat-only record and hat. Its fine hats are those of one face,
@@ -228,6 +236,7 @@ __global__ __launch_bounds__(Transfer<T, dim, order>::cells*(order + 1)) void re
 template <class T, int dim, int order>
 __global__ void prolong_hat_only(const __grid_constant__ TransferTables<T, dim, order> tables,
                                  const __grid_constant__ typename Transfer<T, dim, order>::Arguments arguments) {
+  wait_for_earlier_kernels();
   using P = Transfer<T, dim, order>;
   const std::int32_t hat = arguments.coarse.cells + static_cast<std::int32_t>(blockIdx.x * blockDim.x + threadIdx.x);
   if (hat >= arguments.coarse.records) return;
@@ -241,6 +250,7 @@ __global__ void prolong_hat_only(const __grid_constant__ TransferTables<T, dim, 
 template <class T, int dim, int order>
 __global__ void restrict_hat_only(const __grid_constant__ TransferTables<T, dim, order> tables,
                                   const __grid_constant__ typename Transfer<T, dim, order>::Arguments arguments) {
+  wait_for_earlier_kernels();
   using P = Transfer<T, dim, order>;
   const int index = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
   const std::int32_t hat = arguments.coarse.cells + index / P::columns;
