@@ -10,47 +10,53 @@
 ///   * The pressure of a problem never leaves the registers of its thread between gathering and writing.
 ///   * Writing waits once, for all components.
 
+#include <type_traits>
+
+#include "engine/cuda/kernels/parity_batch.cuh"
+#include "engine/cuda/kernels/tensor_tiles.cuh"
+
 namespace solenoid::cuda {
 
-template <class T, int dim, int order>
-struct RegisterSmoother : ParitySmoother<T, dim, order, 32, false> {
-  using Base = ParitySmoother<T, dim, order, 32, false>;
-  using Base::a_of;
-  using Base::arguments;
-  using Base::b_of;
-  using Base::batch;
-  using Base::block;
-  using Base::columns;
-  using Base::ends;
-  using Base::extra_of;
-  using Base::group;
-  using Base::n;
-  using Base::neighbour_of;
-  using Base::others;
-  using Base::patch;
-  using Base::patches;
-  using Base::place;
-  using Base::problem;
-  using Base::problems;
-  using Base::sign;
-  using Base::to_patch;
-  using typename Base::Around;
-  using typename Base::Uncovered;
-  static_assert(n <= 2);
-
-  // Fields in shared memory: velocities of all components, traces of one. The pressure takes the place of the last
-  // velocity while it is gathered, and of its thread's traces at the end.
+/// Sizes and places of a batch's fields in shared memory: velocities of all components, traces and end hats of one. The
+/// pressure takes the place of the last velocity while it is gathered, and of its thread's traces at the end.
+template <int dim, int order>
+struct RegisterFields {
+  static constexpr int n = order + 1;
+  static constexpr int patches = 32;
+  static constexpr int problems = 1 << dim;
+  static constexpr int columns = power(n, dim - 1);
+  static constexpr int block = power(n, dim);
   static constexpr int around = (dim - 1) * columns;  // traces of a row: [tangential direction][column]
   static constexpr int trace_field = n * around;
+  static_assert(block <= trace_field);
+
+  // In numbers.
   static constexpr int traces_at = dim * problems * block * patches;
-  static_assert(traces_at + problems * trace_field * patches <= Base::ends_at && block <= trace_field);
+  static constexpr int ends_at = traces_at + problems * trace_field * patches;
+  static constexpr int numbers = ends_at + problems * columns * patches;
+};
+
+template <class T, int dim, int order>
+struct RegisterSmoother : ParityBatch<T, dim, order, 32, 1, RegisterFields<dim, order>::numbers> {
+  using Fields = RegisterFields<dim, order>;
+  using Base = ParityBatch<T, dim, order, 32, 1, Fields::numbers>;
+  using Base::a_of, Base::arguments, Base::b_of, Base::batch, Base::block, Base::columns, Base::extra_of, Base::group,
+      Base::n, Base::neighbour_of, Base::others, Base::patch, Base::patches, Base::place, Base::problem, Base::problems,
+      Base::sign, Base::to_patch;
+  using typename Base::Around, typename Base::Uncovered;
+  static constexpr int around = Fields::around;
+  static constexpr int trace_field = Fields::trace_field;
+  static_assert(n <= 2);
 
   using Base::Base;
 
   __device__ T* velocity(int c, int parity) const {
     return this->shared + (c * problems + parity) * (block * patches) + patch;
   }
-  __device__ T* traces(int parity) const { return this->shared + traces_at + parity * (trace_field * patches) + patch; }
+  __device__ T* traces(int parity) const {
+    return this->shared + Fields::traces_at + parity * (trace_field * patches) + patch;
+  }
+  __device__ T* ends(int parity) const { return this->shared + Fields::ends_at + parity * (columns * patches) + patch; }
   /// A problem's bits in the frame of component c, with the parity of the velocity.
   static constexpr __device__ int parity_of(int c, int problem) {
     return ((problem >> c | problem << (dim - c)) & (problems - 1)) ^ 1;
@@ -407,7 +413,7 @@ struct RegisterSmoother : ParitySmoother<T, dim, order, 32, false> {
     for (int at = 0; at < block * block; at += together) {
       T four[together];
       if constexpr (together == 4) {
-        Base::load_four(inverse + at, four);
+        load_four(inverse + at, four);
       } else {
         four[0] = __ldg(inverse + at);
       }

@@ -1,0 +1,372 @@
+#pragma once
+/// \file
+/// What the kernels of the parity smoother (smoother.cuh) share: a batch of patches, where their cells and the cells
+/// around them lie, univariate tables, sums and differences of the cells of a patch, and the records that no patch
+/// covers.
+
+#include "engine/cuda/kernels/parity.hpp"
+#include "engine/cuda/launch.hpp"
+#include "mesh/record.hpp"
+
+namespace solenoid::cuda {
+
+/// ParityArguments with what the kernel needs of a cell's tables.
+template <class T, int dim, int order>
+struct ParityParameters {
+  static constexpr int n = order + 1;
+  const std::int32_t* neighbour[2 * dim];  ///< [side][record]
+  const Face* face[2 * dim];               ///< [side][record]
+  const ParityPatch* patches;
+  const PatchBatch* batches;
+  const std::int32_t* uncovered;
+  const T* tables;
+  const T* schur;
+  const T* b;
+  const T* x;
+  T* y;
+  std::int32_t batch_count;
+  std::int32_t uncovered_share;  ///< of every thread block, and one more for each of the first
+  std::int32_t uncovered_rest;
+  T value[n];  ///< traces and outward derivatives of modes on a lower face
+  T slope[n];
+  T trace_value[dim][n];  ///< what modes of a cell below give to the test trace and derivative at the common face
+  T trace_slope[dim][n];
+  T beside[dim][n][n];  ///< [t][j][m]: both together, what mode m of a cell below gives to test function j
+  T mass[n + 1][n + 1];
+  T inverse_h[dim];
+  T end_stiffness[dim];  ///< between neighbouring hats
+  T alpha;
+
+  ParityParameters(const ParityArguments<T>& from, int blocks)
+      : patches(from.patches),
+        batches(from.batches),
+        uncovered(from.uncovered),
+        tables(from.tables),
+        schur(from.schur),
+        b(from.b),
+        x(from.x),
+        y(from.y),
+        batch_count(from.batch_count),
+        uncovered_share(from.uncovered_count / blocks),
+        uncovered_rest(from.uncovered_count % blocks) {
+    const CellData<T>& cell = *from.cell;
+    for (int side = 0; side < 2 * dim; ++side) {
+      neighbour[side] = from.topology.neighbour[side];
+      face[side] = from.topology.face[side];
+    }
+    for (int i = 0; i <= n; ++i) {
+      for (int j = 0; j <= n; ++j) mass[i][j] = cell.mass[i][j];
+    }
+    for (int j = 0; j < n; ++j) {
+      const T sign = j % 2 == 0 ? T(1) : T(-1);
+      value[j] = sign * cell.value[j];
+      slope[j] = sign * cell.slope[j];
+      for (int t = 0; t < dim; ++t) {
+        const T factor = cell.viscosity * cell.inverse_h[t] * cell.inverse_h[t];
+        trace_value[t][j] = factor * (T(0.5) * cell.slope[j] - cell.penalty * cell.value[j]);
+        trace_slope[t][j] = factor * T(0.5) * cell.value[j];
+      }
+    }
+    for (int t = 0; t < dim; ++t) {
+      for (int j = 0; j < n; ++j) {
+        for (int m = 0; m < n; ++m) {
+          beside[t][j][m] = value[j] * trace_value[t][m] + slope[j] * trace_slope[t][m];
+        }
+      }
+    }
+    for (int a = 0; a < dim; ++a) {
+      inverse_h[a] = cell.inverse_h[a];
+      end_stiffness[a] = -cell.viscosity * cell.inverse_h[a] * cell.inverse_h[a];
+    }
+    alpha = cell.alpha;
+  }
+};
+
+/// Shared memory of a team: `field_numbers` numbers of whoever works on the batch, univariate tables, places of cells,
+/// extra weights.
+template <class T, int dim, int order, int patches_, int teams, int field_numbers>
+struct ParityBatch {
+  static constexpr int n = order + 1;
+  static constexpr int patches = patches_;
+  static constexpr int problems = 1 << dim;
+  static constexpr int workers = 32 / patches;
+  static constexpr int threads = 32 * problems;                     // of a team
+  static constexpr int groups = threads / patches;                  // of threads with one thread for each patch
+  static constexpr int copied_records = teams == 1 ? patches : 32;  // at a time, of those that no patch covers
+  static constexpr int columns = power(n, dim - 1);
+  static constexpr int others = power(n, dim - 2);
+  static constexpr int block = power(n, dim);
+  static constexpr int record = record_size(dim, order);
+  using Arguments = ParityParameters<T, dim, order>;
+  static constexpr int table_size = parity_table_size(n);
+
+  // Slots of cells: those of the patch, their neighbours [direction][corner], and the cells above neighbours
+  // [component][tangential direction][end][other], whose hats are the upper hats of the neighbours.
+  static constexpr int neighbour_slot = problems;
+  static constexpr int above_slot = neighbour_slot + dim * problems;
+  static constexpr int above_count = (dim - 1) * problems / 2;  // of one component
+  static constexpr int slots = above_slot + dim * above_count;
+
+  // In numbers of type T; places and extra weights behind.
+  static constexpr int tables_at = field_numbers;
+  static constexpr int table_numbers = dim * parity_weights * 2 * table_size;
+  static constexpr int numbers = tables_at + table_numbers;
+  static constexpr int extra_at = numbers * static_cast<int>(sizeof(T)) + slots * patches * 4;  // in bytes
+  static constexpr int team_bytes = (extra_at + dim * problems * patches + 15) / 16 * 16;
+  static constexpr int team_numbers = team_bytes / static_cast<int>(sizeof(T));
+  static constexpr int shared_bytes = teams * team_bytes;
+
+  const Arguments& arguments;
+  const PatchBatch batch;
+  const int team;     // of this warp
+  T* const shared;    // this team's
+  const int patch;    // lane's patch
+  const int worker;   // which of the lanes of this patch in the warp
+  const int problem;  // of this warp
+  const int group;    // which of the threads of this patch
+  const ParityPatch& entry;
+  const std::int32_t kind;
+
+  __device__ ParityBatch(const Arguments& arguments_, T* shared_)
+      : arguments(arguments_),
+        batch(arguments_.batches[blockIdx.x]),
+        team(teams == 1 ? 0 : __shfl_sync(~0U, threadIdx.x / threads, 0)),
+        shared(shared_ + team * team_numbers),
+        patch(threadIdx.x % patches),
+        worker(threadIdx.x % 32 / patches),
+        problem(__shfl_sync(~0U, threadIdx.x % threads / 32, 0)),
+        group(problem * workers + worker),
+        entry(arguments_.patches[batch.begin + min(patch, batch.count - 1)]),
+        kind(entry.kind) {}
+
+  // --- addresses -----------------------------------------------------------------------------------------------------
+
+  static __device__ int a_of(int c) { return c + 1 < dim ? c + 1 : c + 1 - dim; }
+  static __device__ int b_of(int c) { return c + 2 < dim ? c + 2 : c + 2 - dim; }
+  /// From the frame of component c (bit 0: c, bit 1: a, bit 2: b) to that of the patch (bit d: direction d).
+  static __device__ int to_patch(int bits, int c) { return (bits << c | bits >> (dim - c)) & (problems - 1); }
+
+  static __device__ std::uint32_t offset(std::int32_t r) {
+    const auto index = static_cast<std::uint32_t>(r);  // spares the signed division
+    return index / interleave * (interleave * record) + index % interleave;
+  }
+  /// base + place, where the compiler should not take what base is made of apart.
+  template <class U>
+  static __device__ U* pointer(U* base, std::uint32_t place) {
+    U* result;
+    asm("mad.wide.u32 %0, %1, %2, %3;" : "=l"(result) : "r"(place), "n"(sizeof(U)), "l"(base));
+    __builtin_assume(__isGlobal(result));
+    return result;
+  }
+  static __device__ std::int32_t record_at(std::uint32_t offset) {
+    return offset / (interleave * record) * interleave + offset % (interleave * record);
+  }
+  /// Place of value 0 of the cell in a slot.
+  __device__ std::uint32_t& place(int slot) const {
+    return reinterpret_cast<std::uint32_t*>(shared + numbers)[slot * patches + patch];
+  }
+  /// Weight of the local matrix at the end of the patch less that of the face of the cell there.
+  __device__ std::int8_t& extra_of(int t, int corner) const {
+    return reinterpret_cast<std::int8_t*>(shared)[extra_at + (t * problems + corner) * patches + patch];
+  }
+  static __device__ int neighbour_of(int t, int corner) { return neighbour_slot + t * problems + corner; }
+  static __device__ int above_of(int c, int tau, int end, int other) {
+    return above_slot + c * above_count + (tau * 2 + end) * (problems / 4) + other;
+  }
+  /// Tables of direction d for this lane's patch and this warp's problem.
+  __device__ const T* tables(int d) const { return tables(d, problem); }
+  __device__ const T* tables(int d, int of_problem) const {
+    const int weight = kind >> ParityPatch::weight_bits * d & 3;
+    return shared + tables_at + ((d * parity_weights + weight) * 2 + (of_problem >> d & 1)) * table_size;
+  }
+  static constexpr int table_p = parity_matrix_size(n);
+  static constexpr int table_divergence = 2 * table_p;
+  static constexpr int table_lambda_o = 3 * table_p;
+  static constexpr int table_lambda_p = table_lambda_o + parity_vector_size(n);
+  /// Part of a table, four numbers at a time.
+  template <int size>
+  static __device__ void load_table(const T* from, T (&to)[size]) {
+    if constexpr (n < 3) {
+#pragma unroll
+      for (int i = 0; i < size; ++i) to[i] = from[i];
+    } else {
+      struct alignas(16) Four {
+        T of[4];
+      };
+#pragma unroll
+      for (int i = 0; i < size; i += 4) {
+        const Four four = *reinterpret_cast<const Four*>(from + i);
+#pragma unroll
+        for (int k = 0; k < 4 && i + k < size; ++k) to[i + k] = four.of[k];
+      }
+    }
+  }
+  static __device__ T reciprocal(T value) {
+    if constexpr (sizeof(T) == 4) {
+      float result;
+      asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(result) : "f"(value));
+      return result;
+    } else {
+      return T(1) / value;
+    }
+  }
+  static __device__ T sign(bool minus) { return minus ? T(-1) : T(1); }
+
+  /// Even and odd parts in the direction of every bit; signs[d]: of the mirror image of the mode in that of bit d.
+  template <int size>
+  static __device__ void butterfly(const T (&signs)[3], T (&v)[size]) {
+#pragma unroll
+    for (int d = 0; 1 << d < size; ++d) {
+#pragma unroll
+      for (int i = 0; i < size; ++i) {
+        if ((i >> d & 1) != 0) continue;
+        const T lower = v[i];
+        const T upper = v[i | 1 << d];
+        v[i] = lower + signs[d] * upper;
+        v[i | 1 << d] = lower - signs[d] * upper;
+      }
+    }
+  }
+  /// Back to the cells of the patch.
+  template <int size>
+  static __device__ void unbutterfly(const T (&signs)[3], T (&v)[size]) {
+    const T ones[3]{T(1), T(1), T(1)};
+    butterfly(ones, v);
+#pragma unroll
+    for (int i = 1; i < size; ++i) {
+      T factor = T(1);
+#pragma unroll
+      for (int d = 0; 1 << d < size; ++d) factor = (i >> d & 1) != 0 ? factor * signs[d] : factor;
+      v[i] *= factor;
+    }
+  }
+
+  /// visit(first, g) for this group's share of `count` items: item first + g. `before`: items that were dealt before,
+  /// so that the next group in turn begins.
+  template <int count, int before = 0, class F>
+  __device__ void for_items(F&& visit) const {
+    const int g = before == 0 ? group : (group + groups - before % groups) % groups;
+#pragma unroll
+    for (int first = 0; first < count; first += groups) {
+      if (first + groups <= count || first + g < count) visit(first, g);
+    }
+  }
+
+  // --- places and tables ---------------------------------------------------------------------------------------------
+
+  /// Cells around one corner of the patch, on their way while b is gathered.
+  static constexpr int direction_step = groups / problems;
+  struct Around {
+    std::int32_t beside[(dim + direction_step - 1) / direction_step];
+    std::int32_t above[(dim + direction_step - 1) / direction_step][dim - 1];
+  };
+  /// visit(i, t) for this group's directions.
+  template <class F>
+  __device__ void for_directions(F&& visit) const {
+#pragma unroll
+    for (int i = 0; i * direction_step < dim; ++i) {
+      const int t = direction_step == 1 ? i : i * direction_step + group / problems;
+      if (t < dim) visit(i, t);
+    }
+  }
+
+  __device__ void find_cells(Around& around) const {
+    const int corner = group % problems;
+    std::int32_t cell = entry.cells[corner >> 1];
+    if ((corner & 1) != 0) cell = arguments.neighbour[1][cell];
+    place(corner) = offset(cell);
+    if (arguments.x != nullptr) {
+      for_directions([&](int i, int t) {
+        const int side = 2 * t + (corner >> t & 1);
+        around.beside[i] = arguments.neighbour[side][cell];
+        if ((batch.flags & PatchBatch::weaker_faces) != 0) {
+          const int weight = kind >> ParityPatch::weight_bits * t & 3;
+          extra_of(t, corner) = weight - face_weight(arguments.face[side][cell]);
+        }
+      });
+    }
+    for (int i = threadIdx.x % threads; i < table_numbers; i += threads) shared[tables_at + i] = arguments.tables[i];
+    if constexpr (teams > 1) prefetch_schur();
+    wait_for_earlier_kernels(teams == 1);
+    __syncthreads();
+  }
+  /// visit(tau, c) for the components that see direction t as tangential and whose hats lie above the cell beside.
+  template <class F>
+  __device__ void for_components(int t, F&& visit) const {
+#pragma unroll
+    for (int tau = 0; tau < dim - 1; ++tau) {
+      const int c = t - 1 - tau < 0 ? t - 1 - tau + dim : t - 1 - tau;
+      if ((group >> c & 1) != 0) visit(tau, c);
+    }
+  }
+  __device__ void find_cells_above(Around& around) const {
+    for_directions([&](int i, int t) {
+      for_components(t,
+                     [&](int tau, int c) { around.above[i][tau] = arguments.neighbour[2 * c + 1][around.beside[i]]; });
+    });
+  }
+  __device__ void keep_places(const Around& around) const {
+    const int corner = group % problems;
+    for_directions([&](int i, int t) {
+      place(neighbour_of(t, corner)) = offset(around.beside[i]);
+      for_components(t, [&](int tau, int c) {
+        const int o = tau == 0 ? b_of(c) : a_of(c);
+        const int other = dim == 3 ? corner >> o & 1 : 0;
+        place(above_of(c, tau, corner >> t & 1, other)) = offset(around.above[i][tau]);
+      });
+    });
+  }
+
+  /// Asks for the inverse Schur blocks of this team.
+  __device__ void prefetch_schur() const {
+    constexpr int line = 128;  // bytes
+    constexpr int size = block <= largest_plain_schur ? block * block : SchurTiles(block).numbers();
+    const T* from =
+        arguments.schur + static_cast<std::int64_t>((kind >> ParityPatch::schur_shift) * problems + problem) * size;
+    for (int at = (team * workers + worker) * line / static_cast<int>(sizeof(T)); at < size;
+         at += teams * workers * line / static_cast<int>(sizeof(T))) {
+      asm volatile("prefetch.global.L1 [%0];" ::"l"(from + at));
+    }
+  }
+  /// This block's share of the records outside all patches.
+  struct Uncovered {
+    int next;  // of this lane
+    int end;
+    std::int32_t record;  // that of `next`
+  };
+  static __device__ Uncovered find_uncovered(const Arguments& arguments) {
+    const int share = arguments.uncovered_share;
+    const int rest = arguments.uncovered_rest;
+    const int number = teams == 1 ? blockIdx.x : blockIdx.x - arguments.batch_count;
+    const int begin = number * share + min(number, rest);
+    Uncovered found{begin + static_cast<int>(threadIdx.x) % copied_records, begin + share + (number < rest ? 1 : 0), 0};
+    if (found.next < found.end) found.record = arguments.uncovered[found.next];
+    return found;
+  }
+  /// Copies it from x to y.
+  static __device__ void copy_uncovered(const Arguments& arguments, Uncovered found) {
+    constexpr int ahead = 8;
+    constexpr int groups = teams * threads / copied_records;
+    const int group = threadIdx.x / copied_records;
+    while (found.next < found.end) {
+      const std::uint32_t at = offset(found.record) + group * interleave;
+      for (int begin = 0; begin < record; begin += ahead * groups) {
+        T v[ahead];
+#pragma unroll
+        for (int k = 0; k < ahead; ++k) {
+          const int value = begin + k * groups;
+          v[k] = value + group < record && arguments.x != nullptr ? (arguments.x + at)[value * interleave] : T(0);
+        }
+#pragma unroll
+        for (int k = 0; k < ahead; ++k) {
+          const int value = begin + k * groups;
+          if (value + group < record) (arguments.y + at)[value * interleave] = v[k];
+        }
+      }
+      found.next += copied_records;
+      if (found.next < found.end) found.record = arguments.uncovered[found.next];
+    }
+  }
+};
+
+}  // namespace solenoid::cuda
