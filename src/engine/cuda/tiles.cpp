@@ -1,6 +1,7 @@
 #include "engine/cuda/tiles.hpp"
 
 #include <algorithm>
+#include <span>
 
 #include "base/parallel.hpp"
 #include "engine/cuda/kernels/arguments.hpp"
@@ -31,6 +32,27 @@ std::uint8_t sides_of(const Grid& grid, Grid::Record cell) {
   return static_cast<std::uint8_t>(sides);
 }
 
+/// Faces of a tile, for the component that has most.
+int tile_faces(const Grid& grid, std::span<const std::int32_t> blocks) {
+  const int dim = grid.dim();
+  int faces[3]{};
+  for (const std::int32_t block : blocks) {
+    const auto end = std::min((block + 1) * interleave, grid.cells());
+    for (auto cell = block * interleave; cell < end; ++cell) {
+      const unsigned boundary = sides_of(grid, cell);
+      for (int side = 0; side < 2 * dim; ++side) {
+        const bool face =
+            (boundary & (1U << side | irregular_cell)) != 0 ||
+            std::find(blocks.begin(), blocks.end(), grid.neighbour(cell, side) / interleave) == blocks.end();
+        faces[side / 2] += face ? 1 : 0;
+      }
+    }
+  }
+  int most = 0;
+  for (int c = 0; c < dim; ++c) most = std::max(most, faces[(c + 1) % dim] + (dim == 3 ? faces[(c + 2) % dim] : 0));
+  return most;
+}
+
 }  // namespace
 
 std::vector<std::uint8_t> boundary_sides(const Grid& grid) {
@@ -43,30 +65,16 @@ std::vector<std::uint8_t> boundary_sides(const Grid& grid) {
 }
 
 int most_tile_faces(const Grid& grid, const std::vector<std::int32_t>& blocks, int tile_blocks) {
-  using Record = Grid::Record;
-  const int dim = grid.dim();
-  std::size_t most = 0;
-  const auto size = static_cast<std::size_t>(tile_blocks);
-  for (std::size_t begin = 0; begin < blocks.size(); begin += size) {
-    const auto first = blocks.begin() + static_cast<std::ptrdiff_t>(begin);
-    const auto last = blocks.begin() + static_cast<std::ptrdiff_t>(std::min(begin + size, blocks.size()));
-    std::size_t faces[3]{};
-    for (auto block = first; block != last; ++block) {
-      const Record end = std::min((*block + 1) * interleave, grid.cells());
-      for (Record cell = *block * interleave; cell < end; ++cell) {
-        const unsigned boundary = sides_of(grid, cell);
-        for (int side = 0; side < 2 * dim; ++side) {
-          const bool face = (boundary & (1U << side | irregular_cell)) != 0 ||
-                            std::find(first, last, grid.neighbour(cell, side) / interleave) == last;
-          faces[side / 2] += face ? 1 : 0;
-        }
-      }
+  const std::span<const std::int32_t> all(blocks);
+  const Ranges ranges{std::ssize(blocks), std::int64_t{1024} * tile_blocks};
+  std::vector<int> most(ranges.number(), 0);
+  parallel_ranges(ranges, [&](CellRange range, std::int64_t number) {
+    for (auto begin = range.begin; begin < range.end; begin += tile_blocks) {
+      const auto count = std::min<std::int64_t>(tile_blocks, range.end - begin);
+      most[number] = std::max(most[number], tile_faces(grid, all.subspan(begin, count)));
     }
-    for (int c = 0; c < dim; ++c) {
-      most = std::max(most, faces[(c + 1) % dim] + (dim == 3 ? faces[(c + 2) % dim] : 0));
-    }
-  }
-  return static_cast<int>(most);
+  });
+  return most.empty() ? 0 : *std::max_element(most.begin(), most.end());
 }
 
 }  // namespace solenoid::cuda
