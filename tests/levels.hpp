@@ -2,6 +2,7 @@
 /// \file
 /// Meshes with every kind of shape and side, and random vectors on their levels: shared by the tests of engines.
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <random>
@@ -19,10 +20,11 @@ struct MeshCase {
   Mesh mesh;
   Boundary boundary{};
   double mass = 0.0;
+  EquationKind equation = EquationKind::stokes;
 
   [[nodiscard]] Level level(int order, PatchRules rules = {}, bool boundary_hats = false) const {
-    const Equation equation{.dim = mesh.dim, .order = order, .viscosity = 0.7, .mass = mass};
-    return {equation, Grid(mesh, boundary, boundary_hats), rules};
+    const Equation what{.dim = mesh.dim, .order = order, .viscosity = 0.7, .mass = mass, .kind = equation};
+    return {what, Grid(mesh, boundary, boundary_hats), rules};
   }
 };
 
@@ -92,6 +94,22 @@ inline std::vector<MeshCase> mesh_cases(int dim) {
   };
 }
 
+/// Those on which Poisson's equation may be posed, with that equation.
+inline std::vector<MeshCase> poisson_mesh_cases(int dim) {
+  std::vector<MeshCase> cases;
+  for (MeshCase& what : mesh_cases(dim)) {
+    const auto& sides = what.boundary.sides;
+    const auto known = [](const Side& side) {
+      return side.kind == SideKind::velocity || side.kind == SideKind::periodic;
+    };
+    if (!std::all_of(sides.begin(), sides.end(), known) || !known(what.boundary.holes)) continue;
+    what.name = "poisson_" + what.name;
+    what.equation = EquationKind::poisson;
+    cases.push_back(what);
+  }
+  return cases;
+}
+
 /// Random numbers in [-1, 1] in all unknowns. `boundary_values`: in the stored normal unknowns of faces with
 /// prescribed velocity too, as if they held boundary data.
 inline std::vector<double> random_vector(const Level& level, std::uint64_t seed, bool boundary_values = false) {
@@ -103,7 +121,7 @@ inline std::vector<double> random_vector(const Level& level, std::uint64_t seed,
     const int block = power(level.equation.n(), level.equation.dim);
     const int hats = power(level.equation.n(), level.equation.dim - 1);
     for (Grid::Record r = 0; r < grid.records(); ++r) {
-      for (int c = 0; c < level.equation.dim; ++c) {
+      for (int c = 0; c < level.equation.velocities(); ++c) {
         if (r >= grid.cells() && grid.hat_direction(r) != c) continue;
         for (int i = 0; i < hats; ++i) used[level.index(r, c * block + i)] = true;
       }

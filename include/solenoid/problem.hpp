@@ -4,7 +4,11 @@
 ///
 ///     alpha u - nu Laplace u + grad p = f,   div u = 0   in the domain,
 ///
-/// with velocity, slip, outflow or periodic sides, discretised by RT_k x Q_k.
+/// with velocity, slip, outflow or periodic sides, discretised by RT_k x Q_k, or
+///
+///     alpha u - nu Laplace u = f
+///
+/// for a scalar u with prescribed or periodic values, discretised by discontinuous Q_k (symmetric interior penalty).
 
 #include <array>
 #include <optional>
@@ -14,8 +18,10 @@
 
 namespace solenoid {
 
+enum class EquationKind { stokes, poisson };
+
 enum class SideKind {
-  velocity,  ///< u = g (no-slip where g = 0)
+  velocity,  ///< u = g (no-slip where g = 0); with Poisson u = g[0]
   slip,      ///< u.n = 0, no shear stress
   outflow,   ///< nu du/dn - p n = traction
   periodic,  ///< wraps to the opposite side
@@ -37,15 +43,17 @@ struct Boundary {
 struct Exact {
   std::optional<VectorField> velocity;
   std::optional<ScalarField> pressure;
+  std::optional<ScalarField> value;  ///< of Poisson's u
 };
 
 struct Problem {
   Mesh mesh;
-  int order = 2;           ///< k of RT_k x Q_k
+  int order = 2;           ///< k of RT_k x Q_k, or of Q_k
   double viscosity = 1.0;  ///< nu > 0
   double mass = 0.0;       ///< alpha >= 0
-  VectorField force{};
+  VectorField force{};     ///< Poisson's f is its first component
   Boundary boundary{};
+  EquationKind equation = EquationKind::stokes;
 };
 
 /// \throws InputError if mesh, order, coefficients or boundary kinds are not valid together

@@ -94,7 +94,7 @@ struct Result {
 Result solve(const Problem& problem, const SolverOptions& options = {});
 
 /// The orders k that this build has in 2D or 3D, ascending.
-std::vector<int> available_orders(int dim);
+std::vector<int> available_orders(int dim, EquationKind equation = EquationKind::stokes);
 
 /// What a solve would need, without doing it.
 struct Estimate {

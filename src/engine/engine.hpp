@@ -20,7 +20,8 @@ namespace solenoid {
 
 /// Kernels of one level in precision T (float or double). Deterministic for a given engine and thread count.
 /// Names follow the paper: A is the symmetric indefinite Stokes operator
-///     (A x)_u = A_u u - B^T p,   (A x)_p = -B u,   B = div.
+///     (A x)_u = A_u u - B^T p,   (A x)_p = -B u,   B = div;
+/// with Poisson's equation A is its (positive definite) interior-penalty operator.
 template <class T>
 class Kernels {
  public:

@@ -22,16 +22,16 @@ PatchTables<T>::PatchTables(const Equation& equation, const PatchKind& kind, con
       data_.face[a][end] = kind[a].face[end];
       data_.hat[a][end] = kind[a].hat[end];
     }
+    eigen_o_[a] = by_parity ? keep(d.eigen_o.block(0, 0, n, n), d.eigen_o.block(0, n, n, n)) : keep(d.eigen_o);
+    inverse_lambda_[a] = keep(solver.inverse_lambda(a));
+    if (equation.kind == EquationKind::poisson) continue;
     if (by_parity) {
-      eigen_o_[a] = keep(d.eigen_o.block(0, 0, n, n), d.eigen_o.block(0, n, n, n));
       eigen_p_[a] = keep(d.eigen_p.block(0, 0, n, n), d.eigen_p.block(0, n, n - 1, n - 1));
       divergence_[a] = keep(d.divergence.block(n, 0, n, n), d.divergence.block(0, n, n, np - n));
     } else {
-      eigen_o_[a] = keep(d.eigen_o);
       eigen_p_[a] = keep(d.eigen_p);
       divergence_[a] = keep(d.divergence);
     }
-    inverse_lambda_[a] = keep(solver.inverse_lambda(a));
   }
   for (const SchurBlock& block : solver.blocks()) {
     const int i = data_.block_count++;

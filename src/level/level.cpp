@@ -19,8 +19,9 @@ Level::Level(const Equation& equation_, Grid grid_, const PatchRules& rules) : L
 }
 
 Level::Level(const Equation& equation_, Grid grid_) : equation(equation_), grid(std::move(grid_)) {
-  constants.pressure = !grid.has_face(Face::outflow);
-  for (int c = 0; c < equation.dim; ++c) {
+  constants.pressure = equation.kind == EquationKind::stokes ? !grid.has_face(Face::outflow)
+                                                             : equation.mass == 0.0 && !grid.has_face(Face::velocity);
+  for (int c = 0; c < equation.velocities(); ++c) {
     constants.velocity[c] = equation.mass == 0.0 && free_constant(grid, c);
   }
 }
@@ -28,7 +29,7 @@ Level::Level(const Equation& equation_, Grid grid_) : equation(equation_), grid(
 std::int64_t Level::dofs() const {
   const int face_unknowns = power(equation.n(), equation.dim - 1);
   std::int64_t count = static_cast<std::int64_t>(grid.cells()) * equation.record();
-  for (int a = 0; a < equation.dim; ++a) {
+  for (int a = 0; a < equation.velocities(); ++a) {
     const std::int64_t fixed = grid.count_faces(2 * a, Face::velocity) + grid.count_faces(2 * a, Face::slip);
     count += face_unknowns * (grid.count_faces(2 * a + 1, Face::outflow) - fixed);
   }

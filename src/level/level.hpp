@@ -19,14 +19,17 @@ struct Equation {
   int order = 2;
   double viscosity = 1.0;
   double mass = 0.0;
+  EquationKind kind = EquationKind::stokes;
 
   [[nodiscard]] int n() const { return order + 1; }
-  [[nodiscard]] int record() const { return record_size(dim, order); }
+  [[nodiscard]] int record() const { return record_size(dim, order, kind); }
+  /// Velocity components; the scalar field is that after them.
+  [[nodiscard]] int velocities() const { return velocity_components(kind, dim); }
   /// Interior-penalty weight gamma for cells of size h normal to the face; 1/h for k = 0 (marker and cell).
   [[nodiscard]] double penalty(double h) const { return (order == 0 ? 1.0 : (order + 1.0) * (order + 2.0)) / h; }
 };
 
-/// Functions that the operator maps to zero: the constant pressure, constant velocities.
+/// Functions that the operator maps to zero: the constant pressure (with Poisson, the constant u), constant velocities.
 struct Constants {
   bool pressure = false;
   std::array<bool, 3> velocity{};
@@ -72,7 +75,7 @@ void Level::for_each_unknown_of(Grid::Record r, Visit visit) const {
   const bool cell = r < grid.cells();
   for (int i = 0; i < record; ++i) {
     const int c = i / block;
-    const bool hat = c < equation.dim && i % block < columns;
+    const bool hat = c < equation.velocities() && i % block < columns;
     const bool unknown = cell ? !(hat && normal_fixed(grid.face(r, 2 * c)))
                               : hat && c == grid.hat_direction(r) && !normal_fixed(grid.hat_face(r));
     if (unknown) visit(i);

@@ -109,6 +109,15 @@ PatchSolver::PatchSolver(const Equation& equation, const Point& h, const PatchKi
     closed = closed && !kind[a].hat[0] && !kind[a].hat[1];
   }
 
+  if (equation.kind == EquationKind::poisson) {
+    for (int i = 0; i < power(modes, dim); ++i) {
+      double lambda = 0.0;
+      for (int a = 0, rest = i; a < dim; ++a, rest /= modes) lambda += directions_[a].lambda_o[rest % modes];
+      inverse_lambda_[0].push_back(1.0 / (equation.viscosity * lambda + equation.mass));
+    }
+    return;
+  }
+
   for (int c = 0; c < dim; ++c) {
     const auto& own = directions_[c];
     const auto& first = directions_[(c + 1) % dim];

@@ -8,6 +8,8 @@
 ///     S = sum_c C diag(1 / lambda_c) C^T
 /// couples along grid lines only. In directions whose ends are mirror symmetric eigenvectors are even or odd
 /// (even ones first), C maps even to odd, and S splits into one block per parity class.
+///
+/// Poisson's local problem is diagonal in the eigenbasis of O: eigenvectors and 1 / lambda are all that it needs.
 
 #include <memory>
 #include <vector>
@@ -42,7 +44,8 @@ class PatchSolver {
 
   [[nodiscard]] const PatchDirection& direction(int a) const { return directions_[a]; }
   [[nodiscard]] bool parity() const { return parity_; }  ///< mirror symmetric in every direction
-  /// 1 / lambda_c, index (i_c N_b + i_b) N_a + i_a with a = c + 1, b = c + 2 (mod dim).
+  /// 1 / lambda_c, index (i_c N_b + i_b) N_a + i_a with a = c + 1, b = c + 2 (mod dim). Poisson's 1 / lambda is that of
+  /// c = 0, x fastest.
   [[nodiscard]] const std::vector<double>& inverse_lambda(int c) const { return inverse_lambda_[c]; }
   [[nodiscard]] const std::vector<SchurBlock>& blocks() const { return blocks_; }
   /// The constant pressure in the eigenbasis (unit length, x fastest); empty if the patch has a free end.

@@ -10,6 +10,7 @@
 ///
 /// i_c = 0 is the hat on the cell's lower face in direction c, i_c = 1..k are bubbles; i_a, i_b count Legendre modes.
 /// Pressure counts x fastest: value(i_0, i_1, i_2) at dim n^dim + i_0 + n i_1 + n^2 i_2.
+/// With Poisson's equation a record holds the n^dim values of u, counted as those of a pressure, and nothing else.
 ///
 /// Records are interleaved by 16: a vector is an array [block of 16 records][value][record in the block]. The lanes of
 /// a SIMD register and the threads of a warp work on neighbouring records, so that they load one value of all of them
@@ -17,12 +18,19 @@
 
 #include <cstdint>
 
+#include "solenoid/problem.hpp"
+
 namespace solenoid {
 
 constexpr int power(int base, int exponent) { return exponent == 0 ? 1 : base * power(base, exponent - 1); }
 
+/// Velocity components, which come first in a record. After them comes one scalar field: the pressure, or Poisson's u.
+constexpr int velocity_components(EquationKind equation, int dim) { return equation == EquationKind::stokes ? dim : 0; }
+
 /// Numbers in one record.
-constexpr int record_size(int dim, int order) { return (dim + 1) * power(order + 1, dim); }
+constexpr int record_size(int dim, int order, EquationKind equation = EquationKind::stokes) {
+  return (velocity_components(equation, dim) + 1) * power(order + 1, dim);
+}
 
 /// Records side by side in memory; a multiple of the SIMD lanes of every machine.
 inline constexpr int interleave = 16;
@@ -44,7 +52,7 @@ constexpr int velocity_stride(int dim, int order, int c, int a) {
   return turn == 0 ? power(n, dim - 1) : power(n, turn - 1);
 }
 
-/// Stride of direction `a` inside the pressure block.
+/// Stride of direction `a` inside the block of the pressure, or of Poisson's u.
 constexpr int pressure_stride(int order, int a) { return power(order + 1, a); }
 
 }  // namespace solenoid

@@ -31,7 +31,7 @@ struct Manufactured {
 
   Manufactured(ManufacturedKind kind, int dim, double viscosity = 1.0);
 
-  [[nodiscard]] Exact exact() const { return {velocity, pressure}; }
+  [[nodiscard]] Exact exact() const { return {velocity, pressure, {}}; }
 };
 
 /// The problem with the solution Manufactured(kind, dim, 1) on 2^refine cells per direction.

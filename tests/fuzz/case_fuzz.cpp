@@ -11,7 +11,7 @@
 namespace solenoid {
 
 // The reader is built without the kernels, which would know.
-std::vector<int> available_orders(int) { return {0, 1, 2, 3}; }
+std::vector<int> available_orders(int, EquationKind) { return {0, 1, 2, 3}; }
 
 }  // namespace solenoid
 

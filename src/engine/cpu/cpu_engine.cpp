@@ -41,7 +41,7 @@ class CpuKernels final : public Kernels<T> {
   CpuKernels(Team& team, const Level& level, LocalSolverKind local)
       : team_(team),
         level_(level),
-        table_(cpu::kernel_table<T>(level.equation.dim, level.equation.order)),
+        table_(cpu::kernel_table<T>(level.equation.kind, level.equation.dim, level.equation.order)),
         local_(static_cast<Local>(local)),
         cell_(make_cell_data<T>(level)),
         topology_(topology_of(level.grid)) {
@@ -162,10 +162,10 @@ class CpuKernels final : public Kernels<T> {
   void project(T* x) override {
     const int block = power(level_.equation.n(), level_.equation.dim);
     if (level_.constants.pressure) {
-      remove_mean(x, level_.equation.dim * block, [&](Record r) { return r < level_.grid.cells(); });
+      remove_mean(x, level_.equation.velocities() * block, [&](Record r) { return r < level_.grid.cells(); });
     }
     // A constant velocity has equal hats (those of hat-only records too), tangential modes 0.
-    for (int c = 0; c < level_.equation.dim; ++c) {
+    for (int c = 0; c < level_.equation.velocities(); ++c) {
       if (!level_.constants.velocity[c]) continue;
       remove_mean(x, c * block, [&](Record r) { return r < level_.grid.cells() || level_.grid.hat_direction(r) == c; });
     }
@@ -293,7 +293,7 @@ class CpuKernels final : public Kernels<T> {
     for (int t = 0; t < team_.size(); ++t) {
       const auto range = cell_range(t);
       for (auto cell = static_cast<Record>(range.begin); cell < range.end; ++cell) {
-        for (int c = 0; c < level_.equation.dim; ++c) {
+        for (int c = 0; c < level_.equation.velocities(); ++c) {
           const Record below = grid.neighbour(cell, 2 * c);
           if (below < grid.cells() && (below < range.begin || below >= range.end)) carry_[t][c].push_back(below);
         }
@@ -332,7 +332,7 @@ class CpuKernels final : public Kernels<T> {
         table_.locate(topology_, static_cast<Record>(range.end), block);
         for (Record cell = block.first; cell < std::min<std::int64_t>(block.first + interleave, range.end); ++cell) {
           const auto lane = static_cast<std::uint16_t>(1U << (cell - block.first));
-          for (int c = 0; c < dim; ++c) {
+          for (int c = 0; c < level_.equation.velocities(); ++c) {
             const Record below = grid.neighbour(cell, 2 * c);
             const Record next = grid.neighbour(cell, 2 * c + 1);
             const bool waits = inside(below) ? turn[below] < turn[cell] : below < grid.cells();

@@ -51,16 +51,16 @@ bool upper_in(int bits, int a) { return (bits >> a & 1) != 0; }
 }  // namespace
 
 PatchSystem::PatchSystem(const WeakForm& form, int dim, const PatchKind& kind)
-    : form_(form), dim_(dim), components_(static_cast<std::size_t>(dim)) {
+    : form_(form), dim_(dim), components_(static_cast<std::size_t>(form.components())) {
   const int cells = 1 << dim;
-  const int pressures = static_cast<int>(form.pressure().functions().size());
+  const int pressures = form.has_pressure() ? static_cast<int>(form.pressure().functions().size()) : 0;
   for (int bits = 0; bits < cells; ++bits) {
     for (int j = 0; j < pressures; ++j) pressure_.push_back({bits, j});
   }
   const auto count = static_cast<Eigen::Index>(pressure_.size());
   MatrixXd schur = MatrixXd::Zero(count, count);
 
-  for (int c = 0; c < dim; ++c) {
+  for (int c = 0; c < form.components(); ++c) {
     Component& component = components_[c];
     const auto number = enumerate(form.fields()[c], kind, component);
     const auto size = static_cast<Eigen::Index>(component.unknowns.size());
@@ -70,9 +70,9 @@ PatchSystem::PatchSystem(const WeakForm& form, int dim, const PatchKind& kind)
       assemble(form.cell(c), number[bits], number[bits], matrix);
       std::vector<int> rows;
       for (int j = 0; j < pressures; ++j) rows.push_back(bits * pressures + j);
-      assemble(form.divergence(c), rows, number[bits], component.divergence);
+      if (form.has_pressure()) assemble(form.divergence(c), rows, number[bits], component.divergence);
       for (int a = 0; a < dim; ++a) {
-        if (a == c) continue;
+        if (a == form.fields()[c].parallel()) continue;
         const int upper = upper_in(bits, a) ? 1 : 0;
         assemble(kind[a].weight[upper] * form.end(2 * a + upper, c), number[bits], number[bits], matrix);
         if (upper == 0) {
@@ -82,8 +82,9 @@ PatchSystem::PatchSystem(const WeakForm& form, int dim, const PatchKind& kind)
       }
     }
     component.matrix = factorise(matrix, "the velocity block");
-    schur += component.divergence * component.matrix.solve(component.divergence.transpose());
+    if (form.has_pressure()) schur += component.divergence * component.matrix.solve(component.divergence.transpose());
   }
+  if (!form.has_pressure()) return;
 
   constant_ = VectorXd::Zero(count);
   bool open = false;
@@ -98,7 +99,7 @@ PatchSystem::PatchSystem(const WeakForm& form, int dim, const PatchKind& kind)
 
 std::vector<std::vector<int>> PatchSystem::enumerate(const LocalField& field, const PatchKind& kind,
                                                      Component& component) const {
-  const int c = field.component();
+  const int c = field.parallel();
   const auto& functions = field.functions();
   std::vector<std::vector<int>> number(1 << dim_, std::vector<int>(functions.size(), -1));
   std::map<std::pair<int, int>, int> inner_hat;  // (bits, offset) of the upper cell -> number
@@ -106,8 +107,8 @@ std::vector<std::vector<int>> PatchSystem::enumerate(const LocalField& field, co
     for (std::size_t j = 0; j < functions.size(); ++j) {
       const auto& function = functions[j];
       const int next = static_cast<int>(component.unknowns.size());
-      const bool lower_hat = function.index[c] == 0;
-      const bool inner = upper_in(bits, c) ? lower_hat : function.upper_hat;
+      const bool lower_hat = c >= 0 && function.index[c] == 0;
+      const bool inner = c >= 0 && upper_in(bits, c) ? lower_hat : function.upper_hat;
       if (inner) {
         // Seen first from the lower cell as its upper hat, then from the upper cell as its lower hat.
         const auto entry = inner_hat.emplace(std::pair(bits | 1 << c, function.offset), next);
@@ -136,6 +137,10 @@ Numbers PatchSystem::numbers(const Grid& grid, const std::array<Grid::Record, 8>
 
 void PatchSystem::solve_add(const Grid& grid, const std::array<Grid::Record, 8>& cells, const VectorXd& residual,
                             VectorXd& correction) const {
+  if (!form_.has_pressure()) {
+    const Numbers values = numbers(grid, cells, form_.fields()[0], components_[0].unknowns);
+    return scatter_add(components_[0].matrix.solve(gather(residual, values)), values, correction);
+  }
   // A u - D^T p = f, -D u = g:  S p = -g - D A^-1 f,  u = A^-1 (f + D^T p).
   const Numbers pressures = numbers(grid, cells, form_.pressure(), pressure_);
   std::vector<Numbers> velocities;
@@ -165,12 +170,14 @@ std::vector<bool> unknowns(const Level& level) {
   for (Grid::Record cell = 0; cell < grid.cells(); ++cell) {
     for (int i = 0; i < size; ++i) unknown[level.index(cell, i)] = true;
   }
+  if (level.equation.velocities() == 0) return unknown;
+  if (level.equation.velocities() == 0) return unknown;
   // The hats are the first numbers of a component's block.
   const auto set_hats = [&](Grid::Record record, int c, bool value) {
     for (int i = 0; i < hats; ++i) unknown[level.index(record, c * block + i)] = value;
   };
   for (Grid::Record cell = 0; cell < grid.cells(); ++cell) {
-    for (int c = 0; c < dim; ++c) set_hats(cell, c, !normal_fixed(grid.face(cell, 2 * c)));
+    for (int c = 0; c < level.equation.velocities(); ++c) set_hats(cell, c, !normal_fixed(grid.face(cell, 2 * c)));
   }
   for (Grid::Record record = grid.cells(); record < grid.records(); ++record) {
     set_hats(record, grid.hat_direction(record), !normal_fixed(grid.hat_face(record)));
@@ -194,15 +201,18 @@ VectorXd ReferenceLevel::apply(const VectorXd& x) const {
   VectorXd y = VectorXd::Zero(x.size());
   for (Grid::Record cell = 0; cell < grid.cells(); ++cell) {
     const Numbers pressures = form_.pressure().numbers(grid, cell);
-    for (int c = 0; c < dim; ++c) {
+    for (int c = 0; c < form_.components(); ++c) {
       const LocalField& field = form_.fields()[c];
       const Numbers here = field.numbers(grid, cell);
       const VectorXd u = gather(x, here);
-      scatter_add(form_.cell(c) * u - form_.divergence(c).transpose() * gather(x, pressures), here, y);
-      scatter_add(-(form_.divergence(c) * u), pressures, y);
+      scatter_add(form_.cell(c) * u, here, y);
+      if (form_.has_pressure()) {
+        scatter_add(-(form_.divergence(c).transpose() * gather(x, pressures)), here, y);
+        scatter_add(-(form_.divergence(c) * u), pressures, y);
+      }
       for (int side = 0; side < 2 * dim; ++side) {
         const int a = side / 2;
-        if (a == c) continue;
+        if (a == field.parallel()) continue;
         const Face face = grid.face(cell, side);
         if (face != Face::interior) {
           scatter_add(face_weight(face) * (form_.end(side, c) * u), here, y);
@@ -246,7 +256,7 @@ void ReferenceLevel::for_each_embedding(const Level& coarse_level, const Visit& 
       exists = exists && (level_.coarsened[a] || !upper[a]);
     }
     if (!exists) continue;
-    for (int f = 0; f <= dim; ++f) {
+    for (int f = 0; f <= level_.equation.velocities(); ++f) {
       const MatrixXd matrix = embedding(level_.equation, fine.size(), f, level_.coarsened, upper);
       for (Grid::Record parent = 0; parent < coarse.cells(); ++parent) {
         auto position = coarse.position(parent);
@@ -256,7 +266,7 @@ void ReferenceLevel::for_each_embedding(const Level& coarse_level, const Visit& 
         const Grid::Record child = fine.at(position);
         const LocalField& field = form_.fields()[f];
         // The upper hats are written here only if they are not the lower hats of another cell.
-        const bool owns_upper = f < dim && fine.neighbour(child, 2 * f + 1) >= fine.cells();
+        const bool owns_upper = f < level_.equation.velocities() && fine.neighbour(child, 2 * f + 1) >= fine.cells();
         Numbers numbers = field.numbers(fine, child);
         for (std::size_t j = 0; j < numbers.size(); ++j) {
           if (field.functions()[j].upper_hat && !owns_upper) numbers[j] = level_.index(fine.null(), 0);
@@ -299,8 +309,9 @@ VectorXd ReferenceLevel::projected(VectorXd x) const {
     }
     x -= constant * (constant.dot(x) / constant.squaredNorm());
   };
-  if (level_.constants.pressure) remove(dim);
-  for (int c = 0; c < dim; ++c) {
+  const int velocities = level_.equation.velocities();
+  if (level_.constants.pressure) remove(velocities);
+  for (int c = 0; c < velocities; ++c) {
     if (level_.constants.velocity[c]) remove(c);
   }
   return x;

@@ -62,11 +62,15 @@ Points face_points(int dim, const Point& h, int count, int side) {
 }
 
 LocalField::LocalField(const Equation& equation, const Point& h, int component)
-    : dim_(equation.dim), order_(equation.order), component_(component), h_(h) {
+    : dim_(equation.dim),
+      order_(equation.order),
+      record_(equation.record()),
+      parallel_(component < equation.velocities() ? component : -1),
+      h_(h) {
   const int n = equation.n();
-  const bool velocity = component < dim_;
+  const bool velocity = parallel_ >= 0;
   std::array<int, 3> count{1, 1, 1};
-  for (int a = 0; a < dim_; ++a) count[a] = a == component ? n + 1 : n;
+  for (int a = 0; a < dim_; ++a) count[a] = a == parallel_ ? n + 1 : n;
   for (int z = 0; z < count[2]; ++z) {
     for (int y = 0; y < count[1]; ++y) {
       for (int x = 0; x < count[0]; ++x) {
@@ -95,7 +99,7 @@ Table LocalField::tabulate(const std::vector<Point>& points) const {
     for (int a = 0; a < dim_; ++a) {
       for (int d = 0; d < 2; ++d) {
         const double x = points[q][a];
-        univariate[a][d] = a == component_ ? continuous(order_, x, d) : legendre(order_, x, d);
+        univariate[a][d] = a == parallel_ ? continuous(order_, x, d) : legendre(order_, x, d);
         for (double& value : univariate[a][d]) value /= std::sqrt(h_[a]) * (d == 1 ? h_[a] : 1.0);
       }
     }
@@ -113,12 +117,11 @@ Table LocalField::tabulate(const std::vector<Point>& points) const {
 }
 
 std::vector<std::int64_t> LocalField::numbers(const Grid& grid, Grid::Record cell) const {
-  const int size = record_size(dim_, order_);
   std::vector<std::int64_t> numbers;
   numbers.reserve(functions_.size());
   for (const Function& function : functions_) {
-    const auto record = function.upper_hat ? grid.neighbour(cell, 2 * component_ + 1) : cell;
-    numbers.push_back(record_offset(record, size) + std::int64_t{interleave} * function.offset);
+    const auto record = function.upper_hat ? grid.neighbour(cell, 2 * parallel_ + 1) : cell;
+    numbers.push_back(record_offset(record, record_) + std::int64_t{interleave} * function.offset);
   }
   return numbers;
 }
@@ -126,18 +129,18 @@ std::vector<std::int64_t> LocalField::numbers(const Grid& grid, Grid::Record cel
 WeakForm::WeakForm(const Equation& equation, const Point& h) {
   const int dim = equation.dim;
   const double nu = equation.viscosity;
-  for (int c = 0; c <= dim; ++c) fields_.emplace_back(equation, h, c);
+  for (int c = 0; c <= equation.velocities(); ++c) fields_.emplace_back(equation, h, c);
 
   const Points inside = cell_points(dim, h, quadrature_points(equation));
   const Table q = pressure().tabulate(inside.position);
-  for (int c = 0; c < dim; ++c) {
+  for (int c = 0; c < components(); ++c) {
     const Table u = fields_[c].tabulate(inside.position);
     cell_[c] = equation.mass * integrate(u.value, inside, u.value);
     for (int a = 0; a < dim; ++a) cell_[c] += nu * integrate(u.derivative[a], inside, u.derivative[a]);
-    divergence_[c] = integrate(q.value, inside, u.derivative[c]);
+    if (has_pressure()) divergence_[c] = integrate(q.value, inside, u.derivative[c]);
 
     for (int a = 0; a < dim; ++a) {
-      if (a == c) continue;
+      if (a == fields_[c].parallel()) continue;
       const double gamma = equation.penalty(h[a]);
       std::array<Table, 2> trace;
       const Points on_face = face_points(dim, h, quadrature_points(equation), 2 * a);

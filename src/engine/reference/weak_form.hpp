@@ -29,7 +29,8 @@ struct Table {
   std::array<Eigen::MatrixXd, 3> derivative;
 };
 
-/// One scalar field of the element on one cell: velocity component c < dim, or the pressure (c = dim).
+/// One scalar field of the element on one cell: a velocity component c, or the scalar field after them (the pressure,
+/// or Poisson's u).
 /// Its functions are those of the cell's own record and, for the velocity, the upper hats, which are the lower hats of
 /// the record behind the upper face of direction c.
 class LocalField {
@@ -42,7 +43,8 @@ class LocalField {
 
   LocalField(const Equation& equation, const Point& h, int component);
 
-  [[nodiscard]] int component() const { return component_; }
+  /// The direction in which a velocity component is in P; -1 for the other field.
+  [[nodiscard]] int parallel() const { return parallel_; }
   [[nodiscard]] const std::vector<Function>& functions() const { return functions_; }
   [[nodiscard]] Table tabulate(const std::vector<Point>& points) const;
   /// Where the functions of `cell` are in a vector.
@@ -51,28 +53,34 @@ class LocalField {
  private:
   int dim_;
   int order_;
-  int component_;
+  int record_;
+  int parallel_;
   Point h_;
   std::vector<Function> functions_;
 };
 
-/// The bilinear forms of the Stokes problem, viscosity and mass included. c and a are component and direction.
+/// The bilinear forms of the Stokes problem, viscosity and mass included. c and a are component and direction;
+/// Poisson's u takes the place of component 0 and has no parallel direction.
 class WeakForm {
  public:
   WeakForm(const Equation& equation, const Point& h);
 
-  /// Velocity components, then the pressure.
+  /// Velocity components, then the pressure; or Poisson's u.
   [[nodiscard]] const std::vector<LocalField>& fields() const { return fields_; }
+  [[nodiscard]] bool has_pressure() const { return fields_.size() > 1; }
   [[nodiscard]] const LocalField& pressure() const { return fields_.back(); }
+  /// Fields with viscous terms.
+  [[nodiscard]] int components() const { return static_cast<int>(has_pressure() ? fields_.size() - 1 : 1); }
 
   /// nu (grad u, grad v) + alpha (u, v) on a cell.
   [[nodiscard]] const Eigen::MatrixXd& cell(int c) const { return cell_[c]; }
   /// (q, du/dx_c) on a cell: a row per pressure function, a column per velocity function.
   [[nodiscard]] const Eigen::MatrixXd& divergence(int c) const { return divergence_[c]; }
   /// nu times the interior-penalty terms gamma [u][v] - {du/dn}[v] - [u]{dv/dn} on a face between two cells, normal
-  /// direction a != c: the functions of the lower cell, then those of the upper cell.
+  /// direction a not parallel: the functions of the lower cell, then those of the upper cell.
   [[nodiscard]] const Eigen::MatrixXd& face(int a, int c) const { return face_[a][c]; }
-  /// nu times E(u, v) = gamma u v - 1/2 du/dn v - 1/2 u dv/dn on face `side` of a cell, n outward, side / 2 != c.
+  /// nu times E(u, v) = gamma u v - 1/2 du/dn v - 1/2 u dv/dn on face `side` of a cell, n outward, side / 2 not
+  /// parallel.
   [[nodiscard]] const Eigen::MatrixXd& end(int side, int c) const { return end_[side][c]; }
 
  private:

@@ -8,15 +8,15 @@
 
 namespace solenoid::cpu::SOLENOID_SIMD_NAMESPACE {
 
-template <class T, int dim, int order>
+template <class T, EquationKind equation, int dim, int order>
 constexpr KernelTable<T> make_table() {
-  return {static_cast<std::int64_t>(sizeof(PatchArrays<T, dim, order>)),
-          &CellBatch<T, dim, order>::locate,
-          &Operator<T, dim, order>::apply,
-          &PatchSmoother<T, dim, order, true>::smooth,
-          &PatchSmoother<T, dim, order, false>::smooth,
-          &Transfer<T, dim, order>::restrict_to,
-          &Transfer<T, dim, order>::prolong_add};
+  return {static_cast<std::int64_t>(sizeof(PatchArrays<T, equation, dim, order>)),
+          &CellBatch<dim, record_size(dim, order, equation)>::locate,
+          &Operator<T, equation, dim, order>::apply,
+          &PatchSmoother<T, equation, dim, order, true>::smooth,
+          &PatchSmoother<T, equation, dim, order, false>::smooth,
+          &Transfer<T, equation, dim, order>::restrict_to,
+          &Transfer<T, equation, dim, order>::prolong_add};
 }
 
 }  // namespace solenoid::cpu::SOLENOID_SIMD_NAMESPACE

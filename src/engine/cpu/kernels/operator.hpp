@@ -10,6 +10,8 @@
 /// hat is the *carry*: it is put where the next cell will find it, into that cell's hats of y, before that cell is
 /// finished; a next cell that comes earlier in order (above a cell at odd x) has it added to its finished hats
 /// (CellBlock). Traffic: x once, y once (16 bytes per unknown in double), neighbours from the caches.
+///
+/// Poisson's operator is w alone, of a field that is O in all directions:  y = nu sum_a L^O_a u + alpha u.
 
 #include <algorithm>
 
@@ -21,11 +23,12 @@ namespace solenoid::cpu::SOLENOID_SIMD_NAMESPACE {
 
 constexpr int odd_sign(int j) { return j % 2 == 0 ? 1 : -1; }
 
-/// A batch of cells, one per lane (the null record in lanes without one), and what lies around them.
-template <class T, int dim, int order>
+/// A batch of cells, one per lane (the null record in lanes without one), and what lies around them. `record`: numbers
+/// in a record.
+template <int dim, int record>
 class CellBatch {
  public:
-  using Places = Lanes<record_size(dim, order)>;
+  using Places = Lanes<record>;
 
   /// Any cells.
   CellBatch(const CellTopology& topology, const std::int32_t* cells) : own(cells, topology.null), topology_(topology) {
@@ -151,37 +154,47 @@ class Ahead {
   int value_ = 0;
 };
 
-/// The operator on the velocity component c of a batch of cells, one register of lanes after the other.
+/// nu L^O + alpha on a field of a batch of cells, in the directions in which it is O, one register of lanes after the
+/// other. The field is the velocity component c or, if c = dim, Poisson's u.
 template <class T, int dim, int order, int c>
-struct ComponentOperator {
+struct TangentialOperator {
+  static constexpr bool velocity = c < dim;
   static constexpr int n = order + 1;
-  static constexpr int columns = power(n, dim - 1);  // tangential modes
-  static constexpr int rows = n + 1;
+  static constexpr int columns = power(n, dim - 1);  // modes in all directions but one
   static constexpr int block = power(n, dim);
-  static constexpr int lines = rows * columns / n;  // in a tangential direction
+  static constexpr int hats = velocity ? columns : 0;  // upper ones
+  static constexpr int lines = (block + hats) / n;     // in one direction
+  static constexpr int record = record_size(dim, order, velocity ? EquationKind::stokes : EquationKind::poisson);
+  static constexpr int directions = velocity ? dim * (dim - 1) : dim;  // of all fields of a record
   using V = Simd<T>;
   using R = typename V::Register;
-  using Batch = CellBatch<T, dim, order>;
+  using Batch = CellBatch<dim, record>;
 
-  /// Values of the component on a cell: its own rows 0..k, and row k + 1, the upper hats. Value i of a piece lies at
+  /// Values of the field on a cell: those of its record, and a component's upper hats. Value i of a piece lies at
   /// piece + i * interleave.
   struct Rows {
     const T* piece[2];
   };
-  static constexpr int piece_size(int piece) { return piece == 0 ? block : columns; }
+  static constexpr int piece_size(int piece) { return piece == 0 ? block : hats; }
   struct alignas(SOLENOID_SIMD_BYTES) Scratch {
-    T values[rows * columns * interleave];
+    T values[(block + hats) * interleave];
   };
   using Places = typename Batch::Places;
-  [[gnu::always_inline]] static Rows view(const Places& own, const Places& upper, const T* x, Scratch& scratch) {
-    return {{own.template view<block>(x, c * block, scratch.values),
-             upper.template view<columns>(x, c * block, scratch.values + block * interleave)}};
+  /// Of the cells `own`, for a component with the upper hats in the records `upper()`.
+  template <class Upper>
+  [[gnu::always_inline]] static Rows view(const Places& own, const Upper& upper, const T* x, Scratch& scratch) {
+    if constexpr (velocity) {
+      return {{own.template view<block>(x, c * block, scratch.values),
+               upper().template view<columns>(x, c * block, scratch.values + block * interleave)}};
+    } else {
+      return {{own.template view<block>(x, 0, scratch.values), nullptr}};
+    }
   }
   [[gnu::always_inline]] static R get(const T* values, int i) {
     return *reinterpret_cast<const typename V::Unaligned*>(values + i * interleave);
   }
 
-  /// A tangential direction: its neighbours, and which lanes of them are boundary faces.
+  /// A direction in which the field is O, and its neighbours there.
   struct Tangential {
     int direction;
     Rows below;
@@ -189,8 +202,10 @@ struct ComponentOperator {
     Scratch scratch[2];
 
     Tangential(const Batch& batch, int t, const T* x) : direction(t) {
-      below = view(batch.behind[2 * t], batch.hats_behind(2 * t, c), x, scratch[0]);
-      above = view(batch.behind[2 * t + 1], batch.hats_behind(2 * t + 1, c), x, scratch[1]);
+      below = view(
+          batch.behind[2 * t], [&] { return batch.hats_behind(2 * t, c); }, x, scratch[0]);
+      above = view(
+          batch.behind[2 * t + 1], [&] { return batch.hats_behind(2 * t + 1, c); }, x, scratch[1]);
     }
   };
 
@@ -199,7 +214,7 @@ struct ComponentOperator {
   template <int stride, bool first>
   [[gnu::always_inline]] static void add_tangential(const CellData<T>& cell, const Batch& batch, const Tangential& to,
                                                     const Rows& u, int lane, Ahead<T, dim, order>& ahead, R* w) {
-    constexpr int fetched = record_size(dim, order) / (dim * (dim - 1) * V::parts);
+    constexpr int fetched = record / (directions * V::parts);
     const int t = to.direction;
     for (int piece = 0; piece < 2; ++piece) {
       for (int line = 0; line < piece_size(piece) / n; ++line) {
@@ -264,6 +279,52 @@ struct ComponentOperator {
       }
     }
   }
+};
+
+/// Poisson's operator on a batch of cells.
+template <class T, int dim, int order>
+struct PoissonOperator : TangentialOperator<T, dim, order, dim> {
+  using Base = TangentialOperator<T, dim, order, dim>;
+  using Base::block;
+  using Base::n;
+  using typename Base::Batch;
+  using typename Base::R;
+  using typename Base::Rows;
+  using typename Base::Tangential;
+  using typename Base::V;
+
+  /// out = A x on the cells. The records `ahead` are fetched.
+  static void run(const CellData<T>& cell, const Batch& batch, const T* x, Ahead<T, dim, order>& ahead, V* out) {
+    typename Base::Scratch scratch;
+    const Rows u = Base::view(batch.own, nullptr, x, scratch);
+    const Tangential along_x(batch, 0, x);
+    const Tangential along_y(batch, 1, x);
+    const Tangential along_z(batch, dim - 1, x);
+    for (int part = 0; part < V::parts; ++part) {
+      const int lane = part * V::lanes;
+      R w[block];
+      Base::template add_tangential<1, true>(cell, batch, along_x, u, lane, ahead, w);
+      Base::template add_tangential<n, false>(cell, batch, along_y, u, lane, ahead, w);
+      if constexpr (dim == 3) Base::template add_tangential<n * n, false>(cell, batch, along_z, u, lane, ahead, w);
+      for (int i = 0; i < block; ++i) out[i].part[part] = w[i];
+    }
+  }
+};
+
+/// The operator on the velocity component c of a batch of cells.
+template <class T, int dim, int order, int c>
+struct ComponentOperator : TangentialOperator<T, dim, order, c> {
+  using Base = TangentialOperator<T, dim, order, c>;
+  using Base::block;
+  using Base::columns;
+  using Base::get;
+  using Base::n;
+  using typename Base::Batch;
+  using typename Base::R;
+  using typename Base::Rows;
+  using typename Base::Tangential;
+  using typename Base::V;
+  static constexpr int rows = n + 1;
 
   /// own, upper: rows 0..k and k + 1 of the element's velocity; q += B_c u in the pressure block. p: the pressure
   /// block of the cells, value i at p + i * interleave. A third (half in 2D) of the records `ahead` is fetched.
@@ -271,15 +332,16 @@ struct ComponentOperator {
                   V* own, V* upper, V* q) {
     constexpr int a = (c + 1) % dim;
     constexpr int b = dim == 3 ? (c + 2) % dim : a;
-    Scratch scratch;
-    const Rows u = view(batch.own, batch.behind[2 * c + 1], x, scratch);
+    typename Base::Scratch scratch;
+    const Rows u = Base::view(
+        batch.own, [&]() -> const auto& { return batch.behind[2 * c + 1]; }, x, scratch);
     const Tangential along_a(batch, a, x);
     const Tangential along_b(batch, b, x);
     for (int part = 0; part < V::parts; ++part) {
       const int lane = part * V::lanes;
       R w[rows * columns];
-      add_tangential<1, true>(cell, batch, along_a, u, lane, ahead, w);
-      if constexpr (dim == 3) add_tangential<n, false>(cell, batch, along_b, u, lane, ahead, w);
+      Base::template add_tangential<1, true>(cell, batch, along_a, u, lane, ahead, w);
+      if constexpr (dim == 3) Base::template add_tangential<n, false>(cell, batch, along_b, u, lane, ahead, w);
       add_mass_and_gradient(cell, u, p + lane, lane, part, w, own, upper, q);
     }
   }
@@ -322,14 +384,15 @@ struct ComponentOperator {
   }
 };
 
-template <class T, int dim, int order>
+template <class T, EquationKind equation, int dim, int order>
 struct Operator {
   static constexpr int n = order + 1;
   static constexpr int columns = power(n, dim - 1);
   static constexpr int block = power(n, dim);
-  static constexpr int record = record_size(dim, order);
+  static constexpr int velocities = velocity_components(equation, dim);
+  static constexpr int record = record_size(dim, order, equation);
   using V = Simd<T>;
-  using Batch = CellBatch<T, dim, order>;
+  using Batch = CellBatch<dim, record>;
 
   /// Shares of upper hats for this range from cells outside of it.
   template <int c>
@@ -407,8 +470,8 @@ struct Operator {
       return;
     }
     T* to = arguments.y + record_offset(cells.first, record);
-    for (int c = 0; c <= dim; ++c) {
-      const int hats = c < dim ? columns : 0;
+    for (int c = 0; c <= velocities; ++c) {
+      const int hats = c < velocities ? columns : 0;
       for (int i = c * block; i < c * block + hats; ++i) store(to + i * interleave, out[i]);
       for (int i = c * block + hats; i < (c + 1) * block; ++i) stream(to + i * interleave, out[i]);
     }
@@ -420,35 +483,47 @@ struct Operator {
     const std::int64_t next = record_offset(block.behind[2 * dim - 1].record[0] / width * width, record);
     Ahead<T, dim, order> ahead;
     ahead.add(arguments.x + next);
-    ahead.add_hats(arguments.y + next);
+    if (velocities > 0) ahead.add_hats(arguments.y + next);
     return ahead;
   }
 
+  /// Rows of velocity and pressure; upper: the components' upper hats, to be handed over.
+  static void stokes(const ApplyArguments<T>& arguments, const CellBlock& cells, const Batch& batch,
+                     Ahead<T, dim, order>& ahead, V* out, V (*upper)[columns]) {
+    alignas(SOLENOID_SIMD_BYTES) T scratch[block * interleave];
+    const T* p = batch.own.template view<block>(arguments.x, dim * block, scratch);
+    V q[block]{};
+    component<0>(arguments, cells, batch, p, ahead, out, upper[0], q);
+    component<1>(arguments, cells, batch, p, ahead, out + block, upper[1], q);
+    if constexpr (dim == 3) component<2>(arguments, cells, batch, p, ahead, out + 2 * block, upper[2], q);
+    for (int i = 0; i < block; ++i) out[dim * block + i] = -q[i];
+  }
+
   static void apply(const ApplyArguments<T>& arguments) {
-    carry_from_outside<0>(arguments);
-    carry_from_outside<1>(arguments);
-    if constexpr (dim == 3) carry_from_outside<2>(arguments);
+    if constexpr (equation == EquationKind::stokes) {
+      carry_from_outside<0>(arguments);
+      carry_from_outside<1>(arguments);
+      if constexpr (dim == 3) carry_from_outside<2>(arguments);
+    }
     constexpr int distance = 2;  // blocks; with less, much of the time is spent waiting for x
     for (std::int64_t turn = 0; turn < arguments.block_count; ++turn) {
       const CellBlock& cells = arguments.blocks[turn];
       const Batch batch(arguments.topology, arguments.end, cells);
-      alignas(SOLENOID_SIMD_BYTES) T scratch[block * interleave];
-      const T* p = batch.own.template view<block>(arguments.x, dim * block, scratch);
       V out[record];
-      V upper[dim][columns];
-      V q[block]{};
+      [[maybe_unused]] V upper[dim][columns];
       Ahead<T, dim, order> ahead = ahead_of(arguments, turn + distance);
-      component<0>(arguments, cells, batch, p, ahead, out, upper[0], q);
-      component<1>(arguments, cells, batch, p, ahead, out + block, upper[1], q);
-      if constexpr (dim == 3) component<2>(arguments, cells, batch, p, ahead, out + 2 * block, upper[2], q);
-      for (int i = 0; i < block; ++i) out[dim * block + i] = -q[i];
+      if constexpr (equation == EquationKind::stokes) {
+        stokes(arguments, cells, batch, ahead, out, upper);
+      } else {
+        PoissonOperator<T, dim, order>::run(*arguments.cell, batch, arguments.x, ahead, out);
+      }
       if (arguments.b != nullptr) {
         V b[record];
         batch.own.template load_values<record>(arguments.b, 0, b);
         for (int i = 0; i < record; ++i) out[i] = b[i] - out[i];
       }
       store_batch(arguments, cells, batch, out);
-      for (int c = 0; c < dim; ++c) hand_over(arguments, cells, batch, c, upper[c]);
+      for (int c = 0; c < velocities; ++c) hand_over(arguments, cells, batch, c, upper[c]);
     }
   }
 };

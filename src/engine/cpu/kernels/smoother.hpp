@@ -5,7 +5,7 @@
 /// Arrays of a patch, N = 2n: velocity component c as [e][i_b][i_a] with the 2n + 1 functions e of P slowest (end hat,
 /// bubbles, middle hat, bubbles, end hat; only first..last are unknowns), a = c + 1, b = c + 2 (mod dim), i = n (upper
 /// cell) + mode; pressure as [i_z][i_y][i_x]. In the eigenbasis the same with eigenfunctions for functions,
-/// e counted from 0.
+/// e counted from 0. Poisson's u takes the place of the pressure.
 
 #include <array>
 
@@ -190,7 +190,7 @@ struct LineTransform {
   }
 };
 
-template <class T, int dim, int order>
+template <class T, EquationKind equation, int dim, int order>
 struct PatchArrays {
   static constexpr int n = order + 1;
   static constexpr int modes = 2 * n;
@@ -203,7 +203,12 @@ struct PatchArrays {
   V schur[4][pressures];                   ///< right-hand side and work space of the Schur complement solvers
 };
 
-template <class T, int dim, int order, bool parity>
+template <class T, int dim, int order>
+struct PatchArrays<T, EquationKind::poisson, dim, order> {
+  Simd<T> pressure[power(2 * (order + 1), dim)];
+};
+
+template <class T, EquationKind equation, int dim, int order, bool parity>
 struct PatchSmoother {
   static constexpr int n = order + 1;
   static constexpr int modes = 2 * n;
@@ -212,10 +217,12 @@ struct PatchSmoother {
   static constexpr int corners = 1 << dim;
   static constexpr int cell_columns = power(n, dim - 1);
   static constexpr int block = power(n, dim);
-  static constexpr int record = record_size(dim, order);
+  static constexpr int velocities = velocity_components(equation, dim);
+  static constexpr int record = record_size(dim, order, equation);
   using V = Simd<T>;
   using Line = LineTransform<T, order, parity>;
-  using Arrays = PatchArrays<T, dim, order>;
+  using Arrays = PatchArrays<T, equation, dim, order>;
+  using Cells = CellBatch<dim, record>;
 
   static constexpr int a_of(int c) { return (c + 1) % dim; }
   static constexpr int b_of(int c) { return (c + 2) % dim; }
@@ -283,33 +290,41 @@ struct PatchSmoother {
     }
     // Upper cells first: a cell subtracts from the hats of the next ones, which have b by then.
     for (int bits = corners - 1; bits >= 0; --bits) {
-      const CellBatch<T, dim, order> cells(arguments.topology, batch.cells[bits]);
+      const Cells cells(arguments.topology, batch.cells[bits]);
       alignas(SOLENOID_SIMD_BYTES) T scratch[block * interleave];
-      gather_component<0>(arguments, cells, bits, work);
-      gather_component<1>(arguments, cells, bits, work);
-      if constexpr (dim == 3) gather_component<2>(arguments, cells, bits, work);
-      const T* g = cells.own.template view<block>(arguments.b, dim * block, scratch);
+      if constexpr (equation == EquationKind::stokes) {
+        gather_component<0>(arguments, cells, bits, work);
+        gather_component<1>(arguments, cells, bits, work);
+        if constexpr (dim == 3) gather_component<2>(arguments, cells, bits, work);
+      }
+      const T* g = cells.own.template view<block>(arguments.b, velocities * block, scratch);
       V* pressure = work.pressure + pressure_start(bits);
       for (int i = 0; i < block; ++i) pressure[pressure_offset[i]] = load(g + i * interleave);
       if (arguments.x == nullptr) continue;
 
-      const T* p = cells.own.template view<block>(arguments.x, dim * block, scratch);
-      V q[block]{};
       const std::int64_t next = record_offset(batch.next[bits] / width * width, record);
       Ahead<T, dim, order> ahead;
       ahead.add(arguments.x + next);
       ahead.add(arguments.b + next);
       ahead.add(arguments.y + record_offset(batch.cells[bits][0] / width * width, record));
-      subtract_element<0>(arguments, cells, bits, p, ahead, q, work);
-      subtract_element<1>(arguments, cells, bits, p, ahead, q, work);
-      if constexpr (dim == 3) subtract_element<2>(arguments, cells, bits, p, ahead, q, work);
-      for (int i = 0; i < block; ++i) pressure[pressure_offset[i]] += q[i];
+      if constexpr (equation == EquationKind::stokes) {
+        const T* p = cells.own.template view<block>(arguments.x, dim * block, scratch);
+        V q[block]{};
+        subtract_element<0>(arguments, cells, bits, p, ahead, q, work);
+        subtract_element<1>(arguments, cells, bits, p, ahead, q, work);
+        if constexpr (dim == 3) subtract_element<2>(arguments, cells, bits, p, ahead, q, work);
+        for (int i = 0; i < block; ++i) pressure[pressure_offset[i]] += q[i];
+      } else {
+        V image[block];
+        PoissonOperator<T, dim, order>::run(*arguments.cell, cells, arguments.x, ahead, image);
+        for (int i = 0; i < block; ++i) pressure[pressure_offset[i]] -= image[i];
+      }
     }
   }
 
   template <int c>
-  static void subtract_element(const SmoothArguments<T>& arguments, const CellBatch<T, dim, order>& cells, int bits,
-                               const T* p, Ahead<T, dim, order>& ahead, V* q, Arrays& work) {
+  static void subtract_element(const SmoothArguments<T>& arguments, const Cells& cells, int bits, const T* p,
+                               Ahead<T, dim, order>& ahead, V* q, Arrays& work) {
     V own[block];
     V upper[cell_columns];
     ComponentOperator<T, dim, order, c>::run(*arguments.cell, cells, arguments.x, p, ahead, own, upper, q);
@@ -320,8 +335,7 @@ struct PatchSmoother {
 
   /// b on the patch; the rows of end hats that are no unknowns are never used.
   template <int c>
-  static void gather_component(const SmoothArguments<T>& arguments, const CellBatch<T, dim, order>& cells, int bits,
-                               Arrays& work) {
+  static void gather_component(const SmoothArguments<T>& arguments, const Cells& cells, int bits, Arrays& work) {
     alignas(SOLENOID_SIMD_BYTES) T scratch[block * interleave];
     const T* b = cells.own.template view<block>(arguments.b, c * block, scratch);
     V* velocity = work.velocity[c] + velocity_start(c, bits);
@@ -339,17 +353,39 @@ struct PatchSmoother {
   /// residual -> correction
   static void solve(const SmoothArguments<T>& arguments, Arrays& work) {
     const PatchData<T>& patch = *arguments.patch;
+    if constexpr (equation == EquationKind::poisson) {
+      forward_pressure(patch, work);
+      for (int i = 0; i < pressures; ++i) work.pressure[i] *= patch.inverse_lambda[0][i];
+      backward_pressure(patch, work);
+    } else {
+      solve_stokes(arguments, patch, work);
+    }
+  }
+
+  static void forward_pressure(const PatchData<T>& patch, Arrays& work) {
+    for_lines<0>([&](int start) { Line::forward_o(patch.eigen_o[0], work.pressure + start, pressure_stride_of(0)); });
+    for_lines<1>([&](int start) { Line::forward_o(patch.eigen_o[1], work.pressure + start, pressure_stride_of(1)); });
+    if constexpr (dim == 3) {
+      for_lines<2>([&](int start) { Line::forward_o(patch.eigen_o[2], work.pressure + start, pressure_stride_of(2)); });
+    }
+  }
+  static void backward_pressure(const PatchData<T>& patch, Arrays& work) {
+    for_lines<0>([&](int start) { Line::backward_o(patch.eigen_o[0], work.pressure + start, pressure_stride_of(0)); });
+    for_lines<1>([&](int start) { Line::backward_o(patch.eigen_o[1], work.pressure + start, pressure_stride_of(1)); });
+    if constexpr (dim == 3) {
+      for_lines<2>(
+          [&](int start) { Line::backward_o(patch.eigen_o[2], work.pressure + start, pressure_stride_of(2)); });
+    }
+  }
+
+  static void solve_stokes(const SmoothArguments<T>& arguments, const PatchData<T>& patch, Arrays& work) {
     if (arguments.local == Local::dense) return solve_dense(patch, work);
     V* rhs = work.schur[0];
     for (int i = 0; i < pressures; ++i) rhs[i] = V{};
     forward_velocity<0>(patch, work);
     forward_velocity<1>(patch, work);
     if constexpr (dim == 3) forward_velocity<2>(patch, work);
-    for_lines<0>([&](int start) { Line::forward_o(patch.eigen_o[0], work.pressure + start, pressure_stride_of(0)); });
-    for_lines<1>([&](int start) { Line::forward_o(patch.eigen_o[1], work.pressure + start, pressure_stride_of(1)); });
-    if constexpr (dim == 3) {
-      for_lines<2>([&](int start) { Line::forward_o(patch.eigen_o[2], work.pressure + start, pressure_stride_of(2)); });
-    }
+    forward_pressure(patch, work);
     // S p = -(g + B A^-1 f)
     for (int i = 0; i < pressures; ++i) rhs[i] -= work.pressure[i];
     switch (arguments.local) {
@@ -360,12 +396,7 @@ struct PatchSmoother {
     backward_velocity<0>(patch, work);
     backward_velocity<1>(patch, work);
     if constexpr (dim == 3) backward_velocity<2>(patch, work);
-    for_lines<0>([&](int start) { Line::backward_o(patch.eigen_o[0], work.pressure + start, pressure_stride_of(0)); });
-    for_lines<1>([&](int start) { Line::backward_o(patch.eigen_o[1], work.pressure + start, pressure_stride_of(1)); });
-    if constexpr (dim == 3) {
-      for_lines<2>(
-          [&](int start) { Line::backward_o(patch.eigen_o[2], work.pressure + start, pressure_stride_of(2)); });
-    }
+    backward_pressure(patch, work);
   }
 
   /// All lines of the pressure array in direction a.
@@ -595,25 +626,31 @@ struct PatchSmoother {
   /// y = x + correction on all records of the patch, or y += damping * correction.
   static void write(const SmoothArguments<T>& arguments, const Batch& batch, const Arrays& work) {
     for (int bits = 0; bits < corners; ++bits) {
-      const std::int32_t* cells = batch.cells[bits];
-      const Places places(cells, arguments.topology.null);
+      const Places places(batch.cells[bits], arguments.topology.null);
       V correction[record]{};
-      for (int c = 0; c < dim; ++c) {
-        const bool upper = (bits >> c & 1) != 0;
-        const V* velocity = work.velocity[c] + velocity_start(c, bits);
-        for (int i = upper || arguments.patch->hat[c][0] ? 0 : cell_columns; i < block; ++i) {
-          correction[c * block + i] = velocity[velocity_offset[i]];
-        }
-        if (!upper || !arguments.patch->hat[c][1]) continue;
-        std::int32_t behind[width];
-        for (int l = 0; l < width; ++l) behind[l] = arguments.topology.neighbour[2 * c + 1][cells[l]];
-        V hats[cell_columns];
-        for (int i = 0; i < cell_columns; ++i) hats[i] = velocity[velocity_offset[block + i]];
-        update<cell_columns>(arguments, Places(behind, arguments.topology.null), c * block, hats, batch.active);
-      }
+      if constexpr (velocities > 0) write_velocity(arguments, batch, work, bits, correction);
       const V* pressure = work.pressure + pressure_start(bits);
-      for (int i = 0; i < block; ++i) correction[dim * block + i] = pressure[pressure_offset[i]];
+      for (int i = 0; i < block; ++i) correction[velocities * block + i] = pressure[pressure_offset[i]];
       update<record>(arguments, places, 0, correction, batch.active);
+    }
+  }
+
+  /// Gathers the correction of the velocity on a cell, and updates free end hats.
+  static void write_velocity(const SmoothArguments<T>& arguments, const Batch& batch, const Arrays& work, int bits,
+                             V* correction) {
+    const std::int32_t* cells = batch.cells[bits];
+    for (int c = 0; c < velocities; ++c) {
+      const bool upper = (bits >> c & 1) != 0;
+      const V* velocity = work.velocity[c] + velocity_start(c, bits);
+      for (int i = upper || arguments.patch->hat[c][0] ? 0 : cell_columns; i < block; ++i) {
+        correction[c * block + i] = velocity[velocity_offset[i]];
+      }
+      if (!upper || !arguments.patch->hat[c][1]) continue;
+      std::int32_t behind[width];
+      for (int l = 0; l < width; ++l) behind[l] = arguments.topology.neighbour[2 * c + 1][cells[l]];
+      V hats[cell_columns];
+      for (int i = 0; i < cell_columns; ++i) hats[i] = velocity[velocity_offset[block + i]];
+      update<cell_columns>(arguments, Places(behind, arguments.topology.null), c * block, hats, batch.active);
     }
   }
 

@@ -1,7 +1,7 @@
 #pragma once
 /// \file
-/// What the compiled kernel instances (instruction set x dimension x order x precision) and the engine exchange:
-/// plain data and function pointers, so that no library code is compiled for a wide instruction set.
+/// What the compiled kernel instances (instruction set x equation x dimension x order x precision) and the engine
+/// exchange: plain data and function pointers, so that no library code is compiled for a wide instruction set.
 
 #include <cstdint>
 
@@ -98,7 +98,7 @@ struct KernelTable {
 
 /// The instance for this machine. \throws InputError that lists the orders of this build.
 template <class T>
-const KernelTable<T>& kernel_table(int dim, int order);
+const KernelTable<T>& kernel_table(EquationKind equation, int dim, int order);
 /// The instruction set that kernel_table chooses: "native", "v4", "v3" or "baseline".
 const char* instruction_set();
 

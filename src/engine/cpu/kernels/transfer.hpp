@@ -4,7 +4,7 @@
 ///
 /// Tangential directions and pressure: a coarse mode is a combination of the modes of each child. Own direction: the
 /// fine hat on the middle face is the coarse function there, half of either coarse hat plus the bubbles. In directions
-/// that are not coarsened a cell is its own child.
+/// that are not coarsened a cell is its own child. Poisson's u is embedded as a pressure is.
 
 #include "engine/cpu/kernels/simd.hpp"
 #include "engine/cpu/kernels/table.hpp"
@@ -12,12 +12,13 @@
 
 namespace solenoid::cpu::SOLENOID_SIMD_NAMESPACE {
 
-template <class T, int dim, int order>
+template <class T, EquationKind equation, int dim, int order>
 struct Transfer {
   static constexpr int n = order + 1;
   static constexpr int block = power(n, dim);
   static constexpr int columns = power(n, dim - 1);
-  static constexpr int record = record_size(dim, order);
+  static constexpr int velocities = velocity_components(equation, dim);
+  static constexpr int record = record_size(dim, order, equation);
   static constexpr int corners = 1 << dim;
   using V = Simd<T>;
 
@@ -85,7 +86,7 @@ struct Transfer {
       V coarse[record];
       V upper[dim][columns];
       Places(cells, arguments.coarse.null).template load_values<record>(arguments.from, 0, coarse);
-      for (int c = 0; c < dim; ++c) {
+      for (int c = 0; c < velocities; ++c) {
         std::int32_t above[width];
         for (int l = 0; l < width; ++l) above[l] = arguments.coarse.neighbour[2 * c + 1][cells[l]];
         Places(above, arguments.coarse.null).template load_values<columns>(arguments.from, c * block, upper[c]);
@@ -93,14 +94,14 @@ struct Transfer {
       for (int bits = 0; bits < corners; ++bits) {
         if (!exists(arguments, bits)) continue;
         V fine[record];
-        for (int c = 0; c < dim; ++c) {
+        for (int c = 0; c < velocities; ++c) {
           V own[block];
           embed_own(arguments, c, bits >> c & 1, coarse + c * block, upper[c], own);
           tangential_velocity<false>(arguments, c, bits, own, block);
           for (int i = 0; i < block; ++i) fine[c * block + i] = own[i];
         }
-        V* p = fine + dim * block;
-        for (int i = 0; i < block; ++i) p[i] = coarse[dim * block + i];
+        V* p = fine + velocities * block;
+        for (int i = 0; i < block; ++i) p[i] = coarse[velocities * block + i];
         embed_pressure<false>(arguments, bits, p);
         children_of(arguments, cells, bits).template write<true>(record, arguments.to, 0, fine);
       }
@@ -133,7 +134,7 @@ struct Transfer {
         if (!exists(arguments, bits)) continue;
         V fine[record];
         children_of(arguments, cells, bits).template load_values<record>(arguments.from, 0, fine);
-        for (int c = 0; c < dim; ++c) {
+        for (int c = 0; c < velocities; ++c) {
           V* own = fine + c * block;
           tangential_velocity<true>(arguments, c, bits, own, block);
           for (int i = 0; i < n; ++i) {  // fine function i feeds the coarse functions 0..k of this cell
@@ -152,11 +153,11 @@ struct Transfer {
           }
           if ((bits >> c & 1) != 0) add_from_below(arguments, c, bits, cells, coarse + c * block);
         }
-        V* p = fine + dim * block;
+        V* p = fine + velocities * block;
         embed_pressure<true>(arguments, bits, p);
-        for (int i = 0; i < block; ++i) coarse[dim * block + i] += p[i];
+        for (int i = 0; i < block; ++i) coarse[velocities * block + i] += p[i];
       }
-      for (int c = 0; c < dim; ++c) {
+      for (int c = 0; c < velocities; ++c) {
         alignas(SOLENOID_SIMD_BYTES) T free[width];
         for (int l = 0; l < width; ++l) free[l] = normal_fixed(arguments.coarse.face[2 * c][cells[l]]) ? T(0) : T(1);
         for (int i = 0; i < columns; ++i) coarse[c * block + i] *= load(free);
