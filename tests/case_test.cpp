@@ -261,6 +261,31 @@ TEST(Case, BoundariesAreValidated) {
   expect_contains(boundary("holes = {periodic = true}\n"), {"[boundary] holes, line 4", "periodic"});
 }
 
+TEST(Case, KeysOfPoissonsEquation) {
+  const std::string poisson = square + "[physics]\nequation = \"poisson\"\nforce = \"x + y\"\n";
+  const Case c = parse_case(poisson +
+                                "[boundary]\nxmin = {periodic = true}\nymax = {value = \"2*x\"}\n"
+                                "[solver]\npatch = \"fused\"\n[exact]\nvalue = 3\n",
+                            "x.toml");
+  EXPECT_EQ(c.problem.equation, EquationKind::poisson);
+  EXPECT_EQ(c.problem.force[0]({1, 2, 0}), 3.0);
+  EXPECT_EQ(c.problem.boundary.sides[1].kind, SideKind::periodic);
+  EXPECT_EQ(c.problem.boundary.sides[3].data[0]({2, 0, 0}), 4.0);
+  EXPECT_EQ(c.solver.multigrid.patch, PatchProblem::fused);
+  EXPECT_EQ((*c.exact.value)({0, 0, 0}), 3.0);
+
+  expect_contains(message(poisson + "[boundary]\nymax = {slip = true}\n"),
+                  {"[boundary] ymax.slip, line 7", "Stokes", "poisson"});
+  expect_contains(message(poisson + "[boundary]\nymax = {velocity = [1, 0]}\n"), {"ymax.velocity, line 7"});
+  expect_contains(message(poisson + "[boundary]\nymax = {}\n"), {"ymax, line 7", "`value` or `periodic`"});
+  expect_contains(message(poisson + "[exact]\npressure = 1\n"), {"[exact] pressure, line 7"});
+  expect_contains(message(poisson + "[solver]\nlocal_solver = \"cg\"\n"),
+                  {"[solver] local_solver, line 7", "fast diagonalisation"});
+  expect_contains(message(square + "[physics]\nequation = \"poisson\"\nforce = [0, 0]\n"), {"[physics] force, line 5"});
+  expect_contains(message(square + "[boundary]\nymax = {value = 1}\n"), {"ymax.value, line 4", "Poisson"});
+  expect_contains(message(square + "[solver]\npatch = \"fused\"\n"), {"[solver] patch, line 4", "Poisson"});
+}
+
 TEST(Case, FilesThatCannotBeRead) {
   EXPECT_THROW(read_case("/no/such/file.toml"), InputError);
   EXPECT_THROW(read_case(fs::temp_directory_path()), InputError);
@@ -285,7 +310,7 @@ TEST_P(ShippedCase, IsValid) {
 
 INSTANTIATE_TEST_SUITE_P(Cases, ShippedCase,
                          testing::Values("paper_2d", "paper_3d", "cavity_2d", "cavity_3d", "channel_obstacle",
-                                         "l_shape", "cube_holes"),
+                                         "l_shape", "cube_holes", "poisson_2d", "poisson_3d"),
                          [](const auto& parameter) { return parameter.param; });
 
 // -nu Laplace u + grad p = f and div u = 0 by finite differences of sixth order, and u = 0 on the sides.

@@ -32,7 +32,9 @@ struct KernelCase {
 std::string to_string(const KernelCase& what) {
   const auto& [engine, mesh, order, rules, local] = what;
   return engine.name + "_" + std::to_string(mesh.mesh.dim) + "d_" + mesh.name + "_k" + std::to_string(order) +
-         (rules.problem == PatchProblem::galerkin ? "_galerkin" : "") +
+         (rules.problem == PatchProblem::galerkin ? "_galerkin"
+          : rules.problem == PatchProblem::fused  ? "_fused"
+                                                  : "") +
          (rules.colour_order == ColourOrder::lexicographic ? "_lexicographic" : "") +
          (local == LocalSolverKind::dense ? "_dense" : "");
 }
@@ -42,6 +44,7 @@ std::string name_of(const testing::TestParamInfo<KernelCase>& info) { return to_
 
 std::vector<KernelCase> kernel_cases(const test::EngineChoice& engine) {
   const PatchRules paper{.problem = PatchProblem::galerkin, .colour_order = ColourOrder::lexicographic};
+  const PatchRules fused{.problem = PatchProblem::fused};
   std::vector<KernelCase> cases;
   for (const int dim : {2, 3}) {
     for (const auto& mesh : test::mesh_cases(dim)) {
@@ -55,6 +58,7 @@ std::vector<KernelCase> kernel_cases(const test::EngineChoice& engine) {
     for (const auto& mesh : test::poisson_mesh_cases(dim)) {
       for (int order = 0; order <= (dim == 2 ? 4 : 2); ++order) cases.push_back({engine, mesh, order});
       cases.push_back({engine, mesh, dim == 2 ? 3 : 1, paper});
+      cases.push_back({engine, mesh, dim == 2 ? 3 : 1, fused});
     }
   }
   for (int order = 5; order <= 8; ++order) {

@@ -12,10 +12,11 @@
 namespace solenoid {
 
 /// VTK unstructured grid, appended zlib-compressed binary. `subdivide` = 0: one Lagrange cell of degree k + 1 per cell,
-/// which holds u_h and p_h exactly; otherwise subdivide^dim linear cells each.
+/// which holds u_h and p_h (or Poisson's u_h) exactly; otherwise subdivide^dim linear cells each.
 void write_vtu(const Solution& solution, const std::filesystem::path& file, int subdivide = 0);
 
-/// PNG of the speed on the domain (2D) or its middle slice z = const (3D) with streamlines and a labelled colour bar.
+/// PNG of the speed on the domain (2D) or its middle slice z = const (3D) with streamlines and a labelled colour bar;
+/// of Poisson's u without streamlines.
 void write_picture(const Solution& solution, const std::filesystem::path& file);
 
 /// The result file (JSON) of a finished solve of `what`.

@@ -20,10 +20,11 @@ enum class DeviceChoice { automatic, cpu, cuda };
 enum class PreconditionerSide { right, left };
 enum class SmootherKind { multiplicative, additive };
 enum class ColourOrder { diagonal, lexicographic };
-enum class PatchProblem { symmetric, galerkin };
+enum class PatchProblem { symmetric, galerkin, fused };
 enum class LocalSolverKind { direct, chebyshev, cg, dense };
 
-/// What the multigrid cycle is made of (paper, Section 3).
+/// What the multigrid cycle is made of (paper, Section 3). Poisson's local problems are always solved by fast
+/// diagonalisation, and `fused` ones are Poisson's only.
 struct MultigridOptions {
   SmootherKind smoother = SmootherKind::multiplicative;
   ColourOrder colour_order = ColourOrder::diagonal;
@@ -92,6 +93,9 @@ struct Result {
 /// Solves the problem. A solve that does not converge is a result with report.converged == false, not an exception.
 /// \throws InputError for wrong input, ResourceError if device or memory do not suffice.
 Result solve(const Problem& problem, const SolverOptions& options = {});
+
+/// \throws InputError if the options do not go with the problem.
+void validate(const Problem& problem, const SolverOptions& options);
 
 /// The orders k that this build has in 2D or 3D, ascending.
 std::vector<int> available_orders(int dim, EquationKind equation = EquationKind::stokes);

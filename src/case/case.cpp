@@ -36,6 +36,7 @@ Case parse_case(std::string_view text, const std::string& name) {
   Value(document, "", "a table", shared).table<Case>(case_keys(), result);
   try {
     validate(result.problem);
+    validate(result.problem, result.solver);
   } catch (const KeyError& error) {
     throw InputError(
         fmt::format("{}: {}{}: {}", name, key_label(error.path), line_of(document, error.path), error.problem));

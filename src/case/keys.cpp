@@ -53,17 +53,27 @@ constexpr Key<Mesh> mesh_keys[] = {
 // ---- [element], [physics]
 
 constexpr Key<Problem> element_keys[] = {
-    {{"order", "an integer", "2", "k of the element RT_k x Q_k"},
+    {{"order", "an integer", "2", "k of the element RT_k x Q_k, or Q_k"},
      [](const Value& v, Problem& problem) { problem.order = v.integer(); }},
 };
 
 constexpr Key<Problem> physics_keys[] = {
+    // The equation comes first: other keys depend on it.
+    {{"equation", "\"stokes\" or \"poisson\"", "\"stokes\"",
+      "alpha u - nu Laplace u + grad p = f with div u = 0, or without p"},
+     [](const Value& v, Problem& problem) { v.document().equation = problem.equation = v.choice<EquationKind>(); }},
     {{"viscosity", "a number > 0", "1.0", "nu"},
      [](const Value& v, Problem& problem) { problem.viscosity = v.number(); }},
     {{"mass", "a number >= 0", "0.0", "alpha of the mass term: alpha u - nu Laplace u + grad p = f"},
      [](const Value& v, Problem& problem) { problem.mass = v.number(); }},
-    {{"force", expressions, "[0, 0, 0]", "f"},
-     [](const Value& v, Problem& problem) { problem.force = v.vector_field(); }},
+    {{"force", "a list of {dim} expressions or numbers, with Poisson a single one", "[0, 0, 0]", "f"},
+     [](const Value& v, Problem& problem) {
+       if (problem.equation == EquationKind::poisson) {
+         problem.force[0] = v.field();
+       } else {
+         problem.force = v.vector_field();
+       }
+     }},
 };
 
 // ---- [boundary]
@@ -84,19 +94,29 @@ struct SideDraft {
 constexpr Key<SideDraft> side_keys[] = {
     {{"velocity", expressions, "", "u on the side; zero is no-slip"},
      [](const Value& v, SideDraft& draft) {
+       v.require_equation(EquationKind::stokes);
        draft.add(SideKind::velocity);
        draft.side.data = v.vector_field();
      }},
+    {{"value", "an expression or a number", "", "Poisson's u on the side"},
+     [](const Value& v, SideDraft& draft) {
+       v.require_equation(EquationKind::poisson);
+       draft.add(SideKind::velocity);
+       draft.side.data[0] = v.field();
+     }},
     {{"slip", "true or false", "false", "no flow through, no shear stress"},
      [](const Value& v, SideDraft& draft) {
+       v.require_equation(EquationKind::stokes);
        if (v.boolean()) draft.add(SideKind::slip);
      }},
     {{"outflow", "true or false", "false", "nu du/dn - p n = traction"},
      [](const Value& v, SideDraft& draft) {
+       v.require_equation(EquationKind::stokes);
        if (v.boolean()) draft.add(SideKind::outflow);
      }},
     {{"traction", expressions, "[0, 0, 0]", "nu du/dn - p n on an outflow side; makes the side one"},
      [](const Value& v, SideDraft& draft) {
+       v.require_equation(EquationKind::stokes);
        draft.add(SideKind::outflow);
        draft.side.data = v.vector_field();
      }},
@@ -109,7 +129,11 @@ constexpr Key<SideDraft> side_keys[] = {
 void read_side(const Value& value, Side& side) {
   SideDraft draft;
   value.table<SideDraft>(side_keys, draft);
-  if (draft.conditions.empty()) value.fail("expected one of `velocity`, `slip`, `outflow`, `traction` and `periodic`");
+  if (draft.conditions.empty()) {
+    value.fail(value.document().equation == EquationKind::stokes
+                   ? "expected one of `velocity`, `slip`, `outflow`, `traction` and `periodic`"
+                   : "expected `value` or `periodic`");
+  }
   if (draft.conditions.size() > 1) {
     value.fail(fmt::format("the conditions {} contradict each other: keep one", fmt::join(draft.conditions, " and ")));
   }
@@ -123,7 +147,7 @@ void read_box_side(const Value& value, Boundary& boundary) {
   read_side(value, boundary.sides[side]);
 }
 
-constexpr std::string_view side_type = "a table such as {velocity = [...]} or {slip = true}";
+constexpr std::string_view side_type = "a table such as {velocity = [...]}, {slip = true} or {value = ...}";
 
 constexpr Key<Boundary> boundary_keys[] = {
     {{side_names[0], side_type, "{velocity = [0, 0, 0]}", "lower side in x"}, read_box_side<0>},
@@ -187,8 +211,9 @@ constexpr Key<SolverOptions> solver_keys[] = {
      }},
     {{"colour_order", "\"diagonal\" or \"lexicographic\"", "\"diagonal\"", "order of the colours in a smoothing step"},
      [](const Value& v, SolverOptions& options) { options.multigrid.colour_order = v.choice<ColourOrder>(); }},
-    {{"patch", "\"symmetric\" or \"galerkin\"", "\"symmetric\"",
-      "local problem: no-slip on both ends where a patch touches a wall, or the exact diagonal block"},
+    {{"patch", "\"symmetric\", \"galerkin\" or \"fused\"", "\"symmetric\"",
+      "local problem: no-slip on both ends where a patch touches a wall, the exact diagonal block, or (Poisson) the "
+      "paper's fused one"},
      [](const Value& v, SolverOptions& options) { options.multigrid.patch = v.choice<PatchProblem>(); }},
     {{"local_solver", "\"direct\", \"chebyshev\", \"cg\" or \"dense\"", "\"direct\"", "how local problems are solved"},
      [](const Value& v, SolverOptions& options) { options.multigrid.local_solver = v.choice<LocalSolverKind>(); }},
@@ -198,9 +223,20 @@ constexpr Key<SolverOptions> solver_keys[] = {
 
 constexpr Key<Exact> exact_keys[] = {
     {{"velocity", expressions, "", "exact velocity: its error is reported"},
-     [](const Value& v, Exact& exact) { exact.velocity = v.vector_field(); }},
+     [](const Value& v, Exact& exact) {
+       v.require_equation(EquationKind::stokes);
+       exact.velocity = v.vector_field();
+     }},
     {{"pressure", "an expression or a number", "", "exact pressure: its error is reported"},
-     [](const Value& v, Exact& exact) { exact.pressure = v.field(); }},
+     [](const Value& v, Exact& exact) {
+       v.require_equation(EquationKind::stokes);
+       exact.pressure = v.field();
+     }},
+    {{"value", "an expression or a number", "", "exact u of Poisson's equation: its error is reported"},
+     [](const Value& v, Exact& exact) {
+       v.require_equation(EquationKind::poisson);
+       exact.value = v.field();
+     }},
 };
 
 /// A probe and the box that it must lie in.
@@ -210,7 +246,7 @@ struct ProbeDraft {
 };
 
 constexpr Key<ProbeDraft> probe_keys[] = {
-    {{"point", "a list of {dim} numbers", "required", "where velocity and pressure are reported"},
+    {{"point", "a list of {dim} numbers", "required", "where velocity and pressure, or Poisson's u, are reported"},
      [](const Value& v, ProbeDraft& draft) {
        draft.position = point(v, draft.position);
        for (int a = 0; a < v.dim(); ++a) {
@@ -230,7 +266,7 @@ constexpr Key<OutputOptions> output_keys[] = {
        output.subdivide = v.integer();
        v.require(output.subdivide >= 0 && output.subdivide <= 32);
      }},
-    {{"picture", "a file name that ends in .png, without folders", "\"\"", "a picture of the speed"},
+    {{"picture", "a file name that ends in .png, without folders", "\"\"", "a picture of the speed, or of Poisson's u"},
      [](const Value& v, OutputOptions& output) {
        output.picture = v.text();
        const std::filesystem::path file(output.picture);

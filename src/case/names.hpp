@@ -14,6 +14,11 @@ template <class Choice>
 struct Names;
 
 template <>
+struct Names<EquationKind> {
+  static constexpr std::array<std::pair<std::string_view, EquationKind>, 2> all{
+      {{"stokes", EquationKind::stokes}, {"poisson", EquationKind::poisson}}};
+};
+template <>
 struct Names<Method> {
   static constexpr std::array<std::pair<std::string_view, Method>, 3> all{
       {{"gmres", Method::gmres}, {"fmg", Method::fmg}, {"vcycle", Method::vcycle}}};
@@ -50,8 +55,8 @@ struct Names<ColourOrder> {
 };
 template <>
 struct Names<PatchProblem> {
-  static constexpr std::array<std::pair<std::string_view, PatchProblem>, 2> all{
-      {{"symmetric", PatchProblem::symmetric}, {"galerkin", PatchProblem::galerkin}}};
+  static constexpr std::array<std::pair<std::string_view, PatchProblem>, 3> all{
+      {{"symmetric", PatchProblem::symmetric}, {"galerkin", PatchProblem::galerkin}, {"fused", PatchProblem::fused}}};
 };
 template <>
 struct Names<LocalSolverKind> {

@@ -57,7 +57,8 @@ Json settings(const Case& what, const Report& report) {
                     {"refine", mesh.refine},
                     {"holes", holes(mesh)}};
   result["element"] = {{"order", problem.order}};
-  result["physics"] = {{"viscosity", problem.viscosity}, {"mass", problem.mass}};
+  result["physics"] = {
+      {"equation", name_of(problem.equation)}, {"viscosity", problem.viscosity}, {"mass", problem.mass}};
   result["boundary"] = boundary(problem);
   result["solver"] = {{"method", name_of(options.method)},
                       {"rtol", options.rtol},
@@ -81,9 +82,14 @@ Json probes(const Case& what, const Measures& measures) {
   const auto dim = static_cast<std::size_t>(what.problem.mesh.dim);
   Json result = Json::array();
   for (std::size_t i = 0; i < what.probes.size(); ++i) {
-    result.push_back({{"point", list(what.probes[i], dim)},
-                      {"velocity", list(measures.probe_velocity[i], dim)},
-                      {"pressure", finite(measures.probe_pressure[i])}});
+    Json& probe = result.emplace_back();
+    probe["point"] = list(what.probes[i], dim);
+    if (what.problem.equation == EquationKind::poisson) {
+      probe["value"] = finite(measures.probe_pressure[i]);
+    } else {
+      probe["velocity"] = list(measures.probe_velocity[i], dim);
+      probe["pressure"] = finite(measures.probe_pressure[i]);
+    }
   }
   return result;
 }
@@ -92,11 +98,13 @@ Json probes(const Case& what, const Measures& measures) {
 
 Measures measure(const Case& what, const Solution& solution) {
   Measures measures;
+  measures.probe_pressure = solution.pressure(what.probes);
+  if (what.exact.value) measures.value_error = solution.value_error(*what.exact.value);
+  if (solution.problem().equation == EquationKind::poisson) return measures;
   if (what.exact.velocity) measures.velocity_error = solution.velocity_error(*what.exact.velocity);
   if (what.exact.pressure) measures.pressure_error = solution.pressure_error(*what.exact.pressure);
   measures.divergence_max = solution.divergence_max();
   measures.probe_velocity = solution.velocity(what.probes);
-  measures.probe_pressure = solution.pressure(what.probes);
   return measures;
 }
 
@@ -112,8 +120,13 @@ void write_result(const Case& what, const Report& report, const Measures& measur
   json["levels"] = report.levels;
   json["device"] = report.device;
   json["precision"] = report.precision;
-  json["error"] = {{"velocity_l2", finite(measures.velocity_error)}, {"pressure_l2", finite(measures.pressure_error)}};
-  json["divergence_max"] = finite(measures.divergence_max);
+  if (what.problem.equation == EquationKind::poisson) {
+    json["error"] = {{"value_l2", finite(measures.value_error)}};
+  } else {
+    json["error"] = {{"velocity_l2", finite(measures.velocity_error)},
+                     {"pressure_l2", finite(measures.pressure_error)}};
+    json["divergence_max"] = finite(measures.divergence_max);
+  }
   json["probes"] = probes(what, measures);
   json["time"] = {{"setup", finite(report.time_setup)}, {"solve", finite(report.time_solve)}};
   json["memory_bytes"] = report.memory_bytes;

@@ -13,9 +13,10 @@ namespace solenoid {
 struct Measures {
   std::optional<double> velocity_error;  ///< L2, if the case has an exact velocity
   std::optional<double> pressure_error;  ///< L2, if the case has an exact pressure
-  double divergence_max = 0.0;
-  std::vector<Point> probe_velocity;  ///< NaN outside the domain
-  std::vector<double> probe_pressure;
+  std::optional<double> value_error;     ///< L2, if the case has an exact value of Poisson's u
+  std::optional<double> divergence_max;  ///< if there is a velocity
+  std::vector<Point> probe_velocity;     ///< NaN outside the domain
+  std::vector<double> probe_pressure;    ///< or Poisson's u
 };
 
 Measures measure(const Case& what, const Solution& solution);

@@ -165,6 +165,15 @@ void validate_boundary(const Problem& problem) {
                                name_of(sides[other].kind), side_names[periodic]));
   }
   if (problem.boundary.holes.kind == SideKind::periodic) throw KeyError("boundary.holes", "holes cannot be periodic");
+  if (problem.equation == EquationKind::stokes) return;
+  const auto check = [](std::string_view name, const Side& side) {
+    if (side.kind == SideKind::velocity || side.kind == SideKind::periodic) return;
+    throw KeyError(fmt::format("boundary.{}", name),
+                   fmt::format("is a {} side, but Poisson's equation has prescribed and periodic values only",
+                               name_of(side.kind)));
+  };
+  for (int side = 0; side < 2 * problem.mesh.dim; ++side) check(side_names[side], sides[side]);
+  check("holes", problem.boundary.holes);
 }
 
 }  // namespace
@@ -183,7 +192,7 @@ std::string key_label(const std::string& path) {
 void validate(const Problem& problem) {
   validate_box(problem.mesh);
   const int dim = problem.mesh.dim;
-  const auto orders = available_orders(dim);
+  const auto orders = available_orders(dim, problem.equation);
   if (std::find(orders.begin(), orders.end(), problem.order) == orders.end()) {
     throw KeyError("element.order",
                    fmt::format("order {} in {}D is not part of this build; it has {}", problem.order, dim,
@@ -197,6 +206,24 @@ void validate(const Problem& problem) {
   }
   validate_boundary(problem);
   validate_holes(problem);
+}
+
+void validate(const Problem& problem, const SolverOptions& options) {
+  const MultigridOptions& multigrid = options.multigrid;
+  const bool poisson = problem.equation == EquationKind::poisson;
+  if (!poisson && multigrid.patch == PatchProblem::fused) {
+    throw KeyError("solver.patch", "\"fused\" is for Poisson's equation only");
+  }
+  if (poisson && multigrid.patch == PatchProblem::fused && problem.order == 0) {
+    throw KeyError("solver.patch",
+                   "\"fused\" needs an order of at least 1: its corrections vanish on patch boundaries");
+  }
+  if (poisson && multigrid.local_solver != LocalSolverKind::direct) {
+    throw KeyError("solver.local_solver",
+                   fmt::format("is \"{}\", but local problems of Poisson's equation are always solved by fast "
+                               "diagonalisation: leave it out",
+                               name_of(multigrid.local_solver)));
+  }
 }
 
 }  // namespace solenoid

@@ -93,6 +93,13 @@ void Value::require(bool condition) const {
   if (!condition) fail_type();
 }
 
+void Value::require_equation(EquationKind equation) const {
+  if (document_->equation == equation) return;
+  fail(equation == EquationKind::stokes
+           ? "is for the Stokes equations, and `equation` in [physics] is \"poisson\""
+           : "is for Poisson's equation, which `equation = \"poisson\"` in [physics] asks for");
+}
+
 void Value::fail(const std::string& problem) const { throw InputError(where() + ": " + problem); }
 
 void Value::fail_type(const std::string& hint) const {

@@ -40,6 +40,7 @@ struct Key {
 struct Document {
   std::string name;  ///< of the file
   int dim = 0;       ///< known once `cells` has been read
+  EquationKind equation = EquationKind::stokes;
 };
 
 /// A value of the document and the key it belongs to.
@@ -73,6 +74,8 @@ class Value {
   /// \throws InputError "expected (the type), got (the value)" unless the condition holds.
   void require(bool condition) const;
   [[noreturn]] void fail(const std::string& problem) const;
+  /// \throws InputError if the key does not belong to the equation of the case.
+  void require_equation(EquationKind equation) const;
 
  private:
   [[noreturn]] void fail_type(const std::string& hint = "") const;

@@ -176,7 +176,8 @@ std::unique_ptr<Engine> make_reference_engine();
 std::unique_ptr<Engine> make_cuda_engine();
 /// Why no CUDA device can be used: no driver, no device, not in this build; empty if one can.
 std::string cuda_unavailable();
-/// The engine of a choice: `automatic` takes a CUDA device if there is one. `threads` is for the cpu engine.
-std::unique_ptr<Engine> make_engine(DeviceChoice device, int threads);
+/// The engine of a choice: `automatic` takes a CUDA device if there is one and the cuda engine has the equation.
+/// `threads` is for the cpu engine. \throws InputError if the engine lacks the equation.
+std::unique_ptr<Engine> make_engine(DeviceChoice device, int threads, EquationKind equation = EquationKind::stokes);
 
 }  // namespace solenoid

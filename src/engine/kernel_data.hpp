@@ -65,6 +65,7 @@ struct PatchData {
   int weight[3][2];  ///< of the local matrix
   int face[3][2];    ///< of the faces that are there, or mixed
   bool hat[3][2];
+  bool cut[3][2];
   int block_count;
   int block_start[max_blocks][3];
   int block_length[max_blocks][3];

@@ -21,6 +21,7 @@ PatchTables<T>::PatchTables(const Equation& equation, const PatchKind& kind, con
       data_.weight[a][end] = kind[a].weight[end];
       data_.face[a][end] = kind[a].face[end];
       data_.hat[a][end] = kind[a].hat[end];
+      data_.cut[a][end] = kind[a].cut[end];
     }
     eigen_o_[a] = by_parity ? keep(d.eigen_o.block(0, 0, n, n), d.eigen_o.block(0, n, n, n)) : keep(d.eigen_o);
     inverse_lambda_[a] = keep(solver.inverse_lambda(a));

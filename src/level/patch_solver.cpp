@@ -2,7 +2,9 @@
 
 #include <Eigen/Cholesky>
 #include <Eigen/Eigenvalues>
+#include <Eigen/QR>
 #include <cmath>
+#include <limits>
 
 namespace solenoid {
 namespace {
@@ -25,9 +27,25 @@ Eigenpairs eigenpairs_within(const Matrix& basis, const Matrix& stiffness, const
   return pairs;
 }
 
+/// The same on the part of that span where all rows of `constraints` vanish; the columns are orthonormal. What is
+/// missing are vectors 0 with infinite eigenvalues.
+Eigenpairs constrained_eigenpairs(const Matrix& basis, const Matrix& stiffness, const Matrix& mass,
+                                  const Matrix& constraints) {
+  if (constraints.rows() == 0) return eigenpairs_within(basis, stiffness, mass);
+  const Eigen::ColPivHouseholderQR<Matrix> qr((constraints * basis).transpose());
+  const Matrix rotation = qr.householderQ();
+  const long left = basis.cols() - qr.rank();
+  const auto pairs = eigenpairs_within(basis * rotation.rightCols(left), stiffness, mass);
+  Eigenpairs all{Matrix::Zero(basis.rows(), basis.cols()),
+                 Eigen::VectorXd::Constant(basis.cols(), std::numeric_limits<double>::infinity())};
+  all.vectors.leftCols(left) = pairs.vectors;
+  all.values.head(left) = pairs.values;
+  return all;
+}
+
 /// Even and odd combinations about the patch centre. `mirror[i]` is the image of function i, `sign[i]` its sign.
 Eigenpairs eigenpairs_by_parity(const std::vector<int>& mirror, const std::vector<double>& sign,
-                                const Matrix& stiffness, const Matrix& mass) {
+                                const Matrix& stiffness, const Matrix& mass, const Matrix& constraints = Matrix()) {
   const long size = stiffness.rows();
   Eigenpairs all{Matrix(size, size), Eigen::VectorXd(size)};
   long column = 0;
@@ -42,7 +60,7 @@ Eigenpairs eigenpairs_by_parity(const std::vector<int>& mirror, const std::vecto
     }
     Matrix basis(size, static_cast<long>(columns.size()));
     for (std::size_t j = 0; j < columns.size(); ++j) basis.col(static_cast<long>(j)) = columns[j];
-    const auto pairs = eigenpairs_within(basis, stiffness, mass);
+    const auto pairs = constrained_eigenpairs(basis, stiffness, mass, constraints);
     all.vectors.middleCols(column, basis.cols()) = pairs.vectors;
     all.values.segment(column, basis.cols()) = pairs.values;
     column += basis.cols();
@@ -61,6 +79,14 @@ PatchDirection make_direction(const CellMatrices& cell, const PatchMatrices& pat
   const Matrix stiffness = patch.stiffness_p.block(d.first, d.first, np, np) / (h * h);
   const Matrix mass = patch.mass_p.block(d.first, d.first, np, np);
   const Matrix identity = Matrix::Identity(2 * n, 2 * n);
+  Matrix traces(0, 2 * n);  // at ends where functions vanish
+  for (int end = 0; end < 2; ++end) {
+    if (!ends.cut[end]) continue;
+    traces.conservativeResize(traces.rows() + 1, Eigen::NoChange);
+    traces.bottomRows(1).setZero();
+    for (int j = 0; j < n; ++j)
+      traces(traces.rows() - 1, end * n + j) = (end == 0 && j % 2 == 1 ? -1 : 1) * cell.value[j];
+  }
   Eigenpairs o;
   Eigenpairs p;
   if (d.parity) {
@@ -70,7 +96,7 @@ PatchDirection make_direction(const CellMatrices& cell, const PatchMatrices& pat
       mirror[i] = (i + n) % (2 * n);
       sign[i] = i % n % 2 == 0 ? 1.0 : -1.0;
     }
-    o = eigenpairs_by_parity(mirror, sign, laplace, identity);
+    o = eigenpairs_by_parity(mirror, sign, laplace, identity, traces);
     // P without end hats: bubbles 1..k of both cells (b_j is odd about its cell for even j) around the middle hat.
     mirror.assign(np, 0);
     sign.assign(np, 1.0);
@@ -82,7 +108,7 @@ PatchDirection make_direction(const CellMatrices& cell, const PatchMatrices& pat
     mirror[n - 1] = n - 1;
     p = eigenpairs_by_parity(mirror, sign, stiffness, mass);
   } else {
-    o = generalised_eigenpairs(laplace, identity);
+    o = constrained_eigenpairs(identity, laplace, identity, traces);
     p = generalised_eigenpairs(stiffness, mass);
   }
   d.eigen_o = o.vectors;

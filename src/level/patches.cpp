@@ -76,6 +76,8 @@ PatchKind kind_of(int dim, PatchFaces faces, PatchProblem problem) {
       ends.face[upper] = lowest == highest ? highest : PatchEnds::mixed;
       ends.weight[upper] = highest;  // a local matrix weaker than the exact block is dangerous, a stronger one not
       ends.hat[upper] = (end & 16) != 0;
+      ends.cut[upper] = problem == PatchProblem::fused && lowest < 2;
+      if (ends.cut[upper]) ends.weight[upper] = 0;
     }
     const bool touches_wall = ends.weight[0] == 2 || ends.weight[1] == 2;
     const bool natural_end = ends.weight[0] == 0 || ends.weight[1] == 0;

@@ -19,9 +19,12 @@ struct PatchEnds {
   std::array<int, 2> weight{1, 1};        ///< weight s of the face form E of the local matrix: 0, 1 or 2 (face_weight)
   std::array<int, 2> face{1, 1};          ///< weight of the faces that are really there, or `mixed` if they differ
   std::array<bool, 2> hat{false, false};  ///< the normal unknown at this end belongs to the patch (outflow)
+  /// Corrections vanish at this end, and what lies behind it is ignored: the residual is that of the patch alone, with
+  /// weight 0 (PatchProblem::fused).
+  std::array<bool, 2> cut{false, false};
 
   /// The local problem is symmetric under reflection, so that it splits by parity.
-  [[nodiscard]] bool mirror_symmetric() const { return weight[0] == weight[1] && hat[0] == hat[1]; }
+  [[nodiscard]] bool mirror_symmetric() const { return weight[0] == weight[1] && hat[0] == hat[1] && cut[0] == cut[1]; }
   auto operator<=>(const PatchEnds&) const = default;
 };
 

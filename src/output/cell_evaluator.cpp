@@ -40,8 +40,13 @@ constexpr auto contractions = contraction_table(std::make_index_sequence<largest
 
 }  // namespace
 
-CellEvaluator::CellEvaluator(const Grid& grid, int order, std::span<const double> coefficients)
-    : grid_(grid), dim_(grid.dim()), order_(order), coefficients_(coefficients) {
+CellEvaluator::CellEvaluator(const Grid& grid, int order, std::span<const double> coefficients, EquationKind equation)
+    : grid_(grid),
+      dim_(grid.dim()),
+      order_(order),
+      velocities_(velocity_components(equation, dim_)),
+      record_(record_size(dim_, order, equation)),
+      coefficients_(coefficients) {
   if (order < 0 || order > largest_order) {
     throw InputError("solution: order " + std::to_string(order) + " cannot be evaluated, expected 0 to " +
                      std::to_string(largest_order));
@@ -89,7 +94,7 @@ void CellEvaluator::load_velocity(std::int64_t cell, int c) {
 }
 
 void CellEvaluator::load_values(std::int64_t record, int first, int count, double* out) const {
-  const double* values = coefficients_.data() + record_offset(record, record_size(dim_, order_));
+  const double* values = coefficients_.data() + record_offset(record, record_);
   for (int i = 0; i < count; ++i) out[i] = values[interleave * (first + i)];
 }
 
@@ -160,7 +165,7 @@ void CellEvaluator::divergence(std::int64_t cell, double* div) {
 
 void CellEvaluator::pressure(std::int64_t cell, double* p) {
   const int block = power(order_ + 1, dim_);
-  load_values(cell, dim_ * block, block, work_.data());
+  load_values(cell, velocities_ * block, block, work_.data());
   std::array<const Table*, 3> tables{};
   for (int a = 0; a < dim_; ++a) tables[a] = &directions_[a].legendre[0];
   contract({0, 1, 2}, tables);

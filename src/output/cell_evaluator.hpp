@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "mesh/grid.hpp"
+#include "solenoid/solution.hpp"
 
 namespace solenoid {
 
@@ -22,7 +23,11 @@ class CellEvaluator {
 
   /// `coefficients`: record layout on `grid`, the null record included. Both must outlive this.
   /// \throws InputError if the order is too large.
-  CellEvaluator(const Grid& grid, int order, std::span<const double> coefficients);
+  CellEvaluator(const Grid& grid, int order, std::span<const double> coefficients,
+                EquationKind equation = EquationKind::stokes);
+  explicit CellEvaluator(const Solution& solution)
+      : CellEvaluator(solution.grid(), solution.problem().order, solution.coefficients(), solution.problem().equation) {
+  }
 
   /// In 2D the third direction is ignored.
   void set_points(const TensorPoints& xi, Tables tables = Tables::values);
@@ -30,7 +35,7 @@ class CellEvaluator {
 
   /// u_c at index c + dim * point.
   void velocity(std::int64_t cell, double* u);
-  void pressure(std::int64_t cell, double* p);
+  void pressure(std::int64_t cell, double* p);  ///< or Poisson's u
   /// du_c/dx_a at index a + dim * (c + dim * point).
   void gradient(std::int64_t cell, double* g);
   void divergence(std::int64_t cell, double* div);
@@ -62,6 +67,8 @@ class CellEvaluator {
   const Grid& grid_;
   int dim_;
   int order_;
+  int velocities_;
+  int record_;
   std::span<const double> coefficients_;
   int points_ = 0;
   std::array<Direction, 3> directions_;

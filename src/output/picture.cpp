@@ -66,27 +66,29 @@ std::string label_of(double tick, double max) {
   return formatted(exponent ? "%.1e" : "%.4g", tick);
 }
 
-// Multiples of 1, 2 or 5 times a power of ten in [0, max], about five of them.
-std::vector<double> round_ticks(double max) {
-  const double rough = max / 5;
+// Multiples of 1, 2 or 5 times a power of ten in [low, high], about five of them.
+std::vector<double> round_ticks(double low, double high) {
+  const double rough = (high - low) / 5;
   const double decade = std::pow(10.0, std::floor(std::log10(rough)));
   const double digit = rough / decade;
   const double step = decade * (digit < 1.5 ? 1 : digit < 3.5 ? 2 : digit < 7.5 ? 5 : 10);
   std::vector<double> ticks;
-  for (int i = 0; i * step <= max * (1 + 1e-9); ++i) ticks.push_back(i * step);
+  constexpr double slack = 1e-9;
+  for (double i = std::ceil(low / step - slack); i * step <= high + slack * step; ++i) ticks.push_back(i * step);
   return ticks;
 }
 
-// The plane that is shown, where it lies on the canvas, and the velocity at its pixels.
+// The plane that is shown, where it lies on the canvas, and the velocity, or Poisson's u, at its pixels.
 struct Slice {
   const Solution& solution;
   double z = 0.0;
   int width = 0;  // of the plot
   int height = 0;
   Spot scale{};  // pixels per length
-  double fastest = 0.0;
-  std::vector<float> speed;  // per pixel, NaN outside the domain
-  VectorRaster field;
+  double lowest = 0.0;
+  double highest = 0.0;
+  std::vector<float> shade;  // speed or u per pixel, NaN outside the domain
+  VectorRaster field;        // empty without a velocity
 
   explicit Slice(const Solution& s) : solution(s) {
     const Mesh& mesh = s.problem().mesh;
@@ -120,11 +122,18 @@ struct Slice {
         points.push_back({mesh.lower[0] + (i + 0.5) / scale[0], mesh.upper[1] - (j + 0.5) / scale[1], z});
       }
     }
-    field = {width, height, {}};
-    for (const Point& u : solution.velocity(points)) {
-      speed.push_back(static_cast<float>(std::hypot(u[0], u[1], u[2])));
-      field.values.push_back({static_cast<float>(u[0] * scale[0]), static_cast<float>(-u[1] * scale[1])});
-      if (speed.back() > fastest) fastest = speed.back();
+    if (solution.problem().equation == EquationKind::poisson) {
+      for (const double u : solution.value(points)) shade.push_back(static_cast<float>(u));
+    } else {
+      field = {width, height, {}};
+      for (const Point& u : solution.velocity(points)) {
+        shade.push_back(static_cast<float>(std::hypot(u[0], u[1], u[2])));
+        field.values.push_back({static_cast<float>(u[0] * scale[0]), static_cast<float>(-u[1] * scale[1])});
+      }
+    }
+    for (const double value : shade) {
+      if (value > highest) highest = value;
+      if (value < lowest) lowest = value;
     }
   }
 };
@@ -136,12 +145,12 @@ class Picture {
         canvas_(std::max(smallest_canvas, slice.width + 2 * margin),
                 title_space + slice.height + bar_gap + bar_height + label_space, white),
         left_((canvas_.width() - slice.width) / 2),
-        scale_end_(slice.fastest > 0 ? slice.fastest : 1.0) {}
+        scale_end_(slice.highest > slice.lowest ? slice.highest : 1.0) {}
 
   const Canvas& draw() {
     title();
-    speed();
-    lines();
+    shade();
+    if (!slice_.field.values.empty()) lines();
     edges();
     colour_bar();
     return canvas_;
@@ -151,18 +160,19 @@ class Picture {
   [[nodiscard]] Spot placed(const Spot& spot) const { return {spot[0] + left_, spot[1] + title_space}; }
 
   void title() {
-    std::string text = "speed |u|";
+    std::string text = slice_.field.values.empty() ? "u" : "speed |u|";
     if (slice_.solution.problem().mesh.dim == 3) text += ", slice z = " + formatted("%.4g", slice_.z);
     Coverage letters = canvas_.coverage();
     letters.text(text, {static_cast<double>(left_), title_space - 22.0}, 1.15 * text_height, 1.15 * text_thickness);
     canvas_.paint(letters, ink);
   }
 
-  void speed() {
+  void shade() {
     for (int j = 0; j < slice_.height; ++j) {
       for (int i = 0; i < slice_.width; ++i) {
-        const float value = slice_.speed[i + static_cast<std::size_t>(slice_.width) * j];
-        canvas_.pixel(left_ + i, title_space + j) = std::isnan(value) ? nothing : viridis(value / scale_end_);
+        const float value = slice_.shade[i + static_cast<std::size_t>(slice_.width) * j];
+        canvas_.pixel(left_ + i, title_space + j) =
+            std::isnan(value) ? nothing : viridis((value - slice_.lowest) / (scale_end_ - slice_.lowest));
       }
     }
   }
@@ -243,10 +253,10 @@ class Picture {
     const double bottom = top + bar_height;
     frame.stroke({{x0, 1.0 * top}, {x1, 1.0 * top}, {x1, bottom}, {x0, bottom}, {x0, 1.0 * top}}, 1.2);
     Coverage letters = canvas_.coverage();
-    for (const double tick : round_ticks(scale_end_)) {
-      const double x = left + width * tick / scale_end_;
+    for (const double tick : round_ticks(slice_.lowest, scale_end_)) {
+      const double x = left + width * (tick - slice_.lowest) / (scale_end_ - slice_.lowest);
       frame.stroke({{x, bottom}, {x, bottom + 6}}, 1.2);
-      const std::string label = label_of(tick, scale_end_);
+      const std::string label = label_of(tick, std::max(scale_end_, -slice_.lowest));
       letters.text(label, {x - 0.5 * text_width(label, 0.9 * text_height), bottom + 11 + 0.9 * text_height},
                    0.9 * text_height, text_thickness);
     }

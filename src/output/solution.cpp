@@ -75,6 +75,8 @@ struct Variance {
   double measure = 0.0;
   double mean = 0.0;
   double square = 0.0;
+  // Of e, mean included.
+  [[nodiscard]] double norm() const { return std::sqrt(square + measure * mean * mean); }
   void merge(const Variance& other) {
     if (other.measure == 0.0) return;
     const double total = measure + other.measure;
@@ -84,6 +86,10 @@ struct Variance {
     measure = total;
   }
 };
+
+void require_velocity(const Problem& problem) {
+  if (problem.equation == EquationKind::poisson) throw InputError("the solution of Poisson's equation has no velocity");
+}
 
 double norm(const double* v, int count) {
   double square = 0.0;
@@ -96,10 +102,9 @@ double norm(const double* v, int count) {
 template <class Evaluate>
 double integrate_square(const Solution& s, const CellRule& rule, CellEvaluator::Tables tables, int components,
                         Evaluate evaluate) {
-  const int order = s.problem().order;
   return reduce_cells<Sum>(s.grid().cells(),
                            [&] {
-                             CellEvaluator evaluator(s.grid(), order, s.coefficients());
+                             CellEvaluator evaluator(s);
                              evaluator.set_points(rule.xi, tables);
                              std::vector<double> values(rule.weights.size() * components);
                              return [&, evaluator, values, evaluate](CellRange range, Sum& sum) mutable {
@@ -116,11 +121,12 @@ double integrate_square(const Solution& s, const CellRule& rule, CellEvaluator::
 
 // Maxima of |u| and |div u| over the quadrature points.
 Maxima maxima(const Solution& s) {
+  require_velocity(s.problem());
   const int order = s.problem().order;
   const int dim = s.grid().dim();
   const CellRule rule(s.grid(), order + 2);
   return reduce_cells<Maxima>(s.grid().cells(), [&] {
-    CellEvaluator evaluator(s.grid(), order, s.coefficients());
+    CellEvaluator evaluator(s);
     evaluator.set_points(rule.xi, CellEvaluator::Tables::values_and_derivatives);
     std::vector<double> u(rule.weights.size() * dim);
     std::vector<double> div(rule.weights.size());
@@ -131,6 +137,35 @@ Maxima maxima(const Solution& s) {
         for (std::size_t q = 0; q < div.size(); ++q) {
           result.merge({norm(&u[q * dim], dim), std::abs(div[q])});
         }
+      }
+    };
+  });
+}
+
+// Of the difference between the pressure, or Poisson's u, and a field.
+Variance variance(const Solution& s, const ScalarField& exact) {
+  const CellRule rule(s.grid(), s.problem().order + 3);
+  return reduce_cells<Variance>(s.grid().cells(), [&] {
+    CellEvaluator evaluator(s);
+    evaluator.set_points(rule.xi);
+    std::vector<double> error(rule.weights.size());
+    return [&, evaluator, error, values = error, axes = std::array<std::vector<double>, 3>()](CellRange range,
+                                                                                              Variance& total) mutable {
+      for (std::int64_t cell = range.begin; cell < range.end; ++cell) {
+        evaluator.pressure(cell, error.data());
+        rule.place(s.grid().corner(static_cast<Grid::Record>(cell)), axes);
+        exact.evaluate(Axes{axes[0], axes[1], axes[2]}, values);
+        Variance local;
+        for (std::size_t q = 0; q < error.size(); ++q) {
+          error[q] -= values[q];
+          local.measure += rule.weights[q];
+          local.mean += rule.weights[q] * error[q];
+        }
+        local.mean /= local.measure;
+        for (std::size_t q = 0; q < error.size(); ++q) {
+          local.square += rule.weights[q] * (error[q] - local.mean) * (error[q] - local.mean);
+        }
+        total.merge(local);
       }
     };
   });
@@ -180,8 +215,7 @@ std::vector<Value> at_points(const Solution& s, std::span<const Point> points, c
   const auto count = static_cast<std::int64_t>(points.size());
   std::vector<Value> values(points.size(), outside);
   parallel_for((count + chunk - 1) / chunk, [&] {
-    return [&, evaluator = CellEvaluator(s.grid(), s.problem().order, s.coefficients()),
-            xi = TensorPoints{{{0.0}, {0.0}, {0.0}}}](std::int64_t block) mutable {
+    return [&, evaluator = CellEvaluator(s), xi = TensorPoints{{{0.0}, {0.0}, {0.0}}}](std::int64_t block) mutable {
       for (std::int64_t i = block * chunk; i < std::min(count, (block + 1) * chunk); ++i) {
         const Location where = locate(s.grid(), points[i]);
         if (where.cell < 0) continue;
@@ -202,12 +236,13 @@ Solution::Solution(Problem problem, std::shared_ptr<const Grid> grid, std::vecto
     : problem_(std::move(problem)),
       grid_(std::move(grid)),
       coefficients_(std::make_shared<const std::vector<double>>(std::move(coefficients))) {
-  const std::int64_t expected = std::int64_t{grid_->storage()} * record_size(grid_->dim(), problem_.order);
+  const std::int64_t expected =
+      std::int64_t{grid_->storage()} * record_size(grid_->dim(), problem_.order, problem_.equation);
   if (static_cast<std::int64_t>(coefficients_->size()) != expected) {
     throw InputError("solution: " + std::to_string(coefficients_->size()) + " coefficients given, expected " +
                      std::to_string(expected) + " (whole blocks of records of the grid and of the null record)");
   }
-  if (!grid_->boundary_hats()) {
+  if (problem_.equation == EquationKind::stokes && !grid_->boundary_hats()) {
     throw InputError(
         "solution: the grid lacks the normal unknowns of upper boundary faces; make it with boundary_hats");
   }
@@ -216,6 +251,7 @@ Solution::Solution(Problem problem, std::shared_ptr<const Grid> grid, std::vecto
 std::int64_t Solution::find_cell(const Point& point) const { return locate(*grid_, point).cell; }
 
 std::vector<Point> Solution::velocity(std::span<const Point> points) const {
+  require_velocity(problem_);
   const double third = grid_->dim() == 3 ? nan : 0.0;
   return at_points(*this, points, Point{nan, nan, third}, CellEvaluator::Tables::values,
                    [](CellEvaluator& evaluator, std::int64_t cell, Point& u) {
@@ -229,7 +265,10 @@ std::vector<double> Solution::pressure(std::span<const Point> points) const {
                    [](CellEvaluator& evaluator, std::int64_t cell, double& p) { evaluator.pressure(cell, &p); });
 }
 
+std::vector<double> Solution::value(std::span<const Point> points) const { return pressure(points); }
+
 std::vector<Gradient> Solution::velocity_gradient(std::span<const Point> points) const {
+  require_velocity(problem_);
   const int dim = grid_->dim();
   Gradient outside{};
   for (int c = 0; c < dim; ++c) std::fill_n(outside[c].begin(), dim, nan);
@@ -243,23 +282,26 @@ std::vector<Gradient> Solution::velocity_gradient(std::span<const Point> points)
 
 void Solution::evaluate_cell(std::int64_t cell, const std::array<std::vector<double>, 3>& xi, std::vector<double>& u,
                              std::vector<double>& p) const {
-  CellEvaluator evaluator(*grid_, problem_.order, coefficients());
+  CellEvaluator evaluator(*this);
   evaluator.set_points(xi);
   p.resize(evaluator.points());
-  u.resize(p.size() * grid_->dim());
-  evaluator.velocity(cell, u.data());
+  const bool has_velocity = problem_.equation == EquationKind::stokes;
+  u.resize(has_velocity ? p.size() * grid_->dim() : 0);
+  if (has_velocity) evaluator.velocity(cell, u.data());
   evaluator.pressure(cell, p.data());
 }
 
 void Solution::evaluate_cell_gradient(std::int64_t cell, const std::array<std::vector<double>, 3>& xi,
                                       std::vector<double>& g) const {
-  CellEvaluator evaluator(*grid_, problem_.order, coefficients());
+  require_velocity(problem_);
+  CellEvaluator evaluator(*this);
   evaluator.set_points(xi, CellEvaluator::Tables::values_and_derivatives);
   g.resize(static_cast<std::size_t>(evaluator.points()) * grid_->dim() * grid_->dim());
   evaluator.gradient(cell, g.data());
 }
 
 double Solution::flux(int axis, double position) const {
+  require_velocity(problem_);
   const int dim = grid_->dim();
   if (axis < 0 || axis >= dim) {
     throw InputError("flux: axis " + std::to_string(axis) + ", expected 0 to " + std::to_string(dim - 1));
@@ -313,12 +355,14 @@ double Solution::flux(int axis, double position) const {
 }
 
 double Solution::kinetic_energy() const {
+  require_velocity(problem_);
   const CellRule rule(*grid_, problem_.order + 2);
   return 0.5 * integrate_square(*this, rule, CellEvaluator::Tables::values, grid_->dim(),
                                 [](CellEvaluator& e, std::int64_t cell, double* u) { e.velocity(cell, u); });
 }
 
 double Solution::dissipation() const {
+  require_velocity(problem_);
   const int dim = grid_->dim();
   const CellRule rule(*grid_, problem_.order + 2);
   return problem_.viscosity *
@@ -335,6 +379,7 @@ double Solution::divergence_max() const {
 double Solution::max_speed() const { return maxima(*this).speed; }
 
 double Solution::velocity_error(const VectorField& exact) const {
+  require_velocity(problem_);
   const int dim = grid_->dim();
   const CellRule rule(*grid_, problem_.order + 3);
   return std::sqrt(integrate_square(
@@ -351,33 +396,14 @@ double Solution::velocity_error(const VectorField& exact) const {
 }
 
 double Solution::pressure_error(const ScalarField& exact) const {
-  const CellRule rule(*grid_, problem_.order + 3);
-  const auto variance = reduce_cells<Variance>(grid_->cells(), [&] {
-    CellEvaluator evaluator(*grid_, problem_.order, coefficients());
-    evaluator.set_points(rule.xi);
-    std::vector<double> error(rule.weights.size());
-    return [&, evaluator, error, values = error, axes = std::array<std::vector<double>, 3>()](CellRange range,
-                                                                                              Variance& total) mutable {
-      for (std::int64_t cell = range.begin; cell < range.end; ++cell) {
-        evaluator.pressure(cell, error.data());
-        rule.place(grid_->corner(static_cast<Grid::Record>(cell)), axes);
-        exact.evaluate(Axes{axes[0], axes[1], axes[2]}, values);
-        Variance local;
-        for (std::size_t q = 0; q < error.size(); ++q) {
-          error[q] -= values[q];
-          local.measure += rule.weights[q];
-          local.mean += rule.weights[q] * error[q];
-        }
-        local.mean /= local.measure;
-        for (std::size_t q = 0; q < error.size(); ++q) {
-          local.square += rule.weights[q] * (error[q] - local.mean) * (error[q] - local.mean);
-        }
-        total.merge(local);
-      }
-    };
-  });
-  const double offset = grid_->has_face(Face::outflow) ? variance.measure * variance.mean * variance.mean : 0.0;
-  return std::sqrt(variance.square + offset);
+  const Variance difference = variance(*this, exact);
+  return grid_->has_face(Face::outflow) ? difference.norm() : std::sqrt(difference.square);
+}
+
+double Solution::value_error(const ScalarField& exact) const {
+  const Variance difference = variance(*this, exact);
+  const bool known = problem_.mass > 0.0 || grid_->has_face(Face::velocity);
+  return known ? difference.norm() : std::sqrt(difference.square);
 }
 
 }  // namespace solenoid

@@ -208,9 +208,15 @@ void write_vtu(const Solution& solution, const std::filesystem::path& file, int 
            std::string(endian) + "\" header_type=\"UInt64\" compressor=\"vtkZLibDataCompressor\">\n");
   vtu.text("<UnstructuredGrid>\n<Piece NumberOfPoints=\"" + std::to_string(cells * subcells.points) +
            "\" NumberOfCells=\"" + std::to_string(cells * subcells.count) + "\">\n");
-  vtu.text("<PointData Vectors=\"velocity\" Scalars=\"pressure\">\n");
-  vtu.declare("Float64", "velocity", 3);
-  vtu.declare("Float64", "pressure", 1);
+  const bool has_velocity = solution.problem().equation == EquationKind::stokes;
+  if (has_velocity) {
+    vtu.text("<PointData Vectors=\"velocity\" Scalars=\"pressure\">\n");
+    vtu.declare("Float64", "velocity", 3);
+    vtu.declare("Float64", "pressure", 1);
+  } else {
+    vtu.text("<PointData Scalars=\"u\">\n");
+    vtu.declare("Float64", "u", 1);
+  }
   vtu.text("</PointData>\n<Points>\n");
   vtu.declare("Float64", "Points", 3);
   vtu.text("</Points>\n<Cells>\n");
@@ -221,19 +227,21 @@ void write_vtu(const Solution& solution, const std::filesystem::path& file, int 
   vtu.begin_appendix();
 
   const auto make_evaluator = [&] {
-    CellEvaluator evaluator(grid, solution.problem().order, solution.coefficients());
+    CellEvaluator evaluator(solution);
     evaluator.set_points(xi);
     return evaluator;
   };
-  vtu.array<double>(3 * subcells.points, [&] {
-    return [&, evaluator = make_evaluator(), u = std::vector<double>(subcells.points * dim)](std::int64_t cell,
-                                                                                             double* values) mutable {
-      evaluator.velocity(cell, u.data());
-      for (int q = 0; q < subcells.points; ++q) {
-        for (int c = 0; c < 3; ++c) values[3 * q + c] = c < dim ? u[q * dim + c] : 0.0;
-      }
-    };
-  });
+  if (has_velocity) {
+    vtu.array<double>(3 * subcells.points, [&] {
+      return [&, evaluator = make_evaluator(), u = std::vector<double>(subcells.points * dim)](std::int64_t cell,
+                                                                                               double* values) mutable {
+        evaluator.velocity(cell, u.data());
+        for (int q = 0; q < subcells.points; ++q) {
+          for (int c = 0; c < 3; ++c) values[3 * q + c] = c < dim ? u[q * dim + c] : 0.0;
+        }
+      };
+    });
+  }
   vtu.array<double>(subcells.points, [&] {
     return
         [evaluator = make_evaluator()](std::int64_t cell, double* values) mutable { evaluator.pressure(cell, values); };

@@ -23,7 +23,10 @@ int check_case(const CaseArguments& arguments) {
   const bool fits = need.bytes_needed <= need.bytes_available;
 
   fmt::print("{}: valid\n", arguments.file.string());
-  fmt::print("{:<10} RT_{} x Q_{} in {}D\n", "element", problem.order, problem.order, mesh.dim);
+  const std::string element = problem.equation == EquationKind::poisson
+                                  ? fmt::format("Q_{}, discontinuous", problem.order)
+                                  : fmt::format("RT_{} x Q_{}", problem.order, problem.order);
+  fmt::print("{:<10} {} in {}D\n", "element", element, mesh.dim);
   fmt::print("{:<10} {} coarse boxes, refined {}{}\n", "mesh",
              fmt::join(mesh.cells.begin(), mesh.cells.begin() + mesh.dim, " x "), count_text(mesh.refine, "time"),
              mesh.holes.empty() ? "" : ", " + count_text(static_cast<std::int64_t>(mesh.holes.size()), "hole"));

@@ -49,6 +49,7 @@ CoarseCounts count_coarse(const Problem& problem) {
         const std::array<int, 3> position{x, y, z};
         if (in_hole(position)) continue;
         ++counts.boxes;
+        if (problem.equation == EquationKind::poisson) continue;  // no unknowns belong to faces
         for (int a = 0; a < mesh.dim; ++a) {
           const SideKind lower = behind(position, 2 * a);
           counts.fixed += lower == SideKind::velocity || lower == SideKind::slip;
@@ -72,7 +73,7 @@ std::int64_t faces_at(std::int64_t coarse_faces, int dim, int refine) {
 
 std::int64_t dofs_at(const CoarseCounts& counts, const Problem& problem, int refine) {
   const int dim = problem.mesh.dim;
-  return cells_at(counts, dim, refine) * record_size(dim, problem.order) +
+  return cells_at(counts, dim, refine) * record_size(dim, problem.order, problem.equation) +
          faces_at(counts.outflow - counts.fixed, dim, refine) * power(problem.order + 1, dim - 1);
 }
 
@@ -127,7 +128,7 @@ std::int64_t bytes_at(const CoarseCounts& counts, const Problem& problem, const 
   const auto levels = cells_of_levels(counts, problem.mesh, refine);
   const double finest = levels.front();
   const double all = std::accumulate(levels.begin(), levels.end(), 0.0);
-  const double number = record_size(dim, problem.order);
+  const double number = record_size(dim, problem.order, problem.equation);
   const bool mixed = options.precision == Precision::mixed;
   const double cycle = mixed ? 4.0 : 8.0;
   const bool right = options.side == PreconditionerSide::right;
@@ -155,7 +156,7 @@ Estimate estimate(const Problem& problem, const SolverOptions& options) {
   Estimate estimate;
   const CoarseCounts counts = count_coarse(problem);
   estimate.dofs = dofs_at(counts, problem, problem.mesh.refine);
-  const auto engine = make_engine(options.device, 1);
+  const auto engine = make_engine(options.device, 1, problem.equation);
   estimate.bytes_needed = bytes_at(counts, problem, options, *engine, problem.mesh.refine);
   estimate.bytes_available = engine->bytes_available();
   estimate.largest_refine = -1;

@@ -35,7 +35,7 @@ std::array<bool, 3> directions_to_coarsen(int dim, const Point& size) {
 }
 
 Equation equation_of(const Problem& problem) {
-  return {problem.mesh.dim, problem.order, problem.viscosity, problem.mass};
+  return {problem.mesh.dim, problem.order, problem.viscosity, problem.mass, problem.equation};
 }
 
 Hierarchy::Hierarchy(const Problem& problem, const MultigridOptions& options) {

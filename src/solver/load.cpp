@@ -40,6 +40,8 @@ class StripIntegrals {
         level_(level),
         grid_(level.grid),
         dim_(level.equation.dim),
+        has_velocity_(level.equation.velocities() > 0),
+        components_(has_velocity_ ? dim_ : 1),
         n_(level.equation.n()),
         block_(power(n_, dim_)),
         columns_(power(n_, dim_ - 1)),
@@ -65,12 +67,10 @@ class StripIntegrals {
     for_strips(cells, [&](const Strip& strip) {
       if (!is_zero(problem_.force)) {
         make_points(strip, -1, 0);
-        for (int c = 0; c < dim_; ++c) {
+        for (int c = 0; c < components_; ++c) {
           if (problem_.force[c].is_zero()) continue;
           evaluate(problem_.force[c]);
-          std::array<const Table*, 3> tables = tangential_tables(c);
-          tables[c] = &continuous_[c];
-          add(strip, c, tables, records, upper);
+          add(strip, c, tables_of(c), records, upper);
         }
       }
       for (const Face face : {Face::velocity, Face::outflow}) {
@@ -94,7 +94,7 @@ class StripIntegrals {
         evaluate(data[a]);
         // The trace of a hat is coefficient / sqrt(h): invert that.
         const Table hat{1, 1, {std::sqrt(grid_.size()[a])}};
-        std::array<const Table*, 3> tables = tangential_tables(a);
+        std::array<const Table*, 3> tables = tables_of(a);
         tables[a] = &hat;
         std::fill(record.begin(), record.end(), 0.0);
         add(faces, a, tables, record.data(), nullptr);
@@ -147,11 +147,12 @@ class StripIntegrals {
     }
   }
 
-  [[nodiscard]] std::array<const Table*, 3> tangential_tables(int c) const {
+  /// True if direction a is that in which component c is in P.
+  [[nodiscard]] bool parallel(int c, int a) const { return has_velocity_ && a == c; }
+
+  [[nodiscard]] std::array<const Table*, 3> tables_of(int c) const {
     std::array<const Table*, 3> tables{};
-    for (int a = 0; a < dim_; ++a) {
-      if (a != c) tables[a] = &legendre_[a];
-    }
+    for (int a = 0; a < dim_; ++a) tables[a] = parallel(c, a) ? &continuous_[a] : &legendre_[a];
     return tables;
   }
 
@@ -163,11 +164,11 @@ class StripIntegrals {
     const double x = upper_side ? 1.0 : 0.0;
     const auto psi = legendre(n_ - 1, x);
     const auto slope = legendre(n_ - 1, x, 1);
-    for (int c = 0; c < dim_; ++c) {
-      if (data[c].is_zero() || (c == a && face == Face::velocity)) continue;
+    for (int c = 0; c < components_; ++c) {
+      if (data[c].is_zero() || (parallel(c, a) && face == Face::velocity)) continue;
       evaluate(data[c]);
       Table trace;
-      if (c == a) {  // the hat of this face
+      if (parallel(c, a)) {  // the hat of this face
         trace = {upper_side ? n_ + 1 : 1, 1, std::vector<double>(upper_side ? n_ + 1 : 1, 0.0)};
         trace.values.back() = 1.0 / std::sqrt(h);
       } else {
@@ -180,9 +181,8 @@ class StripIntegrals {
                                 : problem_.viscosity * (2.0 * level_.equation.penalty(h) * value - normal_slope);
         }
       }
-      std::array<const Table*, 3> tables = tangential_tables(c);
+      std::array<const Table*, 3> tables = tables_of(c);
       tables[a] = &trace;
-      if (c != a) tables[c] = &continuous_[c];
       add(faces, c, tables, records, upper);
     }
   }
@@ -251,12 +251,14 @@ class StripIntegrals {
       for (int j = 0; j < size[1]; ++j) {
         for (int i = 0; i < size[0]; ++i) {
           const std::array<int, 3> index{i, j, k};
+          const bool upper_hat = has_velocity_ && index[c] == n_;
           int offset = 0;
           for (int a = 0; a < dim_; ++a) {
-            if (a != c) offset += index[a] * velocity_stride(dim_, order, c, a);
+            if (upper_hat && a == c) continue;
+            offset += index[a] * (has_velocity_ ? velocity_stride(dim_, order, c, a) : pressure_stride(order, a));
           }
-          double* to = index[c] == n_ ? upper + (c * columns_ + offset) * interleave
-                                      : records + (c * block_ + index[c] * columns_ + offset) * interleave;
+          double* to =
+              upper_hat ? upper + (c * columns_ + offset) * interleave : records + (c * block_ + offset) * interleave;
           to += strip.first % interleave;
           for (int l = 0; l < strip.count; ++l) to[strip.lane[l]] += *from++;
         }
@@ -268,6 +270,8 @@ class StripIntegrals {
   const Level& level_;
   const Grid& grid_;
   int dim_;
+  bool has_velocity_;
+  int components_;  ///< of the force
   int n_;
   int block_;
   int columns_;
@@ -303,12 +307,15 @@ std::vector<double> assemble_load(const Problem& problem, const Level& level) {
   const int dim = level.equation.dim;
   const int block = power(level.equation.n(), dim);
   const int columns = power(level.equation.n(), dim - 1);
+  const int velocities = level.equation.velocities();
   std::vector<double> load = zeros(level.size());
   // Shares of upper hats, kept apart so that every record has one writer.
-  std::vector<double> upper = zeros(whole_blocks(grid.cells()) * dim * columns);
+  std::vector<double> upper = zeros(whole_blocks(grid.cells()) * velocities * columns);
   for_blocks(problem, level, [&](StripIntegrals& integrals, CellRange cells) {
-    integrals.of_block(cells, &load[level.index(cells.begin, 0)], &upper[record_offset(cells.begin, dim * columns)]);
+    integrals.of_block(cells, &load[level.index(cells.begin, 0)],
+                       upper.data() + record_offset(cells.begin, velocities * columns));
   });
+  if (velocities == 0) return load;
   parallel_ranges({grid.records()}, [&](CellRange records, std::int64_t) {
     for (auto r = static_cast<Record>(records.begin); r < records.end; ++r) {
       for (int c = 0; c < dim; ++c) {
@@ -366,6 +373,7 @@ std::vector<double> boundary_lift(const Problem& problem, const Level& lift) {
 }
 
 bool has_boundary_velocity(const Problem& problem) {
+  if (problem.equation == EquationKind::poisson) return false;
   for (int side = 0; side < 2 * problem.mesh.dim; ++side) {
     const Side& s = problem.boundary.sides[side];
     if (s.kind == SideKind::velocity && !is_zero(s.data)) return true;

@@ -11,7 +11,8 @@
 namespace solenoid {
 
 /// (f, v) + sum over velocity faces nu (2 gamma g v - g dv/dn) for tangential v + sum over outflow faces (traction, v),
-/// for every basis function v of the level's grid, k + 2 Gauss points per direction. Size: level.size().
+/// for every basis function v of the level's grid, k + 2 Gauss points per direction. Poisson's u is tangential to all
+/// faces. Size: level.size().
 /// \throws InputError where an expression is not finite.
 std::vector<double> assemble_load(const Problem& problem, const Level& level);
 
@@ -20,7 +21,7 @@ std::vector<double> assemble_load(const Problem& problem, const Level& level);
 /// \throws InputError if the domain has no outflow side and the net flux through the boundary is not zero.
 std::vector<double> boundary_lift(const Problem& problem, const Level& lift);
 
-/// True if some boundary velocity is not the constant zero.
+/// True if some boundary velocity is not the constant zero: it has to be lifted. Poisson's boundary values have not.
 bool has_boundary_velocity(const Problem& problem);
 
 // Two grids of one mesh may differ in the hat-only records that they store; their cells have the same places.

@@ -37,7 +37,7 @@ MacCorrection::MacCorrection(const Level& level)
 void MacCorrection::number_unknowns() {
   hat_unknown_.assign(grid_.storage(), {none, none, none});
   for (Grid::Record r = 0; r < grid_.records(); ++r) {
-    for (int c = 0; c < equation_.dim; ++c) {
+    for (int c = 0; c < equation_.velocities(); ++c) {
       const bool cell = r < grid_.cells();
       const bool unknown = cell ? !normal_fixed(grid_.face(r, 2 * c)) : c == grid_.hat_direction(r);
       if (unknown) hat_unknown_[r][c] = size_++;
@@ -58,7 +58,16 @@ void MacCorrection::assemble() {
   };
   const auto& h = grid_.size();
   for (Grid::Record cell = 0; cell < grid_.cells(); ++cell) {
-    for (int c = 0; c < equation_.dim; ++c) {
+    if (equation_.kind == EquationKind::poisson) {
+      add(cell, cell, equation_.mass);
+      for (int side = 0; side < 2 * equation_.dim; ++side) {
+        const double jump = penalty * equation_.viscosity / (h[side / 2] * h[side / 2]);
+        const Face face = grid_.face(cell, side);
+        add(cell, cell, jump * face_weight(face));
+        if (face == Face::interior) add(cell, grid_.neighbour(cell, side), -jump);
+      }
+    }
+    for (int c = 0; c < equation_.velocities(); ++c) {
       const std::array<int, 2> hats{hat(cell, c), hat(grid_.neighbour(cell, 2 * c + 1), c)};
       const double stiffness = equation_.viscosity / (h[c] * h[c]);
       for (int end = 0; end < 2; ++end) {
@@ -83,7 +92,7 @@ void MacCorrection::assemble() {
   }
   // Constants are pinned; what they do to the result is removed by the caller.
   const double pin = equation_.viscosity / (h[0] * h[0]);
-  if (constants_.pressure) add(pressure_, pressure_, -1.0 / equation_.viscosity);
+  if (constants_.pressure) add(pressure_, pressure_, equation_.velocities() > 0 ? -1.0 / equation_.viscosity : pin);
   for (int c = 0; c < equation_.dim; ++c) {
     if (constants_.velocity[c]) add(hat(0, c), hat(0, c), pin);
   }
@@ -105,7 +114,7 @@ void MacCorrection::embed(const Level& level) {
     std::array<int, 3> parent_position = fine.position(cell);
     for (int a = 0; a < equation_.dim; ++a) parent_position[a] >>= shift_[a];
     const Grid::Record parent = grid_.at(parent_position);
-    for (int c = 0; c < equation_.dim; ++c) {
+    for (int c = 0; c < equation_.velocities(); ++c) {
       const Grid::Record above = grid_.neighbour(parent, 2 * c + 1);
       const double cells = 1 << shift_[c];
       const double upper = (fine.position(cell)[c] - (parent_position[c] << shift_[c])) / cells;
@@ -120,7 +129,8 @@ void MacCorrection::embed(const Level& level) {
       const Grid::Record next = fine.neighbour(cell, 2 * c + 1);
       if (next >= fine.cells() && next != fine.null()) put(level.index(next, c * block), 1.0);
     }
-    embedding_.push_back({level.index(cell, equation_.dim * block), pressure_ + static_cast<int>(parent), scale});
+    embedding_.push_back(
+        {level.index(cell, equation_.velocities() * block), pressure_ + static_cast<int>(parent), scale});
   }
 }
 

@@ -5,7 +5,8 @@
 /// Corrections from vertex patches are divergence-free and carry no flux through any cross-section. So the smoother
 /// alone never finds a net flow around a periodic direction, around a hole or from one outflow side to another. The
 /// marker-and-cell scheme (k = 0) holds these flows: it is assembled on the coarsest lattice that the level pairs up
-/// to, and factorised.
+/// to, and factorised. With Poisson's equation the scheme of lowest order has one value a cell; it carries over long
+/// distances what patches pass on from neighbour to neighbour.
 
 #include <Eigen/Sparse>
 #include <Eigen/SparseLU>

@@ -17,15 +17,22 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-/// A fully periodic domain has a steady flow only if the force has no mean (or there is a mass term).
+/// A fully periodic domain has a steady flow, and Poisson's equation a solution, only if the force has no mean (or
+/// there is a mass term).
 void check_mean_force(const Level& level, Kernels<double>& kernels, Vector<double>& b) {
+  const bool poisson = level.equation.kind == EquationKind::poisson;
   const auto& velocity = level.constants.velocity;
-  if (!velocity[0] && !velocity[1] && !velocity[2]) return;
+  if (!(poisson && level.constants.pressure) && !velocity[0] && !velocity[1] && !velocity[2]) return;
   const double before = kernels.dot(b.data(), b.data());
   kernels.project(b.data());
   const double after = kernels.dot(b.data(), b.data());
   constexpr double tolerance = 1e-6;
   if (before - after > tolerance * tolerance * before) {
+    if (poisson) {
+      throw InputError(
+          "[physics] force: it has a mean, but no value is prescribed anywhere, so that there is no solution: subtract "
+          "the mean from the force, prescribe a value on a side, or set a mass term ([physics] mass > 0)");
+    }
     throw InputError(
         "[physics] force: its mean pushes a flow that no wall holds back, so that there is no steady solution: "
         "subtract the "
@@ -104,6 +111,7 @@ void run(Engine& engine, const Hierarchy& hierarchy, const Problem& problem, con
 
 Result solve(const Problem& problem, const SolverOptions& options) {
   validate(problem);
+  validate(problem, options);
   const auto start = std::chrono::steady_clock::now();
   const Estimate need = estimate(problem, options);
   if (need.bytes_needed > need.bytes_available) {
@@ -114,15 +122,19 @@ Result solve(const Problem& problem, const SolverOptions& options) {
         need.largest_refine >= 0 ? fmt::format("refine = {}", need.largest_refine) : "none"));
   }
   Report report;
-  const auto engine = make_engine(options.device, options.threads);
+  const auto engine = make_engine(options.device, options.threads, problem.equation);
   if (options.progress) options.progress({"set-up", 0.0, "mesh and patches"});
   const Hierarchy hierarchy(problem, options.multigrid);
+  const bool has_velocity = problem.equation == EquationKind::stokes;
   const auto lift_grid =
-      std::make_shared<const Level>(equation_of(problem), Grid(problem.mesh, problem.boundary, true));
+      std::make_shared<const Level>(equation_of(problem), Grid(problem.mesh, problem.boundary, has_velocity));
   report.dofs = hierarchy.finest().dofs();
   report.cells = hierarchy.finest().grid.cells();
   report.levels = hierarchy.size();
   report.device = engine->description();
+  if (!has_velocity && options.device == DeviceChoice::automatic && cuda_unavailable().empty()) {
+    report.device += " (cuda does not have Poisson's equation)";
+  }
   report.threads = engine->threads();
   report.precision = options.precision == Precision::mixed ? "mixed" : "double";
   report.time_setup = seconds_since(start);

@@ -26,10 +26,10 @@ class ReferenceKernels final : public Kernels<T> {
   void apply(const T* x, T* y) override { store(reference_.apply(load(x)), y); }
   void residual(const T* b, const T* x, T* r) override { store(residual(b, x), r); }
   void smooth(int colour, const T* b, const T* x, T* y) override {
-    store(load(x) + reference_.correction(colour, residual(b, x)), y);
+    store(load(x) + reference_.correction(colour, load(b), load(x)), y);
   }
   void smooth_add(int colour, const T* b, const T* x, T* y, T damping) override {
-    store(load(y) + damping * reference_.correction(colour, residual(b, x)), y);
+    store(load(y) + damping * reference_.correction(colour, load(b), load(x)), y);
   }
 
   void restrict_to(const Level& coarse_level, const T* fine, T* coarse) override {

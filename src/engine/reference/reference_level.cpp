@@ -81,6 +81,11 @@ PatchSystem::PatchSystem(const WeakForm& form, int dim, const PatchKind& kind)
         }
       }
     }
+    if (!form.has_pressure()) {
+      component.local = matrix;
+      component.subspace = without_traces(kind);
+      if (component.subspace.size() > 0) matrix = component.subspace.transpose() * matrix * component.subspace;
+    }
     component.matrix = factorise(matrix, "the velocity block");
     if (form.has_pressure()) schur += component.divergence * component.matrix.solve(component.divergence.transpose());
   }
@@ -135,11 +140,43 @@ Numbers PatchSystem::numbers(const Grid& grid, const std::array<Grid::Record, 8>
   return result;
 }
 
+MatrixXd PatchSystem::without_traces(const PatchKind& kind) const {
+  const LocalField& field = form_.fields()[0];
+  const auto functions = static_cast<Eigen::Index>(field.functions().size());
+  const Eigen::Index points = form_.trace(0).rows();
+  std::vector<std::pair<int, int>> faces;  // (bits, side)
+  for (int bits = 0; bits < 1 << dim_; ++bits) {
+    for (int a = 0; a < dim_; ++a) {
+      const int end = upper_in(bits, a) ? 1 : 0;
+      if (kind[a].cut[end]) faces.emplace_back(bits, 2 * a + end);
+    }
+  }
+  if (faces.empty()) return {};
+  MatrixXd traces = MatrixXd::Zero(points * static_cast<Eigen::Index>(faces.size()), functions << dim_);
+  for (std::size_t i = 0; i < faces.size(); ++i) {
+    const auto [bits, side] = faces[i];
+    traces.block(points * static_cast<Eigen::Index>(i), bits * functions, points, functions) = form_.trace(side);
+  }
+  return traces.fullPivLu().kernel();
+}
+
+VectorXd PatchSystem::own_residual(const Grid& grid, const std::array<Grid::Record, 8>& cells, const VectorXd& b,
+                                   const VectorXd& x) const {
+  const Numbers values = numbers(grid, cells, form_.fields()[0], components_[0].unknowns);
+  VectorXd residual = VectorXd::Zero(b.size());
+  scatter_add(gather(b, values) - components_[0].local * gather(x, values), values, residual);
+  return residual;
+}
+
 void PatchSystem::solve_add(const Grid& grid, const std::array<Grid::Record, 8>& cells, const VectorXd& residual,
                             VectorXd& correction) const {
   if (!form_.has_pressure()) {
     const Numbers values = numbers(grid, cells, form_.fields()[0], components_[0].unknowns);
-    return scatter_add(components_[0].matrix.solve(gather(residual, values)), values, correction);
+    const auto& [unknowns, local, subspace, matrix, divergence] = components_[0];
+    const VectorXd f = gather(residual, values);
+    return scatter_add(
+        subspace.size() > 0 ? VectorXd(subspace * matrix.solve(subspace.transpose() * f)) : VectorXd(matrix.solve(f)),
+        values, correction);
   }
   // A u - D^T p = f, -D u = g:  S p = -g - D A^-1 f,  u = A^-1 (f + D^T p).
   const Numbers pressures = numbers(grid, cells, form_.pressure(), pressure_);
@@ -227,7 +264,8 @@ VectorXd ReferenceLevel::apply(const VectorXd& x) const {
   return y;
 }
 
-VectorXd ReferenceLevel::correction(int colour, const VectorXd& residual) {
+VectorXd ReferenceLevel::correction(int colour, const VectorXd& b, const VectorXd& x) {
+  const VectorXd residual = b - apply(x);
   VectorXd correction = VectorXd::Zero(residual.size());
   for (const PatchRun& run : level_.patches.colours.at(colour)) {
     auto& system = systems_[run.kind];
@@ -236,7 +274,8 @@ VectorXd ReferenceLevel::correction(int colour, const VectorXd& residual) {
     }
     for (auto i = run.begin; i < run.end; ++i) {
       const auto cells = patch_cells(level_.grid, level_.patches.lower_cell[i]);
-      system->solve_add(level_.grid, cells, residual, correction);
+      system->solve_add(level_.grid, cells, system->cut() ? system->own_residual(level_.grid, cells, b, x) : residual,
+                        correction);
     }
   }
   return correction;

@@ -18,6 +18,11 @@ class PatchSystem {
   /// \throws std::logic_error if the local matrix has a kernel other than the constant pressure.
   PatchSystem(const WeakForm& form, int dim, const PatchKind& kind);
 
+  /// True if the patch has cut ends, so that its residual is its own.
+  [[nodiscard]] bool cut() const { return components_[0].subspace.size() > 0; }
+  /// b - A_j x on the patch alone, zero elsewhere.
+  [[nodiscard]] Eigen::VectorXd own_residual(const Grid& grid, const std::array<Grid::Record, 8>& cells,
+                                             const Eigen::VectorXd& b, const Eigen::VectorXd& x) const;
   /// The local A_j^+: adds to `correction` the solution for the values of `residual` on the patch around these cells.
   void solve_add(const Grid& grid, const std::array<Grid::Record, 8>& cells, const Eigen::VectorXd& residual,
                  Eigen::VectorXd& correction) const;
@@ -30,9 +35,14 @@ class PatchSystem {
   };
   struct Component {
     std::vector<Unknown> unknowns;
-    Eigen::LLT<Eigen::MatrixXd> matrix;
+    Eigen::MatrixXd local;               // Poisson only
+    Eigen::MatrixXd subspace;            // of functions that vanish at cut ends, a column each; empty: all functions
+    Eigen::LLT<Eigen::MatrixXd> matrix;  // on the subspace
     Eigen::MatrixXd divergence;
   };
+
+  /// Functions of the patch that vanish at its cut ends.
+  [[nodiscard]] Eigen::MatrixXd without_traces(const PatchKind& kind) const;
 
   /// Numbers the unknowns of component c: number[bits][function], -1 for what is no unknown of the patch.
   std::vector<std::vector<int>> enumerate(const LocalField& field, const PatchKind& kind, Component& component) const;
@@ -54,8 +64,8 @@ class ReferenceLevel {
 
   [[nodiscard]] const Level& level() const { return level_; }
   [[nodiscard]] Eigen::VectorXd apply(const Eigen::VectorXd& x) const;
-  /// sum of R_j^T A_j^+ R_j residual over the patches of a colour.
-  [[nodiscard]] Eigen::VectorXd correction(int colour, const Eigen::VectorXd& residual);
+  /// sum of R_j^T A_j^+ R_j (b - A x) over the patches of a colour; patches with cut ends have residuals of their own.
+  [[nodiscard]] Eigen::VectorXd correction(int colour, const Eigen::VectorXd& b, const Eigen::VectorXd& x);
   /// P^T fine and P coarse; `coarse_level` is the next coarser level.
   [[nodiscard]] Eigen::VectorXd restricted(const Level& coarse_level, const Eigen::VectorXd& fine) const;
   [[nodiscard]] Eigen::VectorXd prolonged(const Level& coarse_level, const Eigen::VectorXd& coarse) const;

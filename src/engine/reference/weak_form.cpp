@@ -147,6 +147,7 @@ WeakForm::WeakForm(const Equation& equation, const Point& h) {
       for (int upper = 0; upper < 2; ++upper) {
         trace[upper] = fields_[c].tabulate(face_points(dim, h, quadrature_points(equation), 2 * a + upper).position);
         const MatrixXd& value = trace[upper].value;
+        if (c == 0) trace_[2 * a + upper] = value;
         const MatrixXd normal = (upper == 1 ? 1.0 : -1.0) * trace[upper].derivative[a];
         const MatrixXd consistency = integrate(value, on_face, normal);
         end_[2 * a + upper][c] =

@@ -82,6 +82,8 @@ class WeakForm {
   /// nu times E(u, v) = gamma u v - 1/2 du/dn v - 1/2 u dv/dn on face `side` of a cell, n outward, side / 2 not
   /// parallel.
   [[nodiscard]] const Eigen::MatrixXd& end(int side, int c) const { return end_[side][c]; }
+  /// Values of field 0 at points of face `side`: a row per point, a column per function.
+  [[nodiscard]] const Eigen::MatrixXd& trace(int side) const { return trace_[side]; }
 
  private:
   std::vector<LocalField> fields_;
@@ -89,6 +91,7 @@ class WeakForm {
   std::array<Eigen::MatrixXd, 3> divergence_;
   std::array<std::array<Eigen::MatrixXd, 3>, 3> face_;
   std::array<std::array<Eigen::MatrixXd, 3>, 6> end_;
+  std::array<Eigen::MatrixXd, 6> trace_;
 };
 
 /// Coefficients on a fine cell of the functions of the coarse cell around it: L2 projection, which is the identity on

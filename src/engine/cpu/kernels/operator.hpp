@@ -87,7 +87,15 @@ class CellBatch {
     look_up(topology_.neighbour[2 * c + 1], beside, upper);
     return Places(upper, topology_.null);
   }
-  [[nodiscard]] Face face(int side, int lane) const { return topology_.face[side][cell_[lane]]; }
+  /// From now on there is nothing behind a face, and no terms on it: as on a slip side.
+  void cut(int side) {
+    behind[side] = Places(Runs{{topology_.null, 0}, {0, 0}});
+    boundary[side] = true;
+    cut_ |= 1U << side;
+  }
+  [[nodiscard]] Face face(int side, int lane) const {
+    return (cut_ >> side & 1) != 0 ? Face::slip : topology_.face[side][cell_[lane]];
+  }
   /// The record behind a face.
   [[nodiscard]] std::int32_t beside(int side, int lane) const { return topology_.neighbour[side][cell_[lane]]; }
 
@@ -118,6 +126,7 @@ class CellBatch {
 
   const CellTopology& topology_;
   const CellBlock* block_ = nullptr;
+  unsigned cut_ = 0;  // sides, one bit each
   std::int32_t cell_[width];
   std::int32_t beside_[2 * dim][width];  // records behind the faces, without a block
 };

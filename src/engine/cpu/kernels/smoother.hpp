@@ -290,7 +290,7 @@ struct PatchSmoother {
     }
     // Upper cells first: a cell subtracts from the hats of the next ones, which have b by then.
     for (int bits = corners - 1; bits >= 0; --bits) {
-      const Cells cells(arguments.topology, batch.cells[bits]);
+      Cells cells(arguments.topology, batch.cells[bits]);
       alignas(SOLENOID_SIMD_BYTES) T scratch[block * interleave];
       if constexpr (equation == EquationKind::stokes) {
         gather_component<0>(arguments, cells, bits, work);
@@ -315,6 +315,10 @@ struct PatchSmoother {
         if constexpr (dim == 3) subtract_element<2>(arguments, cells, bits, p, ahead, q, work);
         for (int i = 0; i < block; ++i) pressure[pressure_offset[i]] += q[i];
       } else {
+        for (int a = 0; a < dim; ++a) {
+          const int end = bits >> a & 1;
+          if (arguments.patch->cut[a][end]) cells.cut(2 * a + end);
+        }
         V image[block];
         PoissonOperator<T, dim, order>::run(*arguments.cell, cells, arguments.x, ahead, image);
         for (int i = 0; i < block; ++i) pressure[pressure_offset[i]] -= image[i];
