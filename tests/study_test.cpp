@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 
+#include <fmt/format.h>
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
@@ -206,6 +207,17 @@ TEST_F(Study, ErrorsFallWithOrderKPlusOneIn3D) {
     EXPECT_NEAR(entry["pressure"], expected, 0.3) << entry;
   }
   for (const Json& row : result["rows"]) EXPECT_LT(row["divergence_max"], 1e-12) << row;
+}
+
+TEST_F(Study, ErrorsOfPoissonsEquationFallWithOrderKPlusOne) {
+  for (const int dim : {2, 3}) {
+    const auto available = available_orders(dim, EquationKind::poisson);
+    const int order = std::find(available.begin(), available.end(), 2) != available.end() ? 2 : available.front();
+    const std::string arguments = fmt::format("--dim {} --refine 2..4 --orders {}", dim, order);
+    ASSERT_EQ(run("convergence --equation poisson " + arguments), 0);
+    for (const Json& entry : json()["orders"]) EXPECT_NEAR(entry["value"], order + 1, 0.3) << entry;
+    for (const Json& row : json()["rows"]) EXPECT_TRUE(row["converged"]) << row;
+  }
 }
 
 TEST_F(Study, ThroughputHasAllParts) {

@@ -80,8 +80,8 @@ void StudyArguments::add_to(CLI::App& app, const std::string& default_dim, const
   app.add_option("--json", json, "write all numbers to this file")->type_name("FILE");
 }
 
-void check_orders(int dim, const std::vector<int>& orders) {
-  const auto available = available_orders(dim);
+void check_orders(int dim, const std::vector<int>& orders, EquationKind equation) {
+  const auto available = available_orders(dim, equation);
   for (const int order : orders) {
     if (std::find(available.begin(), available.end(), order) != available.end()) continue;
     throw InputError(
@@ -103,7 +103,7 @@ StudyRun::StudyRun(const StudyArguments& arguments, const std::string& name, dou
 }
 
 std::optional<Result> StudyRun::solve(const std::string& label, const Problem& problem, SolverOptions options) {
-  const double unknowns = unknowns_about(problem.mesh.dim, problem.order, problem.mesh.refine);
+  const double unknowns = unknowns_about(problem.mesh.dim, problem.order, problem.mesh.refine, problem.equation);
   validate(problem);
   const Estimate need = estimate(problem, options);
   if (need.bytes_needed > need.bytes_available) {
@@ -151,8 +151,8 @@ int StudyRun::finish(bool good) {
 
 std::string cells_text(int dim, int refine) { return fmt::format("{}^{}", 1LL << refine, dim); }
 
-double unknowns_about(int dim, int order, int refine) {
-  return std::ldexp(static_cast<double>(record_size(dim, order)), dim * refine);
+double unknowns_about(int dim, int order, int refine, EquationKind equation) {
+  return std::ldexp(static_cast<double>(record_size(dim, order, equation)), dim * refine);
 }
 
 }  // namespace solenoid::program

@@ -33,7 +33,7 @@ struct StudyArguments {
 };
 
 /// \throws InputError that names the first of the orders that this build lacks.
-void check_orders(int dim, const std::vector<int>& orders);
+void check_orders(int dim, const std::vector<int>& orders, EquationKind equation = EquationKind::stokes);
 
 /// One run of a study. Work is counted in unknowns, of which `total` are to be done, for the time left.
 class StudyRun {
@@ -66,6 +66,6 @@ class StudyRun {
 /// Cells of a mesh of 2^refine cells per direction: "16^3".
 std::string cells_text(int dim, int refine);
 /// Cells times numbers per record: close to the unknowns.
-double unknowns_about(int dim, int order, int refine);
+double unknowns_about(int dim, int order, int refine, EquationKind equation = EquationKind::stokes);
 
 }  // namespace solenoid::program

@@ -180,4 +180,22 @@ Problem manufactured_problem(ManufacturedKind kind, int dim, int order, int refi
   return problem;
 }
 
+Problem manufactured_poisson(int dim, int order, int refine) {
+  const ScalarField u = Manufactured(ManufacturedKind::trigonometric, dim).pressure;
+  Problem problem;
+  problem.equation = EquationKind::poisson;
+  problem.mesh = Mesh::unit(dim, refine);
+  problem.order = order;
+  for (int side = 0; side < 2 * dim; ++side) problem.boundary.sides[side].data[0] = u;
+  const double factor = dim * std::numbers::pi * std::numbers::pi;  // -Laplace u = factor u
+  const auto scaled = [=](const auto& points, std::span<double> values) {
+    u.evaluate(points, values);
+    for (double& value : values) value *= factor;
+  };
+  problem.force[0] =
+      ScalarField([=](std::span<const Point> points, std::span<double> values) { scaled(points, values); },
+                  [=](const Axes& axes, std::span<double> values) { scaled(axes, values); }, "manufactured force");
+  return problem;
+}
+
 }  // namespace solenoid

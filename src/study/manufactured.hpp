@@ -34,6 +34,10 @@ struct Manufactured {
   [[nodiscard]] Exact exact() const { return {velocity, pressure, {}}; }
 };
 
+/// Poisson's equation for the pressure of ManufacturedKind::trigonometric, prescribed on all sides, on 2^refine cells
+/// per direction.
+Problem manufactured_poisson(int dim, int order, int refine);
+
 /// The problem with the solution Manufactured(kind, dim, 1) on 2^refine cells per direction.
 Problem manufactured_problem(ManufacturedKind kind, int dim, int order, int refine);
 
