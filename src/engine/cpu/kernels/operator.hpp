@@ -178,6 +178,8 @@ struct TangentialOperator {
   using V = Simd<T>;
   using R = typename V::Register;
   using Batch = CellBatch<dim, record>;
+  /// A coefficient of all lines: in a register where these suffice for all of them, in memory otherwise.
+  using Factor = std::conditional_t<SOLENOID_SIMD_BYTES == 64 && n <= 3, R, T>;
 
   /// Values of the field on a cell: those of its record, and a component's upper hats. Value i of a piece lies at
   /// piece + i * interleave.
@@ -225,6 +227,15 @@ struct TangentialOperator {
                                                     const Rows& u, int lane, Ahead<T, dim, order>& ahead, R* w) {
     constexpr int fetched = record / (directions * V::parts);
     const int t = to.direction;
+    const T alpha = cell.alpha;
+    Factor below[n][n];
+    Factor mine[n][n];
+    for (int j = 0; j < n; ++j) {
+      for (int i = 0; i < n; ++i) {
+        below[j][i] = Factor{} + cell.below[t][j][i];
+        mine[j][i] = Factor{} + cell.own[t][j][i];
+      }
+    }
     for (int piece = 0; piece < 2; ++piece) {
       for (int line = 0; line < piece_size(piece) / n; ++line) {
 #pragma GCC unroll 16
@@ -244,11 +255,11 @@ struct TangentialOperator {
 #pragma GCC unroll 16
         for (int j = 0; j < n; ++j) {
           R& out = w[piece * block + start + j * stride];
-          R sum = first ? cell.alpha * own[j] : out;
+          R sum = first ? alpha * own[j] : out;
 #pragma GCC unroll 16
-          for (int i = 0; i < n; ++i) sum += cell.below[t][j][i] * ((i + j) % 2 == 0 ? even[i] : odd[i]);
+          for (int i = 0; i < n; ++i) sum += below[j][i] * ((i + j) % 2 == 0 ? even[i] : odd[i]);
 #pragma GCC unroll 16
-          for (int i = j % 2; i < n; i += 2) sum += cell.own[t][j][i] * own[i];
+          for (int i = j % 2; i < n; i += 2) sum += mine[j][i] * own[i];
           out = sum;
         }
       }
