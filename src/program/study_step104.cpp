@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "case/names.hpp"
 #include "program/study.hpp"
 #include "program/study_run.hpp"
 #include "study/manufactured.hpp"
@@ -37,8 +38,6 @@ struct Row {
   double seconds = 0.0;  ///< of a solve: the median of several
   double velocity_error = 0.0;
 };
-
-const char* name_of(Method method) { return method == Method::fmg ? "fmg" : "gmres"; }
 
 class Step104Study {
  public:
