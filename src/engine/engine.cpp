@@ -15,4 +15,10 @@ std::unique_ptr<Engine> make_engine(DeviceChoice device, int threads, EquationKi
   return cuda ? make_cuda_engine() : make_cpu_engine(threads);
 }
 
+std::string why_passed_over(DeviceChoice device, EquationKind equation) {
+  const bool passed =
+      equation == EquationKind::poisson && device == DeviceChoice::automatic && cuda_unavailable().empty();
+  return passed ? "cuda does not have Poisson's equation" : "";
+}
+
 }  // namespace solenoid

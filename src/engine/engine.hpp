@@ -179,5 +179,7 @@ std::string cuda_unavailable();
 /// The engine of a choice: `automatic` takes a CUDA device if there is one and the cuda engine has the equation.
 /// `threads` is for the cpu engine. \throws InputError if the engine lacks the equation.
 std::unique_ptr<Engine> make_engine(DeviceChoice device, int threads, EquationKind equation = EquationKind::stokes);
+/// Why `automatic` passes over a device that is there; empty if it does not.
+std::string why_passed_over(DeviceChoice device, EquationKind equation);
 
 }  // namespace solenoid

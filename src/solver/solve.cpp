@@ -132,8 +132,8 @@ Result solve(const Problem& problem, const SolverOptions& options) {
   report.cells = hierarchy.finest().grid.cells();
   report.levels = hierarchy.size();
   report.device = engine->description();
-  if (!has_velocity && options.device == DeviceChoice::automatic && cuda_unavailable().empty()) {
-    report.device += " (cuda does not have Poisson's equation)";
+  if (const std::string why = why_passed_over(options.device, problem.equation); !why.empty()) {
+    report.device += fmt::format(" ({})", why);
   }
   report.threads = engine->threads();
   report.precision = options.precision == Precision::mixed ? "mixed" : "double";
