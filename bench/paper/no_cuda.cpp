@@ -1,0 +1,16 @@
+#include "paper_kernels.hpp"
+#include "solenoid/error.hpp"
+
+namespace solenoid::paper {
+namespace {
+
+[[noreturn]] void refuse() { throw InputError("this build has no kernels of the paper: it was made without CUDA"); }
+
+}  // namespace
+
+std::vector<int> orders() { return {}; }
+std::vector<Timing> measure_operator(int, std::int64_t, Real) { refuse(); }
+std::vector<Timing> measure_smoother(int, std::int64_t, Real) { refuse(); }
+std::vector<Check> check(int, Real) { refuse(); }
+
+}  // namespace solenoid::paper

@@ -1,0 +1,45 @@
+# The paper's kernels (paper_kernels.hpp) as a library of their own, for studies, and a program that checks and times
+# them. Without CUDA there are none: orders() is empty.
+
+set(paper_folder ${PROJECT_SOURCE_DIR}/bench/paper)
+add_library(solenoid_paper_kernels STATIC)
+target_include_directories(solenoid_paper_kernels PUBLIC ${PROJECT_SOURCE_DIR}/bench)
+target_link_libraries(solenoid_paper_kernels PUBLIC solenoid_internal)
+if(NOT solenoid_cuda)
+  target_sources(solenoid_paper_kernels PRIVATE ${paper_folder}/no_cuda.cpp)
+  return()
+endif()
+
+set(paper_generated ${PROJECT_BINARY_DIR}/bench/paper)
+set(paper_sources ${paper_folder}/noise.cu)
+set(paper_orders "")
+foreach(order IN LISTS SOLENOID_CUDA_ORDERS_3D)
+  if(order LESS 1 OR order GREATER 4)
+    continue()
+  endif()
+  string(APPEND paper_orders "SOLENOID_PAPER_ORDER(${order})\n")
+  foreach(real float double)
+    foreach(part operator solver)
+      set(source ${paper_generated}/${part}_k${order}_${real}.cu)
+      configure_file(${paper_folder}/instance_${part}.cu.in ${source} @ONLY)
+      list(APPEND paper_sources ${source})
+    endforeach()
+  endforeach()
+endforeach()
+file(CONFIGURE OUTPUT ${paper_generated}/paper_orders.inc CONTENT "${paper_orders}")
+
+# As with the library's kernels: nvcc does not know the warning options.
+add_library(solenoid_paper_cuda OBJECT ${paper_sources})
+target_include_directories(solenoid_paper_cuda PRIVATE ${PROJECT_SOURCE_DIR}/bench)
+target_compile_options(solenoid_paper_cuda PRIVATE --expt-relaxed-constexpr)
+target_sources(solenoid_paper_kernels PRIVATE
+  ${paper_folder}/cube.cpp ${paper_folder}/paper_kernels.cpp $<TARGET_OBJECTS:solenoid_paper_cuda>)
+target_include_directories(solenoid_paper_kernels PRIVATE ${paper_generated})
+target_link_libraries(solenoid_paper_kernels PRIVATE CUDA::cudart_static)
+
+add_executable(paper_kernels ${paper_folder}/main.cpp)
+target_link_libraries(paper_kernels PRIVATE solenoid_paper_kernels)
+if(SOLENOID_BUILD_TESTS)
+  add_test(NAME paper_kernels COMMAND paper_kernels check)
+  set_tests_properties(paper_kernels PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 600)
+endif()
