@@ -12,6 +12,7 @@
 #include "solenoid/error.hpp"
 #include "solver/load.hpp"
 #include "solver/methods.hpp"
+#include "study/manufactured.hpp"
 
 namespace solenoid {
 namespace {
@@ -39,10 +40,17 @@ class CudaSolve : public testing::Test {
   }
   /// A random load on a mesh, refined once.
   static Problem problem_on(const test::MeshCase& mesh, int order) {
-    Problem problem{.mesh = mesh.mesh, .order = order, .viscosity = 0.7, .mass = mesh.mass, .boundary = mesh.boundary};
+    Problem problem{.mesh = mesh.mesh,
+                    .order = order,
+                    .viscosity = 0.7,
+                    .mass = mesh.mass,
+                    .boundary = mesh.boundary,
+                    .equation = mesh.equation};
     problem.mesh.refine += 1;
     return problem;
   }
+  /// A problem with a random load in both precisions: the same answers, with as many iterations.
+  static void expect_the_same(const std::string& name, const Problem& problem);
 };
 
 /// Equal numbers of iterations; one engine may take one more where the other just met the tolerance.
@@ -53,26 +61,29 @@ void expect_same_iterations(const Report& a, const Report& b, double rtol, const
       << what << ": " << a.iterations << " and " << b.iterations << " iterations, residual " << residual;
 }
 
+void CudaSolve::expect_the_same(const std::string& name, const Problem& problem) {
+  for (const Precision precision : {Precision::full_double, Precision::mixed}) {
+    SolverOptions options;
+    options.precision = precision;
+    options.random_load = 1;
+    options.rtol = 1e-10;
+    const auto [expected, on_cpu] = solve_on(DeviceChoice::cpu, problem, options);
+    const auto [actual, on_gpu] = solve_on(DeviceChoice::cuda, problem, options);
+    const std::string what = name + ", " + on_gpu.precision;
+    EXPECT_TRUE(on_gpu.converged) << what << ": " << on_gpu.reason;
+    EXPECT_LE(on_gpu.residual_history.back(), options.rtol) << what;
+    expect_same_iterations(on_cpu, on_gpu, options.rtol, what);
+    EXPECT_LE(difference(expected, actual), 1e-8) << what;
+  }
+}
+
 class CudaSolveOrders : public CudaSolve, public testing::WithParamInterface<std::tuple<int, int>> {};
 
 TEST_P(CudaSolveOrders, EqualTheCpu) {
   const auto [dim, order] = GetParam();
   if (!test::has_order(dim, order)) GTEST_SKIP() << "the order is not in this build";
   for (const auto& mesh : test::mesh_cases(dim)) {
-    const Problem problem = problem_on(mesh, order);
-    for (const Precision precision : {Precision::full_double, Precision::mixed}) {
-      SolverOptions options;
-      options.precision = precision;
-      options.random_load = 1;
-      options.rtol = 1e-10;
-      const auto [expected, on_cpu] = solve_on(DeviceChoice::cpu, problem, options);
-      const auto [actual, on_gpu] = solve_on(DeviceChoice::cuda, problem, options);
-      const std::string what = mesh.name + ", " + on_gpu.precision;
-      EXPECT_TRUE(on_gpu.converged) << what << ": " << on_gpu.reason;
-      EXPECT_LE(on_gpu.residual_history.back(), options.rtol) << what;
-      expect_same_iterations(on_cpu, on_gpu, options.rtol, what);
-      EXPECT_LE(difference(expected, actual), 1e-8) << what;
-    }
+    expect_the_same(mesh.name, problem_on(mesh, order));
   }
 }
 
@@ -81,6 +92,44 @@ INSTANTIATE_TEST_SUITE_P(Orders, CudaSolveOrders, testing::Combine(testing::Valu
                            return "In" + std::to_string(std::get<0>(test.param)) + "dOrder" +
                                   std::to_string(std::get<1>(test.param));
                          });
+
+class CudaPoissonOrders : public CudaSolve, public testing::WithParamInterface<std::tuple<int, int>> {};
+
+TEST_P(CudaPoissonOrders, EqualTheCpu) {
+  const auto [dim, order] = GetParam();
+  if (!test::has_order(dim, order, EquationKind::poisson)) GTEST_SKIP() << "the order is not in this build";
+  for (const auto& mesh : test::poisson_mesh_cases(dim)) {
+    if (dim == 3 && order > 3 && mesh.name == "poisson_long_box") continue;  // for time
+    expect_the_same(mesh.name, problem_on(mesh, order));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Orders, CudaPoissonOrders, testing::Combine(testing::Values(2, 3), testing::Range(1, 8)),
+                         [](const auto& test) {
+                           return "In" + std::to_string(std::get<0>(test.param)) + "dOrder" +
+                                  std::to_string(std::get<1>(test.param));
+                         });
+
+TEST_F(CudaSolve, PoissonByEveryMethod) {
+  const std::vector<int> orders = available_orders(3, EquationKind::poisson);
+  const Problem problem = manufactured_poisson(3, orders.back() > 2 ? 3 : orders.back(), 4);
+  for (const Method method : {Method::gmres, Method::fmg, Method::vcycle}) {
+    for (const PatchProblem patch : {PatchProblem::symmetric, PatchProblem::galerkin, PatchProblem::fused}) {
+      if (patch == PatchProblem::fused && method != Method::gmres) continue;
+      SolverOptions options;
+      options.method = method;
+      options.multigrid.patch = patch;
+      const auto [expected, on_cpu] = solve_on(DeviceChoice::cpu, problem, options);
+      const auto [actual, on_gpu] = solve_on(DeviceChoice::cuda, problem, options);
+      EXPECT_EQ(on_gpu.iterations, on_cpu.iterations) << static_cast<int>(method) << ' ' << static_cast<int>(patch);
+      EXPECT_LE(difference(expected, actual), method == Method::fmg ? 1e-5 : 1e-6);
+    }
+  }
+  SolverOptions additive;
+  additive.multigrid.smoother = SmootherKind::additive;
+  EXPECT_EQ(solve_on(DeviceChoice::cuda, problem, additive).report.iterations,
+            solve_on(DeviceChoice::cpu, problem, additive).report.iterations);
+}
 
 /// Engines may have kernels for large levels that the meshes above do not get to see.
 TEST_F(CudaSolve, LargeLevelsEqualTheCpu) {
@@ -118,7 +167,7 @@ TEST_F(CudaSolve, EveryMethodAndLocalSolver) {
 
 TEST_F(CudaSolve, PredictsItsMemory) {
   const auto expect_as_predicted = [](const std::string& what, const Problem& problem, SolverOptions options) {
-    if (!test::has_order(problem.mesh.dim, problem.order)) return;
+    if (!test::has_order(problem.mesh.dim, problem.order, problem.equation)) return;
     options.device = DeviceChoice::cuda;
     const auto needed = static_cast<double>(estimate(problem, options).bytes_needed);
     const auto used = static_cast<double>(solve(problem, options).report.memory_bytes);
@@ -151,6 +200,9 @@ TEST_F(CudaSolve, PredictsItsMemory) {
   Problem open = cube;
   open.boundary.sides[1].kind = SideKind::outflow;
   expect_as_predicted("outflow", open, by(Method::fmg));
+  const Problem poisson = manufactured_poisson(3, 2, 6);
+  expect_as_predicted("Poisson, gmres", poisson, by(Method::gmres));
+  expect_as_predicted("Poisson, fmg", poisson, by(Method::fmg));
 }
 
 TEST_F(CudaSolve, RefusesWhatDoesNotFit) {
@@ -202,13 +254,14 @@ TEST_F(CudaSolve, ListsItsKernelsAndCeilings) {
 }
 
 TEST_F(CudaSolve, IsDeterministic) {
-  if (!test::has_order(3, 1)) GTEST_SKIP() << "the order is not in this build";
   SolverOptions options;
   options.random_load = 3;
-  const Problem problem = test::paper(3, 1, 3);
-  const Solution first = solve_on(DeviceChoice::cuda, problem, options).solution;
-  const Solution second = solve_on(DeviceChoice::cuda, problem, options).solution;
-  EXPECT_TRUE(std::equal(first.coefficients().begin(), first.coefficients().end(), second.coefficients().begin()));
+  for (const Problem& what : {test::paper(3, 1, 3), manufactured_poisson(3, 1, 3)}) {
+    if (!test::has_order(3, 1, what.equation)) continue;
+    const Solution first = solve_on(DeviceChoice::cuda, what, options).solution;
+    const Solution second = solve_on(DeviceChoice::cuda, what, options).solution;
+    EXPECT_TRUE(std::equal(first.coefficients().begin(), first.coefficients().end(), second.coefficients().begin()));
+  }
 }
 
 TEST(CudaDevice, SaysWhyThereIsNone) {

@@ -121,8 +121,8 @@ inline Problem paper(int dim, int order, int refine) {
 }
 
 /// True if the build has this order.
-inline bool has_order(int dim, int order) {
-  const auto orders = available_orders(dim);
+inline bool has_order(int dim, int order, EquationKind equation = EquationKind::stokes) {
+  const auto orders = available_orders(dim, equation);
   return std::find(orders.begin(), orders.end(), order) != orders.end();
 }
 

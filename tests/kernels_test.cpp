@@ -194,7 +194,6 @@ class KernelsTest : public testing::TestWithParam<KernelCase> {
   /// The CUDA engine of a build may have fewer orders than the cpu engine.
   void SetUp() override {
     if (GetParam().engine.device != DeviceChoice::cuda) return;
-    if (GetParam().mesh.equation == EquationKind::poisson) GTEST_SKIP() << "the cuda engine has no Poisson's equation";
     const Level level = this->level();
     try {
       GetParam().engine.get().kernels_float(level, GetParam().local);

@@ -76,6 +76,7 @@ class Kernels {
 
 /// What a smoother has to do, as far as it is known before there are levels.
 struct SmoothingNeeds {
+  EquationKind equation;
   int dim;
   int order;
   std::int64_t size;  ///< of vectors of the finest level
@@ -176,10 +177,7 @@ std::unique_ptr<Engine> make_reference_engine();
 std::unique_ptr<Engine> make_cuda_engine();
 /// Why no CUDA device can be used: no driver, no device, not in this build; empty if one can.
 std::string cuda_unavailable();
-/// The engine of a choice: `automatic` takes a CUDA device if there is one and the cuda engine has the equation.
-/// `threads` is for the cpu engine. \throws InputError if the engine lacks the equation.
-std::unique_ptr<Engine> make_engine(DeviceChoice device, int threads, EquationKind equation = EquationKind::stokes);
-/// Why `automatic` passes over a device that is there; empty if it does not.
-std::string why_passed_over(DeviceChoice device, EquationKind equation);
+/// The engine of a choice: `automatic` takes a CUDA device if there is one. `threads` is for the cpu engine.
+std::unique_ptr<Engine> make_engine(DeviceChoice device, int threads);
 
 }  // namespace solenoid

@@ -89,6 +89,7 @@ SmoothingNeeds smoothing_needs(const Problem& problem, const SolverOptions& opti
   };
   const bool walls_on_one_side = multigrid.patch != PatchProblem::symmetric && has(SideKind::velocity);
   return {
+      .equation = problem.equation,
       .dim = problem.mesh.dim,
       .order = problem.order,
       .size = size,
@@ -156,7 +157,7 @@ Estimate estimate(const Problem& problem, const SolverOptions& options) {
   Estimate estimate;
   const CoarseCounts counts = count_coarse(problem);
   estimate.dofs = dofs_at(counts, problem, problem.mesh.refine);
-  const auto engine = make_engine(options.device, 1, problem.equation);
+  const auto engine = make_engine(options.device, 1);
   estimate.bytes_needed = bytes_at(counts, problem, options, *engine, problem.mesh.refine);
   estimate.bytes_available = engine->bytes_available();
   estimate.largest_refine = -1;

@@ -122,7 +122,7 @@ Result solve(const Problem& problem, const SolverOptions& options) {
         need.largest_refine >= 0 ? fmt::format("refine = {}", need.largest_refine) : "none"));
   }
   Report report;
-  const auto engine = make_engine(options.device, options.threads, problem.equation);
+  const auto engine = make_engine(options.device, options.threads);
   if (options.progress) options.progress({"set-up", 0.0, "mesh and patches"});
   const Hierarchy hierarchy(problem, options.multigrid);
   const bool has_velocity = problem.equation == EquationKind::stokes;
@@ -132,9 +132,6 @@ Result solve(const Problem& problem, const SolverOptions& options) {
   report.cells = hierarchy.finest().grid.cells();
   report.levels = hierarchy.size();
   report.device = engine->description();
-  if (const std::string why = why_passed_over(options.device, problem.equation); !why.empty()) {
-    report.device += fmt::format(" ({})", why);
-  }
   report.threads = engine->threads();
   report.precision = options.precision == Precision::mixed ? "mixed" : "double";
   report.time_setup = seconds_since(start);

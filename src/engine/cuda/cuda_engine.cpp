@@ -15,6 +15,7 @@
 #include "engine/cuda/ceilings.hpp"
 #include "engine/cuda/error.hpp"
 #include "engine/cuda/kernels/parity.hpp"
+#include "engine/cuda/kernels/poisson.hpp"
 #include "engine/cuda/parity_plan.hpp"
 #include "engine/cuda/profile.hpp"
 #include "engine/cuda/tiles.hpp"
@@ -137,7 +138,7 @@ class DeviceBlocks {
 /// Patches of one colour and kind on the device.
 struct DeviceRun {
   int kind;
-  Array<std::int32_t> lower;
+  const std::int32_t* lower;
   std::int64_t count;
 };
 
@@ -164,12 +165,11 @@ class DeviceLevel {
     blocks_ = {engine, level, BlockOrder(grid).all()};
     boundary_sides_ = {engine, cuda::boundary_sides(grid)};
     const Patches& patches = level.patches;
+    lower_cells_ = {engine, patches.lower_cell};
     for (std::size_t colour = 0; colour < patches.colours.size(); ++colour) {
       DeviceColour device;
       for (const PatchRun& run : patches.colours[colour]) {
-        const std::int64_t count = run.end - run.begin;
-        const std::span<const Record> lower(&patches.lower_cell[run.begin], static_cast<std::size_t>(count));
-        device.runs.push_back({run.kind, {engine, lower}, count});
+        device.runs.push_back({run.kind, lower_cells_.data() + run.begin, run.end - run.begin});
       }
       device.uncovered = {engine, cuda::copy_order(patches.uncovered[colour])};
       device.uncovered_count = static_cast<std::int64_t>(patches.uncovered[colour].size());
@@ -199,6 +199,8 @@ class DeviceLevel {
   /// All cells.
   [[nodiscard]] const cuda::RecordBlocks& blocks() const { return blocks_.list(); }
   [[nodiscard]] const std::uint8_t* boundary_sides() const { return boundary_sides_.data(); }
+  /// Of all patches (Patches::lower_cell).
+  [[nodiscard]] const std::int32_t* lower_cells() const { return lower_cells_.data(); }
   [[nodiscard]] const DeviceColour& colour(int i) const { return colours_[i]; }
   [[nodiscard]] const std::int32_t* children() const { return children_.data(); }
   [[nodiscard]] const std::int32_t* parent() const { return parent_.data(); }
@@ -213,6 +215,7 @@ class DeviceLevel {
   CellTopology topology_{};
   DeviceBlocks blocks_;
   Array<std::uint8_t> boundary_sides_;
+  Array<Record> lower_cells_;
   std::vector<DeviceColour> colours_;
   Array<Record> children_;
   Array<std::int32_t> parent_;
@@ -258,7 +261,7 @@ class CudaKernels final : public Kernels<T> {
   CudaKernels(Shared& shared, const Level& level, LocalSolverKind local)
       : shared_(shared),
         level_(level),
-        table_(cuda::kernel_table<T>(level.equation.dim, level.equation.order)),
+        table_(cuda::kernel_table<T>(level.equation.kind, level.equation.dim, level.equation.order)),
         device_(shared.level(level)),
         local_(static_cast<Local>(local)),
         cell_(make_cell_data<T>(level)) {
@@ -271,7 +274,7 @@ class CudaKernels final : public Kernels<T> {
   void residual(const T* b, const T* x, T* r) override { apply_or_residual(device_->blocks(), b, x, r); }
 
   void smooth(int colour, const T* b, const T* x, T* y) override {
-    if (patches_.empty()) prepare_smoother(false);
+    if (!smoother_ready_) prepare_smoother(false);
     const DeviceColour& device = device_->colour(colour);
     if (parity_ != nullptr) {
       auto arguments = parity_->colour(colour);
@@ -287,26 +290,40 @@ class CudaKernels final : public Kernels<T> {
       cuda::copy_records(device.uncovered_count, device.uncovered.data(), level_.equation.record(), x, y,
                          shared_.stream);
     }
-    smooth_general(colour, b, x, y, Use::rest, T(1));
+    if (poisson_ != nullptr) {
+      smooth_poisson(colour, b, x, y, false, T(1));
+    } else {
+      smooth_general(colour, b, x, y, Use::rest, T(1));
+    }
   }
   void smooth_add(int colour, const T* b, const T* x, T* y, T damping) override {
-    if (patches_.empty()) prepare_smoother(true);
-    smooth_general(colour, b, x, y, Use::add, damping);
+    if (!smoother_ready_) prepare_smoother(true);
+    if (poisson_ != nullptr) {
+      smooth_poisson(colour, b, x, y, true, damping);
+    } else {
+      smooth_general(colour, b, x, y, Use::add, damping);
+    }
   }
 
   void prepare_smoother(bool additive) override {
-    if (patches_.empty()) {
-      if (local_ == Local::direct && table_.parity[0].smooth != nullptr && cuda::parity_plan_fits(level_.size())) {
-        parity_ = std::make_unique<ParitySmoother>(shared_.engine, level_, parity_variant());
+    const int colours = static_cast<int>(level_.patches.colours.size());
+    if (level_.equation.kind == EquationKind::poisson) {
+      if (!smoother_ready_) {
+        poisson_ = std::make_unique<PoissonSmoother>(shared_.engine, level_, table_.poisson);
       }
-      patches_.resize(level_.patches.kinds.size());
-      for (std::size_t i = 0; i < patches_.size(); ++i) patches_[i].fast = parity_ != nullptr && parity_->covers(i);
+    } else {
+      if (!smoother_ready_) {
+        if (local_ == Local::direct && table_.parity[0].smooth != nullptr && cuda::parity_plan_fits(level_.size())) {
+          parity_ = std::make_unique<ParitySmoother>(shared_.engine, level_, parity_variant());
+        }
+        patches_.resize(level_.patches.kinds.size());
+        for (std::size_t i = 0; i < patches_.size(); ++i) patches_[i].fast = parity_ != nullptr && parity_->covers(i);
+      }
+      for (int colour = 0; colour < colours; ++colour) prepare(colour, additive ? Use::add : Use::rest);
     }
-    for (int colour = 0; colour < static_cast<int>(level_.patches.colours.size()); ++colour) {
-      prepare(colour, additive ? Use::add : Use::rest);
-    }
+    smoother_ready_ = true;
     const cuda::Rehearsal rehearsal;
-    for (int colour = 0; colour < static_cast<int>(level_.patches.colours.size()); ++colour) {
+    for (int colour = 0; colour < colours; ++colour) {
       additive ? smooth_add(colour, nullptr, nullptr, nullptr, T(1)) : smooth(colour, nullptr, nullptr, nullptr);
     }
   }
@@ -355,7 +372,7 @@ class CudaKernels final : public Kernels<T> {
       cuda::remove_mean(device_->topology(), level_.equation.record(), value, below, count, shared_.reduction, x,
                         shared_.stream);
     };
-    if (level_.constants.pressure) remove_mean(dim * block, nullptr, level_.grid.cells());
+    if (level_.constants.pressure) remove_mean(level_.equation.velocities() * block, nullptr, level_.grid.cells());
     // A constant velocity has equal hats (those of hat-only records too), tangential modes 0.
     for (int c = 0; c < dim; ++c) {
       if (level_.constants.velocity[c]) {
@@ -414,6 +431,46 @@ class CudaKernels final : public Kernels<T> {
     std::vector<Array<cuda::PatchBatch>> batches_;  // by colour
     std::vector<std::int32_t> count_;
     std::vector<char> covered_;
+  };
+
+  /// A level's patches as smooth_poisson wants them.
+  class PoissonSmoother {
+   public:
+    PoissonSmoother(Engine& engine, const Level& level, const cuda::PoissonKernel<T>& kernel) : kernel_(kernel) {
+      std::vector<PatchData<T>> kinds;
+      for (const PatchKind& kind : level.patches.kinds) {
+        const PatchSolver solver(level.equation, level.grid.size(), kind, LocalSolverKind::direct);
+        const PatchTables<T> tables(level.equation, kind, solver, false);
+        kinds.push_back(tables.data(tables_.emplace_back(engine, tables.values()).data()));
+      }
+      kinds_ = {engine, kinds};
+      for (const auto& runs : level.patches.colours) {
+        std::vector<cuda::PoissonBatch> batches;
+        for (const PatchRun& run : runs) {
+          for (auto begin = run.begin; begin < run.end; begin += kernel.patches) {
+            const auto count = std::min<std::int64_t>(kernel.patches, run.end - begin);
+            batches.push_back({static_cast<std::int32_t>(begin), static_cast<std::int32_t>(count), run.kind});
+          }
+        }
+        batches_.emplace_back(engine, batches);
+        count_.push_back(static_cast<std::int32_t>(batches.size()));
+      }
+    }
+    [[nodiscard]] cuda::PoissonArguments<T> colour(int i) const {
+      cuda::PoissonArguments<T> arguments{};
+      arguments.kinds = kinds_.data();
+      arguments.batches = batches_[i].data();
+      arguments.batch_count = count_[i];
+      return arguments;
+    }
+    void smooth(const cuda::PoissonArguments<T>& arguments, Stream stream) const { kernel_.smooth(arguments, stream); }
+
+   private:
+    cuda::PoissonKernel<T> kernel_;
+    std::vector<Array<T>> tables_;  // by kind
+    Array<PatchData<T>> kinds_;
+    std::vector<Array<cuda::PoissonBatch>> batches_;  // by colour
+    std::vector<std::int32_t> count_;
   };
 
   /// The variant with the fewest patches in a batch for which each colour still has a multiprocessor for each batch.
@@ -515,6 +572,19 @@ class CudaKernels final : public Kernels<T> {
     return general_blocks_[{colour, use}] = {shared_.engine, level_, BlockOrder(level_.grid).sorted(blocks)};
   }
 
+  void smooth_poisson(int colour, const T* b, const T* x, T* y, bool add, T damping) {
+    auto arguments = poisson_->colour(colour);
+    arguments.cell = &cell_;
+    arguments.topology = device_->topology();
+    arguments.lower = device_->lower_cells();
+    arguments.b = b;
+    arguments.x = x;
+    arguments.y = y;
+    arguments.add = add;
+    arguments.damping = damping;
+    poisson_->smooth(arguments, shared_.stream);
+  }
+
   void smooth_general(int colour, const T* b, const T* x, T* y, Use use, T damping) {
     const DeviceBlocks& blocks = prepare(colour, use);
     if (blocks.empty()) return;
@@ -528,7 +598,7 @@ class CudaKernels final : public Kernels<T> {
       const cuda::SmoothArguments<T> arguments{&cell_,
                                                patches_[run.kind].data,
                                                device_->topology(),
-                                               run.lower.data(),
+                                               run.lower,
                                                run.count,
                                                local_,
                                                b,
@@ -560,6 +630,8 @@ class CudaKernels final : public Kernels<T> {
   std::shared_ptr<DeviceLevel> coarse_;
   Local local_;
   CellData<T> cell_;
+  bool smoother_ready_ = false;
+  std::unique_ptr<PoissonSmoother> poisson_;                    // or nullptr
   std::unique_ptr<ParitySmoother> parity_;                      // or nullptr
   std::vector<Patch> patches_;                                  // by kind
   std::map<std::pair<int, Use>, DeviceBlocks> general_blocks_;  // by colour
@@ -630,8 +702,11 @@ class CudaEngine final : public Engine {
   [[nodiscard]] int threads() const override { return 1; }
   /// The residual, where patches are left to the general smoother.
   [[nodiscard]] int vectors_for_smoothing(const SmoothingNeeds& needs) const override {
-    const bool parity = needs.single ? cuda::kernel_table<float>(needs.dim, needs.order).parity[0].smooth != nullptr
-                                     : cuda::kernel_table<double>(needs.dim, needs.order).parity[0].smooth != nullptr;
+    if (needs.equation == EquationKind::poisson) return 0;
+    const bool parity =
+        needs.single
+            ? cuda::kernel_table<float>(EquationKind::stokes, needs.dim, needs.order).parity[0].smooth != nullptr
+            : cuda::kernel_table<double>(EquationKind::stokes, needs.dim, needs.order).parity[0].smooth != nullptr;
     return needs.direct && needs.symmetric && parity && cuda::parity_plan_fits(needs.size) ? 0 : 1;
   }
   /// As many patches as cells.

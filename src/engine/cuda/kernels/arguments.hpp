@@ -1,7 +1,7 @@
 #pragma once
 /// \file
-/// What the cuda engine and its compiled kernel instances (dimension x order x precision) exchange: plain data and
-/// functions that launch kernels. Pointers are to device memory unless said otherwise.
+/// What the cuda engine and its compiled kernel instances (equation x dimension x order x precision) exchange: plain
+/// data and functions that launch kernels. Pointers are to device memory unless said otherwise.
 
 #include <cstdint>
 
@@ -76,6 +76,8 @@ struct TransferArguments {
 
 template <class T>
 struct ParityArguments;  // kernels/parity.hpp
+template <class T>
+struct PoissonArguments;  // kernels/poisson.hpp
 
 /// A compiled variant of the smoother for patches that split by parity.
 template <class T>
@@ -87,19 +89,28 @@ struct ParityKernel {
 /// Variants for large, small and the smallest levels, with fewer and fewer patches in a batch.
 inline constexpr int parity_variants = 3;
 
-/// Every function launches kernels on a stream and returns at once. \throws ResourceError that names the kernel.
+/// The smoother of Poisson's equation.
+template <class T>
+struct PoissonKernel {
+  int patches;  ///< in a batch
+  void (*smooth)(const PoissonArguments<T>&, Stream);
+};
+
+/// Every function launches kernels on a stream and returns at once. \throws ResourceError that names the kernel. Those
+/// of the other equation are nullptr.
 template <class T>
 struct KernelTable {
   void (*apply)(const ApplyArguments<T>&, Stream);
   ParityKernel<T> parity[parity_variants];
   /// All kinds of patches and local solvers; tables are whole matrices.
   void (*smooth_general)(const SmoothArguments<T>&, Stream);
+  PoissonKernel<T> poisson;
   void (*restrict_to)(const TransferArguments<T>&, Stream);
   void (*prolong_add)(const TransferArguments<T>&, Stream);
 };
 
-/// The instance for a dimension and order. \throws InputError that lists the orders of this build.
+/// The instance for an equation, dimension and order. \throws InputError that lists the orders of this build.
 template <class T>
-const KernelTable<T>& kernel_table(int dim, int order);
+const KernelTable<T>& kernel_table(EquationKind equation, int dim, int order);
 
 }  // namespace solenoid::cuda

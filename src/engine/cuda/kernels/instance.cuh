@@ -4,18 +4,30 @@
 
 #include "engine/cuda/kernels/general_smoother.cuh"
 #include "engine/cuda/kernels/operator.cuh"
+#include "engine/cuda/kernels/poisson_operator.cuh"
+#include "engine/cuda/kernels/poisson_smoother.cuh"
 #include "engine/cuda/kernels/smoother.cuh"
 #include "engine/cuda/kernels/transfer.cuh"
 
 namespace solenoid::cuda {
 
-template <class T, int dim, int order>
+template <class T, EquationKind equation, int dim, int order>
 KernelTable<T> make_table() {
-  return {&Operator<T, dim, order>::apply,
-          {parity_kernel<T, dim, order, 0>(), parity_kernel<T, dim, order, 1>(), parity_kernel<T, dim, order, 2>()},
-          &GeneralSmoother<T, dim, order>::smooth,
-          &Transfer<T, dim, order>::launch_restrict_to,
-          &Transfer<T, dim, order>::launch_prolong_add};
+  KernelTable<T> table{};
+  if constexpr (equation == EquationKind::stokes) {
+    table.apply = &Operator<T, dim, order>::apply;
+    table.parity[0] = parity_kernel<T, dim, order, 0>();
+    table.parity[1] = parity_kernel<T, dim, order, 1>();
+    table.parity[2] = parity_kernel<T, dim, order, 2>();
+    table.smooth_general = &GeneralSmoother<T, dim, order>::smooth;
+  } else {
+    using Smoother = PoissonSmoother<T, dim, order>;
+    table.apply = &PoissonOperator<T, dim, order>::launch_apply;
+    table.poisson = {Smoother::patches, &Smoother::launch_smooth};
+  }
+  table.restrict_to = &Transfer<T, velocity_components(equation, dim), dim, order>::launch_restrict_to;
+  table.prolong_add = &Transfer<T, velocity_components(equation, dim), dim, order>::launch_prolong_add;
+  return table;
 }
 
 }  // namespace solenoid::cuda

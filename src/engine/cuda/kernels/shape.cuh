@@ -8,14 +8,14 @@
 
 namespace solenoid::cuda {
 
-/// Sizes of a record.
-template <int dim_, int order>
+/// Sizes of a record; Poisson's equation has no velocity components.
+template <int dim_, int order, int velocities = dim_>
 struct Shape {
   static constexpr int dim = dim_;
   static constexpr int n = order + 1;
   static constexpr int columns = power(n, dim - 1);  // tangential modes of a velocity component
   static constexpr int block = power(n, dim);
-  static constexpr int record = (dim + 1) * block;
+  static constexpr int record = (velocities + 1) * block;
   static constexpr int lines = dim == 3 ? n : 1;
 
   /// Place of value 0 of a record.
@@ -26,12 +26,11 @@ struct Shape {
   __device__ static int pressure_stride(int a) { return a == 0 ? 1 : a == 1 ? n : n * n; }
 };
 
-/// The cell that a thread works on, or the null record: blockDim.x / 16 blocks of records for `part`.
+/// The cell that a thread works on, or the null record: blockDim.x records of the list for `part`.
 __device__ inline std::int32_t cell_of_thread(const RecordBlocks& blocks, const CellTopology& topology, unsigned part) {
-  const auto x = static_cast<std::int32_t>(threadIdx.x);
-  const auto slot = static_cast<std::int32_t>(part * (blockDim.x / interleave)) + x / interleave;
-  if (slot >= blocks.count) return topology.null;
-  const std::int32_t cell = blocks.list[slot] * interleave + x % interleave;
+  const auto place = static_cast<std::int32_t>(part * blockDim.x + threadIdx.x);
+  if (place / interleave >= blocks.count) return topology.null;
+  const std::int32_t cell = blocks.list[place / interleave] * interleave + place % interleave;
   return cell < topology.cells ? cell : topology.null;
 }
 

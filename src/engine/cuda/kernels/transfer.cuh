@@ -4,9 +4,9 @@
 ///
 /// Prolongation: thread (fine cell, row i_c) combines the planes of its coarse cell along the own direction, embeds the
 /// plane in the tangential directions and adds it. Restriction: thread (coarse cell, row j_c) does the transpose for
-/// all children; the hat gathers from the children of the cell below too, so that every value has one writer. Pressure
-/// is a component whose own direction is the last one and is made of modes. In directions that are not coarsened a cell
-/// is its own child. Traffic: every vector once; rows that share planes read them from the caches.
+/// all children; the hat gathers from the children of the cell below too, so that every value has one writer. Pressure,
+/// or Poisson's u, is a component whose own direction is the last one and is made of modes. In directions that are not
+/// coarsened a cell is its own child. Traffic: every vector once; rows that share planes read them from the caches.
 
 #include "engine/cuda/kernels/shape.cuh"
 
@@ -30,9 +30,9 @@ struct TransferTables {
   }
 };
 
-template <class T, int dim, int order>
+template <class T, int velocities, int dim, int order>
 struct Transfer {
-  using S = Shape<dim, order>;
+  using S = Shape<dim, order, velocities>;
   using Tables = TransferTables<T, dim, order>;
   static constexpr int n = S::n;
   static constexpr int columns = S::columns;
@@ -51,9 +51,9 @@ struct Transfer {
     T* to;
   };
 
-  /// Direction with stride n^turn inside a plane of component c (dim: pressure).
-  __device__ static int plane_direction(int c, int turn) { return c == dim ? turn : (c + 1 + turn) % dim; }
-  __device__ static int own_direction(int c) { return c == dim ? dim - 1 : c; }
+  /// Direction with stride n^turn inside a plane of component c (`velocities`: the scalar field).
+  __device__ static int plane_direction(int c, int turn) { return c == velocities ? turn : (c + 1 + turn) % dim; }
+  __device__ static int own_direction(int c) { return c == velocities ? dim - 1 : c; }
 
   /// x <- E x, or E^T x, along the lines of a plane with the given stride.
   template <bool transposed, int stride>
@@ -95,7 +95,7 @@ struct Transfer {
     const int direction = own_direction(c);
     if (!arguments.refined[direction]) return i == j ? T(1) : T(0);
     const int child = bits >> direction & 1;
-    return c == dim ? tables.embed_o[child][i][j] : tables.embed_p[child][i][j];
+    return c == velocities ? tables.embed_o[child][i][j] : tables.embed_p[child][i][j];
   }
 
   __device__ static void prolong_add(const Tables& tables, const Arguments& arguments, std::int32_t cell, int row,
@@ -109,7 +109,7 @@ struct Transfer {
       const T weight = row_weight(tables, arguments, c, bits, row, j);
       if (weight != T(0)) add_plane(weight, from + j * columns * interleave, plane);
     }
-    if (c < dim) {
+    if (c < velocities) {
       const T weight = row_weight(tables, arguments, c, bits, row, n);
       const std::int32_t above = arguments.coarse.neighbour[2 * c + 1][coarse];
       if (weight != T(0)) add_plane(weight, arguments.from + S::offset(above) + c * S::block * interleave, plane);
@@ -123,10 +123,10 @@ struct Transfer {
   __device__ static void restrict_to(const Tables& tables, const Arguments& arguments, std::int32_t cell, int row,
                                      int c) {
     T sum[columns]{};
-    const bool hat = c < dim && row == 0;
+    const bool hat = c < velocities && row == 0;
     if (!hat || !normal_fixed(arguments.coarse.face[2 * c][cell])) {
       const std::int32_t* const children = arguments.children + cell * std::int64_t(corners);
-      const std::int32_t below = c < dim ? arguments.coarse.neighbour[2 * c][cell] : arguments.coarse.null;
+      const std::int32_t below = c < velocities ? arguments.coarse.neighbour[2 * c][cell] : arguments.coarse.null;
       const bool middle = hat && arguments.refined[c] && below != arguments.coarse.null;
       std::int32_t child = children[0];
 #pragma unroll 1
@@ -199,7 +199,7 @@ struct Transfer {
   }
   /// The components of some cells are neighbours.
   static unsigned thread_blocks(const RecordBlocks& blocks) {
-    return (dim + 1) * blocks_for(blocks.count, cells / interleave);
+    return (velocities + 1) * blocks_for(blocks.count, cells / interleave);
   }
   static constexpr int hat_threads = 128;
   static unsigned hat_blocks(const CellTopology& topology) {
@@ -208,36 +208,36 @@ struct Transfer {
 };
 
 /// fine += P coarse. Threads: (fine cell, row), blocks: (cells, component).
-template <class T, int dim, int order>
-__global__ __launch_bounds__(Transfer<T, dim, order>::cells*(order + 1)) void prolong_cells(
+template <class T, int velocities, int dim, int order>
+__global__ __launch_bounds__(Transfer<T, velocities, dim, order>::cells*(order + 1)) void prolong_cells(
     const __grid_constant__ TransferTables<T, dim, order> tables,
-    const __grid_constant__ typename Transfer<T, dim, order>::Arguments arguments) {
+    const __grid_constant__ typename Transfer<T, velocities, dim, order>::Arguments arguments) {
   wait_for_earlier_kernels();
-  const std::int32_t cell = cell_of_thread(arguments.blocks, arguments.fine, blockIdx.x / (dim + 1));
+  const std::int32_t cell = cell_of_thread(arguments.blocks, arguments.fine, blockIdx.x / (velocities + 1));
   if (cell == arguments.fine.null) return;
-  Transfer<T, dim, order>::prolong_add(tables, arguments, cell, static_cast<int>(threadIdx.y),
-                                       static_cast<int>(blockIdx.x % (dim + 1)));
+  Transfer<T, velocities, dim, order>::prolong_add(tables, arguments, cell, static_cast<int>(threadIdx.y),
+                                                   static_cast<int>(blockIdx.x % (velocities + 1)));
 }
 
 /// coarse = P^T fine. Threads: (coarse cell, row), blocks: (cells, component).
-template <class T, int dim, int order>
-__global__ __launch_bounds__(Transfer<T, dim, order>::cells*(order + 1)) void restrict_cells(
+template <class T, int velocities, int dim, int order>
+__global__ __launch_bounds__(Transfer<T, velocities, dim, order>::cells*(order + 1)) void restrict_cells(
     const __grid_constant__ TransferTables<T, dim, order> tables,
-    const __grid_constant__ typename Transfer<T, dim, order>::Arguments arguments) {
+    const __grid_constant__ typename Transfer<T, velocities, dim, order>::Arguments arguments) {
   wait_for_earlier_kernels();
-  const std::int32_t cell = cell_of_thread(arguments.blocks, arguments.coarse, blockIdx.x / (dim + 1));
+  const std::int32_t cell = cell_of_thread(arguments.blocks, arguments.coarse, blockIdx.x / (velocities + 1));
   if (cell == arguments.coarse.null) return;
-  Transfer<T, dim, order>::restrict_to(tables, arguments, cell, static_cast<int>(threadIdx.y),
-                                       static_cast<int>(blockIdx.x % (dim + 1)));
+  Transfer<T, velocities, dim, order>::restrict_to(tables, arguments, cell, static_cast<int>(threadIdx.y),
+                                                   static_cast<int>(blockIdx.x % (velocities + 1)));
 }
 
 /// The same for hat-only records: one thread per coarse hat-only record and hat. Its fine hats are those of one face,
 /// and faces do not overlap, but all coarse modes of a face reach the same fine hats: one thread adds them in turn.
-template <class T, int dim, int order>
-__global__ void prolong_hat_only(const __grid_constant__ TransferTables<T, dim, order> tables,
-                                 const __grid_constant__ typename Transfer<T, dim, order>::Arguments arguments) {
+template <class T, int velocities, int dim, int order>
+__global__ void prolong_hat_only(const __grid_constant__ TransferTables<T, dim, order> tables, const __grid_constant__
+                                 typename Transfer<T, velocities, dim, order>::Arguments arguments) {
   wait_for_earlier_kernels();
-  using P = Transfer<T, dim, order>;
+  using P = Transfer<T, velocities, dim, order>;
   const std::int32_t hat = arguments.coarse.cells + static_cast<std::int32_t>(blockIdx.x * blockDim.x + threadIdx.x);
   if (hat >= arguments.coarse.records) return;
   for (int column = 0; column < P::columns; ++column) {
@@ -247,11 +247,11 @@ __global__ void prolong_hat_only(const __grid_constant__ TransferTables<T, dim, 
   }
 }
 
-template <class T, int dim, int order>
-__global__ void restrict_hat_only(const __grid_constant__ TransferTables<T, dim, order> tables,
-                                  const __grid_constant__ typename Transfer<T, dim, order>::Arguments arguments) {
+template <class T, int velocities, int dim, int order>
+__global__ void restrict_hat_only(const __grid_constant__ TransferTables<T, dim, order> tables, const __grid_constant__
+                                  typename Transfer<T, velocities, dim, order>::Arguments arguments) {
   wait_for_earlier_kernels();
-  using P = Transfer<T, dim, order>;
+  using P = Transfer<T, velocities, dim, order>;
   const int index = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
   const std::int32_t hat = arguments.coarse.cells + index / P::columns;
   if (hat >= arguments.coarse.records) return;
@@ -261,22 +261,26 @@ __global__ void restrict_hat_only(const __grid_constant__ TransferTables<T, dim,
   arguments.to[P::hat_place(arguments.coarse, hat, index % P::columns)] = sum;
 }
 
-template <class T, int dim, int order>
-void Transfer<T, dim, order>::launch_prolong_add(const TransferArguments<T>& arguments, Stream stream) {
+template <class T, int velocities, int dim, int order>
+void Transfer<T, velocities, dim, order>::launch_prolong_add(const TransferArguments<T>& arguments, Stream stream) {
   const Tables tables(*arguments.cell);
-  launch("prolong_add", prolong_cells<T, dim, order>, thread_blocks(arguments.blocks), dim3(cells, n), 0, stream,
-         tables, plain(arguments));
-  launch("prolong_add on hat-only records", prolong_hat_only<T, dim, order>, hat_blocks(arguments.coarse), hat_threads,
-         0, stream, tables, plain(arguments));
+  launch("prolong_add", prolong_cells<T, velocities, dim, order>, thread_blocks(arguments.blocks), dim3(cells, n), 0,
+         stream, tables, plain(arguments));
+  if constexpr (velocities > 0) {
+    launch("prolong_add on hat-only records", prolong_hat_only<T, velocities, dim, order>, hat_blocks(arguments.coarse),
+           hat_threads, 0, stream, tables, plain(arguments));
+  }
 }
 
-template <class T, int dim, int order>
-void Transfer<T, dim, order>::launch_restrict_to(const TransferArguments<T>& arguments, Stream stream) {
+template <class T, int velocities, int dim, int order>
+void Transfer<T, velocities, dim, order>::launch_restrict_to(const TransferArguments<T>& arguments, Stream stream) {
   const Tables tables(*arguments.cell);
-  launch("restrict_to", restrict_cells<T, dim, order>, thread_blocks(arguments.blocks), dim3(cells, n), 0, stream,
-         tables, plain(arguments));
-  launch("restrict_to on hat-only records", restrict_hat_only<T, dim, order>, hat_blocks(arguments.coarse), hat_threads,
-         0, stream, tables, plain(arguments));
+  launch("restrict_to", restrict_cells<T, velocities, dim, order>, thread_blocks(arguments.blocks), dim3(cells, n), 0,
+         stream, tables, plain(arguments));
+  if constexpr (velocities > 0) {
+    launch("restrict_to on hat-only records", restrict_hat_only<T, velocities, dim, order>,
+           hat_blocks(arguments.coarse), hat_threads, 0, stream, tables, plain(arguments));
+  }
 }
 
 }  // namespace solenoid::cuda
