@@ -8,6 +8,7 @@
 #include "engine/engine.hpp"
 #include "program/study.hpp"
 #include "program/study_run.hpp"
+#include "solenoid/error.hpp"
 #include "solver/hierarchy.hpp"
 #include "solver/load.hpp"
 #include "solver/methods.hpp"
@@ -40,12 +41,20 @@ namespace program {
 namespace {
 
 struct Options : StudyArguments {
+  EquationKind equation = EquationKind::stokes;
   std::vector<double> sizes{3e6};
   std::vector<std::string> domains{"walls"};
 };
 
-Problem problem_on(Domain domain, int dim, int order, int refine) {
-  Problem problem = manufactured_problem(ManufacturedKind::gaussian, dim, order, refine);
+/// "RT_2"
+std::string element_name(EquationKind equation, int order) {
+  return fmt::format("{}_{}", equation == EquationKind::poisson ? "Q" : "RT", order);
+}
+
+Problem problem_on(EquationKind equation, Domain domain, int dim, int order, int refine) {
+  Problem problem = equation == EquationKind::poisson
+                        ? manufactured_poisson(dim, order, refine)
+                        : manufactured_problem(ManufacturedKind::gaussian, dim, order, refine);
   Mesh& mesh = problem.mesh;
   switch (domain) {
     case Domain::walls: break;
@@ -113,7 +122,10 @@ class ThroughputStudy {
       : options_(options), run_(options, "throughput", 0.0), engine_(make_engine(options.device, options.threads)) {}
 
   int operator()() {
-    check_orders(options_.dim, options_.orders);
+    check_orders(options_.dim, options_.orders, options_.equation);
+    if (poisson() && asked_for(Domain::outflow)) {
+      throw InputError("--domains outflow: Poisson's equation has no open sides");
+    }
     measure_ceilings();
     run_.json["rows"] = Json::array();
     run_.print(fmt::format("\nns per unknown, {}D; mixed: cycles in fp32, the rest in fp64; solve: GMRES to {:.0e}\n",
@@ -129,7 +141,7 @@ class ThroughputStudy {
       refinements.erase(std::unique(refinements.begin(), refinements.end()), refinements.end());
       for (const int refine : refinements) {
         for (const auto& [name, domain] : Names<Domain>::all) {
-          if (std::find(options_.domains.begin(), options_.domains.end(), name) == options_.domains.end()) continue;
+          if (!asked_for(domain)) continue;
           add(order, refine, domain, refine == refinements.back());
           if (StudyRun::interrupted()) return run_.finish(false);
         }
@@ -144,8 +156,15 @@ class ThroughputStudy {
  private:
   static constexpr double rtol = 1e-6;
 
+  [[nodiscard]] bool poisson() const { return options_.equation == EquationKind::poisson; }
+  [[nodiscard]] bool asked_for(Domain domain) const {
+    return std::find(options_.domains.begin(), options_.domains.end(), name_of(domain)) != options_.domains.end();
+  }
+  [[nodiscard]] std::string element(const Row& row) const { return element_name(options_.equation, row.order); }
+
   void measure_ceilings() {
     run_.print(fmt::format("device  {}", engine_->description()));
+    run_.json["equation"] = name_of(options_.equation);
     run_.json["dim"] = options_.dim;
     run_.json["device"] = engine_->description();
     run_.json["threads"] = engine_->threads();
@@ -166,7 +185,7 @@ class ThroughputStudy {
 
   /// The refinement whose number of unknowns is nearest, by ratio.
   [[nodiscard]] int nearest_refine(int order, double size) const {
-    const double levels = std::log2(size / unknowns_about(options_.dim, order, 0)) / options_.dim;
+    const double levels = std::log2(size / unknowns_about(options_.dim, order, 0, options_.equation)) / options_.dim;
     return std::max(1, static_cast<int>(std::lround(levels)));
   }
 
@@ -188,8 +207,8 @@ class ThroughputStudy {
     const int dim = options_.dim;
     if (domain == Domain::holes && refine < 3) return;
     Row row{.order = order, .refine = refine, .domain = domain};
-    const Problem problem = problem_on(domain, dim, order, refine);
-    const auto label = fmt::format("RT_{}, {} cells, {}", order, cells_text(dim, refine), name_of(domain));
+    const Problem problem = problem_on(options_.equation, domain, dim, order, refine);
+    const auto label = fmt::format("{}, {} cells, {}", element(row), cells_text(dim, refine), name_of(domain));
     if (!fits(problem, Method::fmg)) {
       run_.print(label + ": left out, it does not fit into the memory");
       return;
@@ -286,7 +305,7 @@ class ThroughputStudy {
 
   void print_row(const Row& row) {
     const int dim = options_.dim;
-    run_.print(fmt::format("RT_{:<3} {:>7}  {:<9}  {:>11.0f}  {}  {}  {}  {}  {}  {}  {:>10}", row.order,
+    run_.print(fmt::format("{:<6} {:>7}  {:<9}  {:>11.0f}  {}  {}  {}  {}  {}  {}  {:>10}", element(row),
                            cells_text(dim, row.refine), name_of(row.domain), row.dofs, number(row, operator_fp64, 7, 4),
                            number(row, operator_fp32, 7, 4), number(row, smoothing_step_fp32, 8, 4),
                            number(row, vcycle_fp32, 8, 4), number(row, full_multigrid_mixed, 14, 3),
@@ -339,8 +358,8 @@ class ThroughputStudy {
         return row.seconds[part] == 0.0 ? fmt::format("{:>{}}", "-", width)
                                         : fmt::format("{:{}.3g}", 1.0 / row.ns(part), width);
       };
-      run_.print(fmt::format("RT_{:<3} {:>7}  {:<9}  {:.2f}   {:.2f}       {:.2f}     {:.2f}  {:12.1f}  {}  {}  {}",
-                             row.order, cells_text(options_.dim, row.refine), name_of(row.domain),
+      run_.print(fmt::format("{:<6} {:>7}  {:<9}  {:.2f}   {:.2f}       {:.2f}     {:.2f}  {:12.1f}  {}  {}  {}",
+                             element(row), cells_text(options_.dim, row.refine), name_of(row.domain),
                              of_copy_bound(row, operator_fp64), of_copy_bound(row, operator_fp32),
                              of_copy_bound(row, smoothing_step_fp32), of_copy_bound(row, vcycle_fp32),
                              row.seconds[smoothing_step_fp32] / row.seconds[operator_fp64], rate(operator_fp64, 9),
@@ -355,8 +374,8 @@ class ThroughputStudy {
       for (const Row& row : rows_) {
         if (row.order != interior.order || row.refine != interior.refine || row.domain == Domain::periodic) continue;
         const double ratio = row.ns(smoothing_step_fp32) / interior.ns(smoothing_step_fp32);
-        run_.print(fmt::format("RT_{}, {} cells: a smoothing step takes {:.2f} times as long as without boundary: {}",
-                               row.order, cells_text(options_.dim, row.refine), ratio, name_of(row.domain)));
+        run_.print(fmt::format("{}, {} cells: a smoothing step takes {:.2f} times as long as without boundary: {}",
+                               element(row), cells_text(options_.dim, row.refine), ratio, name_of(row.domain)));
       }
     }
   }
@@ -364,7 +383,7 @@ class ThroughputStudy {
   void print_kernels() {
     for (const Row& row : rows_) {
       if (row.kernels.empty()) continue;
-      run_.print(fmt::format("\nKernels of RT_{} on {} cells\n", row.order, cells_text(options_.dim, row.refine)));
+      run_.print(fmt::format("\nKernels of {} on {} cells\n", element(row), cells_text(options_.dim, row.refine)));
       run_.print(fmt::format("{:<34} {:>6}  {:>8}  {:>7}  {:>9}  {:>6}  {:>7}  {:>9}", "", "starts", "ns/DoF",
                              "threads", "registers", "spills", "shared", "occupancy"));
       for (const KernelUse& k : row.kernels) {
@@ -390,6 +409,7 @@ Command add_throughput(CLI::App& app) {
   options->dim = 3;
   options->orders = {1, 2, 3};
   options->add_to(app, "3", "1..3");
+  add_choice(app, "--equation", options->equation, "what is solved");
   app.add_option("--sizes", options->sizes, "numbers of unknowns, as 1e6,3e6; the nearest refinements are taken")
       ->delimiter(',')
       ->check(CLI::Range(1.0, 1e12))
