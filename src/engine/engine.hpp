@@ -105,6 +105,7 @@ class Engine {
   /// ResourceError
   virtual void* allocate(std::size_t bytes) = 0;
   virtual void release(void* memory, std::size_t bytes) noexcept = 0;
+  virtual void zero(void* memory, std::size_t bytes) = 0;
   virtual void upload(const void* host, void* device, std::size_t bytes) = 0;
   virtual void download(const void* device, void* host, std::size_t bytes) = 0;
   /// Work to be repeated: a function that does the same again, on the same memory. An engine for which starting kernels
@@ -112,6 +113,8 @@ class Engine {
   virtual std::function<void()> record(const std::function<void()>& work) { return work; }
   /// Waits for all work; timing needs it.
   virtual void synchronise() = 0;
+  /// The cudaStream_t in whose order all work is, or nullptr where work is done when a call returns.
+  [[nodiscard]] virtual void* stream() const { return nullptr; }
   /// What this machine can do at most.
   virtual Ceilings measure_ceilings() = 0;
   /// Does `work`, recording nothing, and lists the kernels that it starts. Empty where kernels are functions like all

@@ -345,6 +345,8 @@ class CpuKernels final : public Kernels<T> {
   }
 
   void apply_or_residual(const T* b, const T* x, T* y) {
+    // Streaming stores need whole cache lines; memory of the engine has them, that of others may not.
+    const bool stream = large_ && reinterpret_cast<std::uintptr_t>(y) % 64 == 0;
     team_.run([&](int t) {
       const auto range = cell_range(t);
       cpu::ApplyArguments<T> arguments{&cell_,
@@ -358,7 +360,7 @@ class CpuKernels final : public Kernels<T> {
                                        x,
                                        b,
                                        y,
-                                       stream_};
+                                       stream};
       for (int c = 0; c < 3; ++c) arguments.carry_count[c] = static_cast<std::int64_t>(carry_[t][c].size());
       table_.apply(arguments);
     });
@@ -509,7 +511,7 @@ class CpuKernels final : public Kernels<T> {
   std::vector<std::uint32_t> active_;           // [batch]
   std::vector<std::array<std::vector<Record>, 3>> carry_;
   std::vector<std::vector<cpu::CellBlock>> blocks_;  // [thread]: of the operator, in the order of its work
-  const bool stream_ = level_.size() * static_cast<std::int64_t>(sizeof(T)) > cache_bytes(3) / 2;
+  const bool large_ = level_.size() * static_cast<std::int64_t>(sizeof(T)) > cache_bytes(3) / 2;
   std::vector<Record> children_;
   std::vector<std::unique_ptr<std::byte, Free>> workspace_;
 };
@@ -567,6 +569,7 @@ class CpuEngine final : public Engine {
     std::free(memory);
     bytes_in_use_ -= static_cast<std::int64_t>(bytes);
   }
+  void zero(void* memory, std::size_t bytes) override { std::memset(memory, 0, bytes); }
   void upload(const void* host, void* device, std::size_t bytes) override { std::memcpy(device, host, bytes); }
   void download(const void* device, void* host, std::size_t bytes) override { std::memcpy(host, device, bytes); }
   void synchronise() override {}

@@ -747,6 +747,9 @@ class CudaEngine final : public Engine {
     cudaFreeAsync(memory, recording_ ? aside_ : stream_);  // after the kernels that use it
     bytes_in_use_ -= static_cast<std::int64_t>(bytes);
   }
+  void zero(void* memory, std::size_t bytes) override {
+    check(cudaMemsetAsync(memory, 0, bytes, stream_), "zeroing of memory");
+  }
   void upload(const void* host, void* device, std::size_t bytes) override {
     check(cudaMemcpyAsync(device, host, bytes, cudaMemcpyHostToDevice, stream_), "upload");
     synchronise();
@@ -756,6 +759,7 @@ class CudaEngine final : public Engine {
     synchronise();
   }
   void synchronise() override { check(cudaStreamSynchronize(stream_), "synchronisation"); }
+  [[nodiscard]] void* stream() const override { return stream_; }
 
   std::function<void()> record(const std::function<void()>& work) override {
     if (cuda::Profile::active() != nullptr) return work;  // which watches single kernels

@@ -114,6 +114,7 @@ class ReferenceEngine final : public Engine {
     std::free(memory);
     in_use_ -= static_cast<std::int64_t>(bytes);
   }
+  void zero(void* memory, std::size_t bytes) override { std::memset(memory, 0, bytes); }
   void upload(const void* host, void* device, std::size_t bytes) override { std::memcpy(device, host, bytes); }
   void download(const void* device, void* host, std::size_t bytes) override { std::memcpy(host, device, bytes); }
   void synchronise() override {}

@@ -1,0 +1,90 @@
+#pragma once
+/// \file
+/// The discrete problem as linear algebra, for Krylov methods, eigensolvers and time steppers of your own.
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "solenoid/problem.hpp"
+#include "solenoid/solution.hpp"
+#include "solenoid/solver.hpp"
+
+namespace solenoid {
+
+/// The linear system A x = b of a problem, and the preconditioner M of solve() for it.
+///
+/// With the Stokes equations A is symmetric and indefinite,
+///
+///     (A x)_u = A_u u - B^T p,   (A x)_p = -B u,   B = div,
+///
+/// with Poisson's equation positive (semi)definite. M approximates the inverse of A: it is one multigrid cycle, in
+/// options.precision inside. It is linear, but not symmetric, and rounds to that precision; on a mesh whose coarsest
+/// level has to be solved by an inner GMRES it changes a little with its argument, as flexible methods allow.
+///
+/// A vector is an array of size() doubles in the device's memory: one record of (dim + 1) (k + 1)^dim numbers per cell
+/// (with Poisson's equation (k + 1)^dim), 16 records side by side, so that value i of record r lies at
+///
+///     r / 16 * 16 * record + r % 16 + 16 i      (docs/method.md: what the values of a record are).
+///
+/// A vector has more numbers than there are unknowns: normal velocities that boundary conditions prescribe, padding of
+/// the last block, and a block of zeros that stands for cells that are not there. These numbers are zero in every
+/// vector that is passed in, and are zero in every vector that comes out; sums and multiples of vectors keep that.
+/// unknowns() lists the others, for whoever fills vectors otherwise. Norms are Euclidean, those of solve() too.
+///
+/// If constants are in the kernel of A (the pressure's without an outflow side, for example) they are removed from
+/// load(), from results of M and from solution().
+///
+/// Functions take pointers to the device's memory: to that of the host on the CPU, of any alignment; on a GPU to that
+/// of the GPU, aligned to 128 bytes. On a GPU they only start the work, in the order of stream(). Not to be called from
+/// several threads at a time.
+class LinearSystem {
+ public:
+  /// Of the options, those count that are about device, threads, precision and the multigrid cycle; progress is told of
+  /// the set-up. \throws InputError for wrong input, ResourceError if device or memory do not suffice.
+  explicit LinearSystem(const Problem& problem, const SolverOptions& options = {});
+  LinearSystem(LinearSystem&&) noexcept;
+  LinearSystem& operator=(LinearSystem&&) noexcept;
+  LinearSystem(const LinearSystem&) = delete;
+  LinearSystem& operator=(const LinearSystem&) = delete;
+  ~LinearSystem();
+
+  [[nodiscard]] const Problem& problem() const;
+  [[nodiscard]] std::int64_t size() const;                   ///< numbers in a vector
+  [[nodiscard]] std::int64_t dofs() const;                   ///< unknowns among them
+  [[nodiscard]] std::vector<std::int64_t> unknowns() const;  ///< their places in a vector, ascending
+  [[nodiscard]] std::string device() const;                  ///< for people: "cpu, 2 threads, AVX2"
+  [[nodiscard]] bool on_gpu() const;                         ///< whether vectors live in the memory of a GPU
+  [[nodiscard]] std::int64_t memory_bytes() const;           ///< what the system and make_vector() have allocated
+
+  /// y = A x; x and y are different vectors.
+  void apply(const double* x, double* y);
+  /// z = M r; may be in place.
+  void precondition(const double* r, double* z);
+  /// b = the load vector of force, boundary velocities and tractions. \throws InputError where a field is not finite,
+  /// or if the problem has no solution.
+  void load(double* b);
+  /// The solution of the problem whose coefficients, without the prescribed boundary velocities, are x. Waits for the
+  /// work that x comes from.
+  [[nodiscard]] Solution solution(const double* x);
+
+  /// A vector of zeros in the device's memory, which outlives the system if need be.
+  [[nodiscard]] std::shared_ptr<double> make_vector();
+  /// Between vectors on the host and on the device; the work that `from` comes from is waited for.
+  void upload(std::span<const double> from, double* to);
+  void download(const double* from, std::span<double> to);
+
+  /// Waits until all results are there. On the CPU they always are.
+  void synchronise();
+  /// On a GPU the cudaStream_t of all work, a non-blocking one: whoever uses vectors in other streams makes these and
+  /// this one wait for each other by events, or synchronises. Otherwise nullptr.
+  [[nodiscard]] void* stream() const;
+
+ private:
+  struct Data;
+  std::shared_ptr<Data> data_;
+};
+
+}  // namespace solenoid

@@ -1,0 +1,93 @@
+#include "solver/discretisation.hpp"
+
+#include <fmt/format.h>
+
+#include "base/zeros.hpp"
+#include "solenoid/error.hpp"
+#include "solver/load.hpp"
+
+namespace solenoid {
+namespace {
+
+/// A fully periodic domain has a steady flow, and Poisson's equation a solution, only if the force has no mean (or
+/// there is a mass term).
+void check_mean_force(const Level& level, Kernels<double>& kernels, Vector<double>& b) {
+  const bool poisson = level.equation.kind == EquationKind::poisson;
+  const auto& velocity = level.constants.velocity;
+  if (!(poisson && level.constants.pressure) && !velocity[0] && !velocity[1] && !velocity[2]) return;
+  const double before = kernels.dot(b.data(), b.data());
+  kernels.project(b.data());
+  const double after = kernels.dot(b.data(), b.data());
+  constexpr double tolerance = 1e-6;
+  if (before - after > tolerance * tolerance * before) {
+    if (poisson) {
+      throw InputError(
+          "[physics] force: it has a mean, but no value is prescribed anywhere, so that there is no solution: subtract "
+          "the mean from the force, prescribe a value on a side, or set a mass term ([physics] mass > 0)");
+    }
+    throw InputError(
+        "[physics] force: its mean pushes a flow that no wall holds back, so that there is no steady solution: "
+        "subtract the "
+        "mean from the force, add a wall, or set a mass term ([physics] mass > 0)");
+  }
+}
+
+}  // namespace
+
+void check(const Problem& problem, const SolverOptions& options) {
+  validate(problem);
+  validate(problem, options);
+  const Estimate need = estimate(problem, options);
+  if (need.bytes_needed <= need.bytes_available) return;
+  throw ResourceError(fmt::format(
+      "not enough memory: {} unknowns need {:.2f} GB, {:.2f} GB are available; the largest refinement that fits is "
+      "{}",
+      need.dofs, static_cast<double>(need.bytes_needed) * 1e-9, static_cast<double>(need.bytes_available) * 1e-9,
+      need.largest_refine >= 0 ? fmt::format("refine = {}", need.largest_refine) : "none"));
+}
+
+Discretisation::Discretisation(const Problem& problem, const SolverOptions& options)
+    : problem_(problem),
+      multigrid_(options.multigrid),
+      random_load_(options.random_load),
+      hierarchy_(problem, options.multigrid),
+      lift_level_(std::make_shared<const Level>(
+          equation_of(problem), Grid(problem.mesh, problem.boundary, problem.equation == EquationKind::stokes))) {}
+
+std::int64_t Discretisation::room() const {
+  return has_boundary_velocity(problem_) ? lift_level_->size() : finest().size();
+}
+
+const std::vector<double>& Discretisation::lift() {
+  if (lift_.empty() && has_boundary_velocity(problem_)) lift_ = boundary_lift(problem_, *lift_level_);
+  return lift_;
+}
+
+void Discretisation::load(Engine& engine, Kernels<double>& kernels, Vector<double>& work, Vector<double>& b) {
+  std::vector<double> load =
+      random_load_ != 0 ? random_vector(finest(), random_load_) : assemble_load(problem_, finest());
+  if (!lift().empty()) {
+    // b - A u_g on the grid that stores all boundary hats.
+    const auto lift_kernels = make_kernels<double>(engine, *lift_level_, multigrid_.local_solver);
+    work.upload(lift().data());
+    lift_kernels->apply(work.data(), b.data());
+    std::vector<double> image = zeros(lift_level_->size());
+    b.download(image.data());
+    subtract_common(*lift_level_, image, finest(), load);
+    lift_kernels->zero(work.data());
+  }
+  engine.upload(load.data(), b.data(), load.size() * sizeof(double));
+  if (random_load_ == 0) check_mean_force(finest(), kernels, b);
+  kernels.project(b.data());
+}
+
+Solution Discretisation::solution(const Vector<double>& x) {
+  std::vector<double> coefficients = zeros(lift_level_->size());
+  x.download(coefficients.data());
+  move_hats(finest(), *lift_level_, coefficients);
+  const std::vector<double>& boundary = lift();
+  for (std::size_t i = 0; i < boundary.size(); ++i) coefficients[i] += boundary[i];
+  return {problem_, std::shared_ptr<const Grid>(lift_level_, &lift_level_->grid), std::move(coefficients)};
+}
+
+}  // namespace solenoid

@@ -1,0 +1,50 @@
+#pragma once
+/// \file
+/// What solve() and LinearSystem have in common: from a problem to levels and a right-hand side, and from coefficients
+/// back to a solution.
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "engine/engine.hpp"
+#include "solenoid/solver.hpp"
+#include "solver/hierarchy.hpp"
+
+namespace solenoid {
+
+/// \throws InputError if problem and options are not valid, ResourceError if memory does not suffice.
+void check(const Problem& problem, const SolverOptions& options);
+
+class Discretisation {
+ public:
+  /// The problem must be valid.
+  Discretisation(const Problem& problem, const SolverOptions& options);
+
+  [[nodiscard]] const Problem& problem() const { return problem_; }
+  [[nodiscard]] const Hierarchy& hierarchy() const { return hierarchy_; }
+  [[nodiscard]] const Level& finest() const { return hierarchy_.finest(); }
+  /// Numbers that the vectors of load() need room for: those of the finest level and, where boundary velocities have to
+  /// be lifted, the hats on all upper boundary faces.
+  [[nodiscard]] std::int64_t room() const;
+
+  /// b = the right-hand side for homogeneous boundary velocities; constants that A maps to zero are removed. `kernels`:
+  /// of the finest level. `work` is left zero. \throws InputError where a field is not finite, or if there is no
+  /// solution.
+  void load(Engine& engine, Kernels<double>& kernels, Vector<double>& work, Vector<double>& b);
+  /// The solution with these coefficients: x plus the boundary velocities.
+  [[nodiscard]] Solution solution(const Vector<double>& x);
+
+ private:
+  /// The boundary velocities on the grid that stores all boundary hats, or nothing where all are zero.
+  const std::vector<double>& lift();
+
+  Problem problem_;
+  MultigridOptions multigrid_;
+  std::uint64_t random_load_;
+  Hierarchy hierarchy_;
+  std::shared_ptr<const Level> lift_level_;  // of the grid that stores all boundary hats
+  std::vector<double> lift_;
+};
+
+}  // namespace solenoid
