@@ -33,7 +33,8 @@ struct SolverShape {
   using Pressure = PressureLayout<N, conflict_free>;
   static constexpr int field = rows * plane > Pressure::values ? rows* plane : Pressure::values;
   static constexpr int threads = whole_warps(3 * plane);
-  static constexpr int blocks = resident_blocks(threads);
+  // That registers have to leave room for on a multiprocessor; 0: left to the compiler
+  static constexpr int blocks = threads > 128 ? 640 / threads : 0;
   static constexpr int warps = threads / 32;
   static constexpr int pressures = (N * plane + threads - 1) / threads;  // of a thread
   static constexpr int unknowns = 3 * rows * plane + N * plane;
@@ -253,7 +254,7 @@ __global__ void __launch_bounds__(SolverShape<k, conflict_free>::threads, Solver
       curvature += image[s] * direction[at[s]];
     }
     curvature = sum_over_block<Shape::warps>(curvature, partial[0]);
-    if (!(curvature > T(1e-3) * squares)) break;  // S has no such eigenvalue but that of the constant: all is rounding
+    if (!(curvature > T(0))) break;
     const T step = squares / curvature;
     T next = T(0);
 #pragma unroll

@@ -1,7 +1,7 @@
 /// \file
 /// The paper's kernels on their own:
 ///
-///     paper_kernels check                                   every kernel of this build against the library
+///     paper_kernels check [K]                               every kernel (of one order) against the library
 ///     paper_kernels K MILLIONS double|single [FILE.json]    speed with so many million unknowns
 
 #include <fmt/core.h>
@@ -11,6 +11,7 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <vector>
 
 #include "engine/engine.hpp"
 #include "paper_kernels.hpp"
@@ -23,9 +24,9 @@ constexpr int skipped = 77;
 
 const char* name_of(Real real) { return real == Real::single_precision ? "single" : "double"; }
 
-int check_all() {
+int check_orders(const std::vector<int>& orders) {
   bool good = true;
-  for (const int order : orders()) {
+  for (const int order : orders) {
     for (const Real real : {Real::double_precision, Real::single_precision}) {
       for (const Check& check : check(order, real)) {
         fmt::print("k = {}, {}, {:13} {:17} differs by {:.1e}, {:.1e} allowed{}\n", order, name_of(real), check.kernel,
@@ -71,7 +72,9 @@ int run(int count, char** arguments) {
     std::cerr << "skipped: " << reason << '\n';
     return skipped;
   }
-  if (count == 2 && std::string(arguments[1]) == "check") return check_all();
+  if ((count == 2 || count == 3) && std::string(arguments[1]) == "check") {
+    return check_orders(count == 2 ? orders() : std::vector{std::atoi(arguments[2])});
+  }
   if (count == 4 || count == 5) {
     const std::string precision = arguments[3];
     if (precision == "double" || precision == "single") {
@@ -80,7 +83,7 @@ int run(int count, char** arguments) {
                      count == 5 ? arguments[4] : nullptr);
     }
   }
-  std::cerr << "usage: paper_kernels check | paper_kernels K MILLIONS double|single [FILE.json]\n";
+  std::cerr << "usage: paper_kernels check [K] | paper_kernels K MILLIONS double|single [FILE.json]\n";
   return 2;
 }
 

@@ -44,7 +44,8 @@ struct OperatorShape {
   using Pressure = PressureLayout<size, conflict_free>;
   static constexpr int field = rows * plane > Pressure::values ? rows* plane : Pressure::values;
   static constexpr int threads = whole_warps(3 * plane);
-  static constexpr int blocks = in_shared ? resident_blocks(threads) : 0;
+  // That registers have to leave room for on a multiprocessor; 0: left to the compiler
+  static constexpr int blocks = in_shared && threads > 256 ? 2 : 0;
 
   // Univariate matrices of a line kind, row-major
   static constexpr int mass_o = 0;                             // size x size

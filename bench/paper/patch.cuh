@@ -15,9 +15,6 @@ namespace solenoid::paper {
 
 constexpr int whole_warps(int threads) { return (threads + 31) / 32 * 32; }
 
-/// Blocks that registers have to leave room for on a multiprocessor; 0: left to the compiler.
-constexpr int resident_blocks(int threads) { return threads > 256 ? 2 : 0; }
-
 /// What shared memory delivers, in bytes, if every thread of a block makes so many accesses without bank conflicts: one
 /// transaction of 128 bytes each for values of which a warp takes few different ones (elements of a matrix, or of N
 /// neighbouring columns), as many as their bytes need for values of which every thread takes its own.
