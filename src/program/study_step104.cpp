@@ -7,7 +7,9 @@
 #include "case/names.hpp"
 #include "program/study.hpp"
 #include "program/study_run.hpp"
+#include "solver/hierarchy.hpp"
 #include "study/manufactured.hpp"
+#include "study/timed_solve.hpp"
 
 namespace solenoid::program {
 namespace {
@@ -41,7 +43,10 @@ struct Row {
 
 class Step104Study {
  public:
-  explicit Step104Study(const Options& options) : options_(options), run_(options, "step104", total(options)) {}
+  explicit Step104Study(const Options& options)
+      : options_(options),
+        run_(options, "step104", total(options)),
+        engine_(make_engine(options.device, options.threads)) {}
 
   int operator()() {
     check_orders(dim, options_.orders);
@@ -69,13 +74,15 @@ class Step104Study {
     double sum = 0.0;
     for (const int order : options.orders) {
       for (int refine = 1; unknowns_about(dim, order, refine) <= options.size; ++refine) {
-        sum += 2 * repeats(order, refine) * unknowns_about(dim, order, refine);
+        sum += 2 * unknowns_about(dim, order, refine);
       }
     }
     return sum;
   }
-  /// Solves of which the median is taken: many of small problems, whose times scatter.
-  static int repeats(int order, int refine) { return unknowns_about(dim, order, refine) < 1e7 ? 5 : 3; }
+  double solve_seconds(const Problem& problem, const SolverOptions& options) {
+    const Hierarchy hierarchy(problem, options.multigrid);
+    return TimedSolve<float>(*engine_, hierarchy, assemble_load(problem, hierarchy.finest()), options).solve_seconds();
+  }
 
   void add(int order, int refine, Method method) {
     SolverOptions options;
@@ -84,19 +91,15 @@ class Step104Study {
     options.device = options_.device;
     options.threads = options_.threads;
     const auto label = fmt::format("RT_{}, {} cells, {}", order, cells_text(dim, refine), name_of(method));
-    std::vector<double> seconds;
-    std::optional<Result> result;
-    for (int i = 0; i < repeats(order, refine); ++i) {
-      result = run_.solve(label, manufactured_problem(kind, dim, order, refine), options);
-      if (!result) return;
-      seconds.push_back(result->report.time_solve);
-    }
-    std::sort(seconds.begin(), seconds.end());
+    const Problem problem = manufactured_problem(kind, dim, order, refine);
+    const auto result = run_.solve(label, problem, options);
+    if (!result) return;
+    run_.show(label + ": times");
+    const double seconds = solve_seconds(problem, options);
     run_.show(label + ": errors");
     const Manufactured exact(kind, dim);
     const Solution& solution = result->solution;
-    const Row row{
-        method, order, refine, result->report, seconds[seconds.size() / 2], solution.velocity_error(exact.velocity)};
+    const Row row{method, order, refine, result->report, seconds, solution.velocity_error(exact.velocity)};
     const double pressure_error = solution.pressure_error(exact.pressure);
     const double divergence = solution.divergence_max();
     converged_ = converged_ && row.report.converged;
@@ -154,6 +157,7 @@ class Step104Study {
 
   const Options& options_;
   StudyRun run_;
+  std::unique_ptr<Engine> engine_;
   std::vector<Row> rows_;
   bool converged_ = true;
 };

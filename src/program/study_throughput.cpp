@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 
 #include "engine/engine.hpp"
@@ -11,8 +10,8 @@
 #include "solenoid/error.hpp"
 #include "solver/hierarchy.hpp"
 #include "solver/load.hpp"
-#include "solver/methods.hpp"
 #include "study/manufactured.hpp"
+#include "study/timed_solve.hpp"
 
 namespace solenoid {
 
@@ -73,29 +72,6 @@ Problem problem_on(EquationKind equation, Domain domain, int dim, int order, int
     case Domain::stretched: mesh.upper[0] = 4.0; break;
   }
   return problem;
-}
-
-/// Time of work(), which waits until it is done, each time after prepare(): the median of at least ten runs, after one
-/// that does not count.
-template <class Prepare, class Work>
-double median_seconds(Prepare prepare, Work work) {
-  using Clock = std::chrono::steady_clock;
-  constexpr std::size_t fewest_runs = 10;
-  constexpr double enough = 0.2;  // seconds in all
-  prepare();
-  work();
-  std::vector<double> times;
-  double sum = 0.0;
-  while (times.size() < fewest_runs || sum < enough) {
-    prepare();
-    const auto start = Clock::now();
-    work();
-    times.push_back(std::chrono::duration<double>(Clock::now() - start).count());
-    sum += times.back();
-  }
-  const auto middle = times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2);
-  std::nth_element(times.begin(), middle, times.end());
-  return *middle;
 }
 
 /// The parts that are timed, in the order of the table.
@@ -199,7 +175,8 @@ class ThroughputStudy {
   }
   [[nodiscard]] bool fits(const Problem& problem, Method method) const {
     const Estimate need = estimate(problem, solver(method));
-    const double extra = method == Method::fmg ? 8.0 * static_cast<double>(need.dofs) : 0.0;  // of measure_kernels
+    const double extra =
+        method == Method::fmg ? 8.0 * static_cast<double>(need.dofs) : 0.0;  // of operands of the parts
     return static_cast<double>(need.bytes_needed) + extra <= static_cast<double>(need.bytes_available);
   }
 
@@ -232,68 +209,27 @@ class ThroughputStudy {
   void measure(Method method, const Hierarchy& hierarchy, const std::vector<double>& load, Row& row, bool profiled) {
     const bool walls = row.domain == Domain::walls;  // others are for the cost of kernels
     const SolverOptions options = solver(method);
-    Engine& engine = *engine_;
-    Vector<double> b(engine, hierarchy.finest().size());
-    Vector<double> x(engine, hierarchy.finest().size());
-    b.upload(load.data());
-    const auto run = [&](Solve<float>& solve) {
-      Convergence convergence;
-      convergence.rtol = rtol;
-      solve.run(b.data(), x.data(), convergence);
-      solve.outer().project(x.data());
-      engine.synchronise();
-      row.iterations = convergence.iterations;
-      converged_ = converged_ && convergence.converged;
-    };
     {
-      Solve<float> solve(engine, hierarchy, options);
-      solve.reserve();
+      TimedSolve<float> timed(*engine_, hierarchy, load, options);
       if (walls) {
-        row.seconds[method == Method::fmg ? full_multigrid_mixed : solve_mixed] = median_seconds(
-            [&] {
-              solve.outer().zero(x.data());
-              engine.synchronise();
-            },
-            [&] { run(solve); });
+        row.seconds[method == Method::fmg ? full_multigrid_mixed : solve_mixed] = timed.solve_seconds();
+        row.iterations = timed.convergence().iterations;
+        converged_ = converged_ && timed.convergence().converged;
       }
-      if (method == Method::fmg) measure_kernels(solve, b.data(), x.data(), row);
+      if (method == Method::fmg) {
+        row.seconds[operator_fp64] = timed.operator_double_seconds();
+        row.seconds[operator_fp32] = timed.operator_seconds();
+        row.seconds[smoothing_step_fp32] = timed.smoothing_step_seconds();
+        row.seconds[vcycle_fp32] = timed.cycle_seconds();
+      }
     }
     if (!profiled || !walls) return;
-    const auto kernels = engine.profile([&] {
-      Solve<float> solve(engine, hierarchy, options);
-      solve.reserve();
-      solve.outer().zero(x.data());
-      run(solve);
-    });
+    const auto kernels = engine_->profile([&] { TimedSolve<float>(*engine_, hierarchy, load, options).run(); });
     for (const KernelUse& kernel : kernels) {
       const bool known = std::any_of(row.kernels.begin(), row.kernels.end(),
                                      [&](const KernelUse& other) { return other.name == kernel.name; });
       if (!known) row.kernels.push_back(kernel);
     }
-  }
-
-  /// The kernels on the finest level; x is overwritten.
-  void measure_kernels(Solve<float>& solve, const double* b, double* x, Row& row) {
-    Engine& engine = *engine_;
-    Multigrid<float>& multigrid = solve.multigrid();
-    Kernels<float>& kernels = multigrid.kernels();
-    const Level& level = kernels.level();
-    const auto time = [&](Part part, const auto& work) {
-      row.seconds[part] = median_seconds([] {},
-                                         [&] {
-                                           work();
-                                           engine.synchronise();
-                                         });
-    };
-    Vector<float> y(engine, level.size());
-    Vector<float> z(engine, level.size());
-    const int finest = row.levels - 1;
-    float* const load = multigrid.right_hand_side();
-    kernels.from_double(b, load);
-    time(operator_fp64, [&] { solve.outer().apply(b, x); });
-    time(operator_fp32, [&] { kernels.apply(load, y.data()); });
-    time(smoothing_step_fp32, [&] { multigrid.smooth(finest, load, y.data(), z.data(), y.data()); });
-    time(vcycle_fp32, [&] { multigrid.cycle(); });
   }
 
   // --- tables --------------------------------------------------------------------------------------------------------

@@ -1,0 +1,134 @@
+#pragma once
+/// \file
+/// Times of a solve and of its parts, everything set up beforehand.
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstddef>
+#include <vector>
+
+#include "engine/engine.hpp"
+#include "solver/hierarchy.hpp"
+#include "solver/load.hpp"
+#include "solver/methods.hpp"
+
+namespace solenoid {
+
+/// Time of work(), which waits until it is done, each time after prepare(): the median of at least ten runs, after one
+/// that does not count.
+template <class Prepare, class Work>
+double median_seconds(Prepare prepare, Work work) {
+  using Clock = std::chrono::steady_clock;
+  constexpr std::size_t fewest_runs = 10;
+  constexpr double enough = 0.2;  // seconds in all
+  prepare();
+  work();
+  std::vector<double> times;
+  double sum = 0.0;
+  while (times.size() < fewest_runs || sum < enough) {
+    prepare();
+    const auto start = Clock::now();
+    work();
+    times.push_back(std::chrono::duration<double>(Clock::now() - start).count());
+    sum += times.back();
+  }
+  const auto middle = times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2);
+  std::nth_element(times.begin(), middle, times.end());
+  return *middle;
+}
+
+/// A solve of a problem without boundary velocities, ready to run, with the cycle in precision S. Times are of the
+/// work alone, of all unknowns of the finest level, in seconds.
+template <class S>
+class TimedSolve {
+ public:
+  /// `load` is on the finest level.
+  TimedSolve(Engine& engine, const Hierarchy& hierarchy, const std::vector<double>& load, const SolverOptions& options)
+      : engine_(engine),
+        finest_(hierarchy.size() - 1),
+        options_(options),
+        solve_(engine, hierarchy, options_),
+        b_(engine, hierarchy.finest().size()),
+        x_(engine, hierarchy.finest().size()) {
+    b_.upload(load.data());
+    outer().project(b_.data());
+    solve_.reserve();
+  }
+
+  /// One solve from zero.
+  void run() {
+    prepare();
+    solve();
+  }
+  /// What the last solve did.
+  [[nodiscard]] const Convergence& convergence() const { return convergence_; }
+  /// Its solution.
+  [[nodiscard]] const Vector<double>& x() const { return x_; }
+
+  double solve_seconds() {
+    return median_seconds([this] { prepare(); }, [this] { solve(); });
+  }
+  /// A x in double precision. This and the following overwrite x().
+  double operator_double_seconds() {
+    return seconds([this] { outer().apply(b_.data(), x_.data()); });
+  }
+  double operator_seconds() {
+    make_room();
+    return seconds([this] { kernels().apply(load(), y_.data()); });
+  }
+  double smoothing_step_seconds() {
+    make_room();
+    return seconds([this] { solve_.multigrid().smooth(finest_, load(), y_.data(), z_.data(), y_.data()); });
+  }
+  double cycle_seconds() {
+    make_room();
+    return seconds([this] { solve_.multigrid().cycle(); });
+  }
+
+ private:
+  Kernels<double>& outer() { return solve_.outer(); }
+  Kernels<S>& kernels() { return solve_.multigrid().kernels(); }
+  S* load() { return solve_.multigrid().right_hand_side(); }
+
+  void prepare() {
+    outer().zero(x_.data());
+    engine_.synchronise();
+  }
+  void solve() {
+    convergence_ = Convergence{};
+    convergence_.rtol = options_.rtol;
+    convergence_.max_iterations = options_.max_iterations;
+    solve_.run(b_.data(), x_.data(), convergence_);
+    outer().project(x_.data());
+    engine_.synchronise();
+  }
+  template <class Work>
+  double seconds(Work work) {
+    return median_seconds([] {},
+                          [&] {
+                            work();
+                            engine_.synchronise();
+                          });
+  }
+  /// Vectors for the parts in precision S, which solves have no need of.
+  void make_room() {
+    if (y_.size() == 0) {
+      y_ = Vector<S>(engine_, x_.size());
+      z_ = Vector<S>(engine_, x_.size());
+    }
+    kernels().from_double(b_.data(), load());
+  }
+
+  Engine& engine_;
+  int finest_;
+  SolverOptions options_;
+  Solve<S> solve_;
+  Vector<double> b_;
+  Vector<double> x_;
+  Vector<S> y_;
+  Vector<S> z_;
+  Convergence convergence_;
+};
+
+}  // namespace solenoid
