@@ -137,11 +137,16 @@ class Study : public testing::Test {
   /// Exit code of `solenoid study ARGUMENTS --json FILE`.
   int run(const std::string& arguments) {
     fs::remove(file());
-    const std::string command = std::string(SOLENOID_PROGRAM) + " study " + arguments + " --json " + file().string() +
-                                " > " + (folder_ / "out").string() + " 2> " + (folder_ / "err").string();
+    return start(arguments + " --json " + file().string());
+  }
+  /// Exit code of `solenoid study ARGUMENTS`.
+  int start(const std::string& arguments) {
+    const std::string command = std::string(SOLENOID_PROGRAM) + " study " + arguments + " > " +
+                                (folder_ / "out").string() + " 2> " + (folder_ / "err").string();
     const int status = std::system(command.c_str());
     return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
   }
+  [[nodiscard]] const fs::path& folder() const { return folder_; }
   [[nodiscard]] fs::path file() const { return folder_ / "study.json"; }
   [[nodiscard]] Json json() const { return Json::parse(std::ifstream(file())); }
   [[nodiscard]] std::string errors() const {
@@ -276,6 +281,47 @@ TEST_F(Study, Step104FindsTheFastestAccurateSolve) {
   }
   EXPECT_FALSE(study.contains("as_accurate"));  // none of these meshes is fine enough
   EXPECT_EQ(study["published"]["solves"].back()["seconds"], 8.8);
+}
+
+/// A report with a part of the experiments, which goes on where an earlier run ended.
+TEST_F(Study, ThePaperInOneReport) {
+  const fs::path output = folder() / "paper";
+  const std::string command = "paper --quick --device cpu --threads 1 --only iterations_3d --output " + output.string();
+  const auto text = [&](const char* name) {
+    std::ifstream stream(output / name);
+    return std::string(std::istreambuf_iterator<char>(stream), {});
+  };
+  ASSERT_EQ(start(command), 0) << errors();
+  Json content = Json::parse(text("paper.json"));
+  Json& rows = content["experiments"]["iterations_3d"];
+  ASSERT_FALSE(rows.empty());
+  for (const Json& row : rows) {
+    EXPECT_TRUE(row["converged"]) << row;
+    EXPECT_GT(row["fractional_iterations"], row["level"] == 2 ? 0.0 : 1.5) << row;
+    EXPECT_LT(row["fractional_iterations"], row["order"] == 1 ? 8.0 : 5.0) << row;
+  }
+  const std::string page = text("report.html");
+  EXPECT_NE(page.find("Iterations in three dimensions"), std::string::npos);
+  EXPECT_NE(page.find("<polyline"), std::string::npos);
+  EXPECT_EQ(page.find("src="), std::string::npos) << "the page must need no other file";
+  EXPECT_EQ(page.find("nan"), std::string::npos);
+  const std::string table = text("iterations_3d.csv");
+  EXPECT_EQ(std::count(table.begin(), table.end(), '\n'), 1 + static_cast<std::ptrdiff_t>(rows.size()));
+
+  // Rows that are there are not measured again, those that are not are.
+  rows.erase(1);
+  rows[0]["iterations"] = 12345;
+  std::ofstream(output / "paper.json") << content;
+  ASSERT_EQ(start(command), 0) << errors();
+  const Json again = Json::parse(text("paper.json"))["experiments"]["iterations_3d"];
+  EXPECT_EQ(again.size(), rows.size() + 1);
+  EXPECT_EQ(again[0]["iterations"], 12345);
+
+  // Rows of two runs are not mixed.
+  content["commit"] = "another";
+  std::ofstream(output / "paper.json") << content;
+  EXPECT_EQ(start(command), 2);
+  EXPECT_NE(errors().find("another"), std::string::npos) << errors();
 }
 
 TEST_F(Study, WrongListsAreUsageErrors) {

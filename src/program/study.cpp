@@ -10,7 +10,8 @@ const std::vector<Study>& studies() {
       {"convergence", "Errors and their orders over orders and refinements", add_convergence},
       {"throughput", "Time per unknown of each part, beside what the machine can do at most", add_throughput},
       {"capacity", "Full multigrid on the largest mesh that fits: memory, errors and their order", add_capacity},
-      {"step104", "Error against time and unknowns on the problem of deal.II's step-104", add_step104}};
+      {"step104", "Error against time and unknowns on the problem of deal.II's step-104", add_step104},
+      {"paper", "All tables and figures of the paper in one report", add_paper}};
   return all;
 }
 

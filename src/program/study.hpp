@@ -26,6 +26,7 @@ Command add_convergence(CLI::App& app);
 Command add_throughput(CLI::App& app);
 Command add_capacity(CLI::App& app);
 Command add_step104(CLI::App& app);
+Command add_paper(CLI::App& app);
 
 /// All studies, in the order of the help.
 const std::vector<Study>& studies();

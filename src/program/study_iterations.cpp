@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 
+#include "program/paper/published.hpp"
 #include "program/study.hpp"
 #include "program/study_run.hpp"
 #include "study/manufactured.hpp"
@@ -27,26 +28,9 @@ struct Names<program::RightHandSide> {
 namespace program {
 namespace {
 
-/// "Multigrid methods for the Stokes problem on GPU systems", Table 1, the half "Schur complement": fractional GMRES
-/// iterations in 2D to a relative accuracy of 1e-8. Rows L = 3..9, columns k = 3..8.
-constexpr int paper_first_level = 3;
-constexpr int paper_first_order = 3;
-constexpr double paper_rtol = 1e-8;
-constexpr std::array<std::array<double, 6>, 7> paper_table{{{2.6, 2.3, 2.0, 2.2, 2.0, 2.0},
-                                                            {3.2, 2.5, 2.4, 2.3, 2.1, 2.2},
-                                                            {3.3, 2.5, 2.5, 2.4, 2.0, 2.2},
-                                                            {3.3, 2.5, 2.5, 2.3, 1.9, 2.0},
-                                                            {3.3, 2.5, 2.4, 2.3, 1.9, 2.0},
-                                                            {3.0, 2.5, 2.4, 2.3, 1.9, 1.9},
-                                                            {2.9, 2.4, 2.4, 2.4, 1.9, 1.9}}};
-
-/// NaN where the table has no entry.
+/// NaN where the paper's Table 1 has no entry.
 double paper_value(int order, int level) {
-  const auto row = static_cast<std::size_t>(level - paper_first_level);
-  const auto column = static_cast<std::size_t>(order - paper_first_order);
-  if (level < paper_first_level || row >= paper_table.size()) return std::numeric_limits<double>::quiet_NaN();
-  if (order < paper_first_order || column >= paper_table[0].size()) return std::numeric_limits<double>::quiet_NaN();
-  return paper_table[row][column];
+  return published::table1_schur.at(order, level).value_or(std::numeric_limits<double>::quiet_NaN());
 }
 
 /// How far an entry may be from the paper's, which is rounded to 0.1.
@@ -55,7 +39,7 @@ double paper_tolerance(int order) { return order == 8 ? 0.2 : 0.1; }
 struct Options : StudyArguments {
   Preset preset = Preset::standard;
   std::vector<int> levels;
-  double rtol = paper_rtol;
+  double rtol = published::Table1::rtol;
   RightHandSide rhs = RightHandSide::both;
   Precision precision = Precision::mixed;
 };
@@ -116,7 +100,7 @@ class IterationStudy {
   }
 
   static bool compares(const Options& options) {
-    return options.preset == Preset::paper && options.dim == 2 && options.rtol == paper_rtol &&
+    return options.preset == Preset::paper && options.dim == 2 && options.rtol == published::Table1::rtol &&
            options.rhs != RightHandSide::random;
   }
 

@@ -45,6 +45,8 @@ class StudyRun {
   std::optional<Result> solve(const std::string& label, const Problem& problem, SolverOptions options);
   /// Shows on a terminal what is being done other than by solve().
   void show(const std::string& text);
+  /// What there is to do in all, where it was not known at the beginning.
+  void expect(double total) { total_ = total; }
   /// Counts work as done.
   void done(double unknowns) { done_ += unknowns; }
   /// Prints a line of the table at once.
