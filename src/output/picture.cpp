@@ -74,7 +74,9 @@ std::vector<double> round_ticks(double low, double high) {
   const double step = decade * (digit < 1.5 ? 1 : digit < 3.5 ? 2 : digit < 7.5 ? 5 : 10);
   std::vector<double> ticks;
   constexpr double slack = 1e-9;
-  for (double i = std::ceil(low / step - slack); i * step <= high + slack * step; ++i) ticks.push_back(i * step);
+  for (double i = std::ceil(low / step - slack); i * step <= high + slack * step; ++i) {
+    ticks.push_back(i * step + 0.0);  // + 0.0: no -0
+  }
   return ticks;
 }
 
