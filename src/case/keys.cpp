@@ -44,7 +44,7 @@ constexpr Key<Mesh> mesh_keys[] = {
     {{"refine", "an integer", "0", "uniform refinements: each cuts every cell into 2^dim"},
      [](const Value& v, Mesh& mesh) { mesh.refine = v.integer(); }},
     {{"holes", "a list of tables {lower = [...], upper = [...]}", "[]",
-      "boxes removed from the domain, in coarse boxes"},
+      "boxes removed from the domain, in coarse boxes; they may overlap"},
      [](const Value& v, Mesh& mesh) {
        for (const Value& entry : v.list()) entry.table<IndexBox>(hole_keys, mesh.holes.emplace_back());
      }},
@@ -53,7 +53,7 @@ constexpr Key<Mesh> mesh_keys[] = {
 // ---- [element], [physics]
 
 constexpr Key<Problem> element_keys[] = {
-    {{"order", "an integer", "2", "k of the element RT_k x Q_k, or Q_k"},
+    {{"order", "an integer", "2", "k of the element RT_k x Q_k, with Poisson of Q_k; `solenoid info` lists those of a build"},
      [](const Value& v, Problem& problem) { problem.order = v.integer(); }},
 };
 
@@ -64,7 +64,7 @@ constexpr Key<Problem> physics_keys[] = {
      [](const Value& v, Problem& problem) { v.document().equation = problem.equation = v.choice<EquationKind>(); }},
     {{"viscosity", "a number > 0", "1.0", "nu"},
      [](const Value& v, Problem& problem) { problem.viscosity = v.number(); }},
-    {{"mass", "a number >= 0", "0.0", "alpha of the mass term: alpha u - nu Laplace u + grad p = f"},
+    {{"mass", "a number >= 0", "0.0", "alpha"},
      [](const Value& v, Problem& problem) { problem.mass = v.number(); }},
     {{"force", "a list of {dim} expressions or numbers, with Poisson a single one", "[0, 0, 0]", "f"},
      [](const Value& v, Problem& problem) {
@@ -109,7 +109,7 @@ constexpr Key<SideDraft> side_keys[] = {
        v.require_equation(EquationKind::stokes);
        if (v.boolean()) draft.add(SideKind::slip);
      }},
-    {{"outflow", "true or false", "false", "nu du/dn - p n = traction"},
+    {{"outflow", "true or false", "false", "nu du/dn - p n = 0"},
      [](const Value& v, SideDraft& draft) {
        v.require_equation(EquationKind::stokes);
        if (v.boolean()) draft.add(SideKind::outflow);
@@ -120,7 +120,7 @@ constexpr Key<SideDraft> side_keys[] = {
        draft.add(SideKind::outflow);
        draft.side.data = v.vector_field();
      }},
-    {{"periodic", "true or false", "false", "wraps to the opposite side, which need not be given too"},
+    {{"periodic", "true or false", "false", "wraps to the opposite side, which need not be given too; not for `holes`"},
      [](const Value& v, SideDraft& draft) {
        if (v.boolean()) draft.add(SideKind::periodic);
      }},
@@ -175,12 +175,12 @@ void read_boundary(const Value& value, Boundary& boundary) {
 constexpr Key<SolverOptions> solver_keys[] = {
     // The preset comes first: single settings override it.
     {{"preset", "\"default\" or \"paper\"", "\"default\"",
-      "side, colour_order and patch together; `paper`: left, lexicographic, galerkin"},
+      "`side`, `colour_order` and `patch` together; `paper`: left, lexicographic, galerkin; single settings override it"},
      [](const Value& v, SolverOptions& options) { options.apply(v.choice<Preset>()); }},
     {{"method", "\"gmres\", \"fmg\" or \"vcycle\"", "\"gmres\"",
       "GMRES preconditioned by a V-cycle, full multigrid, or V-cycles alone"},
      [](const Value& v, SolverOptions& options) { options.method = v.choice<Method>(); }},
-    {{"rtol", "a number > 0 and < 1", "1e-8", "stop at this residual, relative to the right-hand side"},
+    {{"rtol", "a number > 0 and < 1", "1e-8", "stop at this residual, relative to the right-hand side; not used by `fmg`"},
      [](const Value& v, SolverOptions& options) {
        options.rtol = v.number();
        v.require(options.rtol > 0.0 && options.rtol < 1.0);
@@ -215,24 +215,24 @@ constexpr Key<SolverOptions> solver_keys[] = {
       "local problem: no-slip on both ends where a patch touches a wall, the exact diagonal block, or (Poisson) the "
       "paper's fused one"},
      [](const Value& v, SolverOptions& options) { options.multigrid.patch = v.choice<PatchProblem>(); }},
-    {{"local_solver", "\"direct\", \"chebyshev\", \"cg\" or \"dense\"", "\"direct\"", "how local problems are solved"},
+    {{"local_solver", "\"direct\", \"chebyshev\", \"cg\" or \"dense\"", "\"direct\"", "how local problems are solved; with Poisson `direct` only"},
      [](const Value& v, SolverOptions& options) { options.multigrid.local_solver = v.choice<LocalSolverKind>(); }},
 };
 
 // ---- [exact], [[probe]], [output]
 
 constexpr Key<Exact> exact_keys[] = {
-    {{"velocity", expressions, "", "exact velocity: its error is reported"},
+    {{"velocity", expressions, "", "exact velocity: its L2 error is reported"},
      [](const Value& v, Exact& exact) {
        v.require_equation(EquationKind::stokes);
        exact.velocity = v.vector_field();
      }},
-    {{"pressure", "an expression or a number", "", "exact pressure: its error is reported"},
+    {{"pressure", "an expression or a number", "", "exact pressure: its L2 error is reported, after removing the mean unless there is an outflow side"},
      [](const Value& v, Exact& exact) {
        v.require_equation(EquationKind::stokes);
        exact.pressure = v.field();
      }},
-    {{"value", "an expression or a number", "", "exact u of Poisson's equation: its error is reported"},
+    {{"value", "an expression or a number", "", "exact u of Poisson's equation: its L2 error is reported"},
      [](const Value& v, Exact& exact) {
        v.require_equation(EquationKind::poisson);
        exact.value = v.field();
