@@ -1,5 +1,5 @@
 # Script: installs the build in `build` under a temporary prefix, takes the C++ example out of the README, builds it
-# against the installed package and runs it.
+# against the installed package, with CMake and with pkg-config, and runs it.
 
 set(work ${build}/install_test)
 file(REMOVE_RECURSE ${work})
@@ -26,3 +26,16 @@ run(${CMAKE_COMMAND} -S ${source} -B ${work}/build -G ${generator}
 run(${CMAKE_COMMAND} --build ${work}/build)
 run(${work}/build/consumer)
 run(${work}/prefix/bin/solenoid info)
+
+find_program(pkg_config pkg-config)
+if(pkg_config)
+  file(GLOB_RECURSE pc ${work}/prefix/*/solenoid.pc)
+  get_filename_component(folder ${pc} DIRECTORY)
+  set(ENV{PKG_CONFIG_PATH} ${folder})
+  execute_process(COMMAND ${pkg_config} --cflags --libs solenoid = ${version}
+    OUTPUT_VARIABLE options OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
+  separate_arguments(options UNIX_COMMAND "${flags} -std=c++20 example.cpp -o with_pkg_config ${options}")
+  get_filename_component(library_folder ${folder} DIRECTORY)
+  run(${compiler} ${options} -Wl,-rpath,${library_folder})
+  run(${work}/with_pkg_config)
+endif()

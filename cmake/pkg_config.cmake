@@ -1,0 +1,15 @@
+# solenoid.pc, for those who do not build with CMake. A static library leaves its own dependencies to the final link.
+
+set(pc_private "")
+set(pc_options "")
+if(BUILD_SHARED_LIBS)
+  set(pc_private .private)
+else()
+  set(pc_options " -pthread")
+  if(solenoid_cuda)
+    string(APPEND pc_options " -L${CUDAToolkit_LIBRARY_DIR} -lcudart_static -ldl -lrt")
+  endif()
+endif()
+file(RELATIVE_PATH pc_prefix ${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig ${CMAKE_INSTALL_PREFIX})
+configure_file(${CMAKE_CURRENT_LIST_DIR}/solenoid.pc.in ${PROJECT_BINARY_DIR}/solenoid.pc @ONLY)
+install(FILES ${PROJECT_BINARY_DIR}/solenoid.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
