@@ -53,7 +53,8 @@ constexpr Key<Mesh> mesh_keys[] = {
 // ---- [element], [physics]
 
 constexpr Key<Problem> element_keys[] = {
-    {{"order", "an integer", "2", "k of the element RT_k x Q_k, with Poisson of Q_k; `solenoid info` lists those of a build"},
+    {{"order", "an integer", "2",
+      "k of the element RT_k x Q_k, with Poisson of Q_k; `solenoid info` lists those of a build"},
      [](const Value& v, Problem& problem) { problem.order = v.integer(); }},
 };
 
@@ -64,8 +65,7 @@ constexpr Key<Problem> physics_keys[] = {
      [](const Value& v, Problem& problem) { v.document().equation = problem.equation = v.choice<EquationKind>(); }},
     {{"viscosity", "a number > 0", "1.0", "nu"},
      [](const Value& v, Problem& problem) { problem.viscosity = v.number(); }},
-    {{"mass", "a number >= 0", "0.0", "alpha"},
-     [](const Value& v, Problem& problem) { problem.mass = v.number(); }},
+    {{"mass", "a number >= 0", "0.0", "alpha"}, [](const Value& v, Problem& problem) { problem.mass = v.number(); }},
     {{"force", "a list of {dim} expressions or numbers, with Poisson a single one", "[0, 0, 0]", "f"},
      [](const Value& v, Problem& problem) {
        if (problem.equation == EquationKind::poisson) {
@@ -175,12 +175,14 @@ void read_boundary(const Value& value, Boundary& boundary) {
 constexpr Key<SolverOptions> solver_keys[] = {
     // The preset comes first: single settings override it.
     {{"preset", "\"default\" or \"paper\"", "\"default\"",
-      "`side`, `colour_order` and `patch` together; `paper`: left, lexicographic, galerkin; single settings override it"},
+      "`side`, `colour_order` and `patch` together; `paper`: left, lexicographic, galerkin; single settings override "
+      "it"},
      [](const Value& v, SolverOptions& options) { options.apply(v.choice<Preset>()); }},
     {{"method", "\"gmres\", \"fmg\" or \"vcycle\"", "\"gmres\"",
       "GMRES preconditioned by a V-cycle, full multigrid, or V-cycles alone"},
      [](const Value& v, SolverOptions& options) { options.method = v.choice<Method>(); }},
-    {{"rtol", "a number > 0 and < 1", "1e-8", "stop at this residual, relative to the right-hand side; not used by `fmg`"},
+    {{"rtol", "a number > 0 and < 1", "1e-8",
+      "stop at this residual, relative to the right-hand side; not used by `fmg`"},
      [](const Value& v, SolverOptions& options) {
        options.rtol = v.number();
        v.require(options.rtol > 0.0 && options.rtol < 1.0);
@@ -215,7 +217,8 @@ constexpr Key<SolverOptions> solver_keys[] = {
       "local problem: no-slip on both ends where a patch touches a wall, the exact diagonal block, or (Poisson) the "
       "paper's fused one"},
      [](const Value& v, SolverOptions& options) { options.multigrid.patch = v.choice<PatchProblem>(); }},
-    {{"local_solver", "\"direct\", \"chebyshev\", \"cg\" or \"dense\"", "\"direct\"", "how local problems are solved; with Poisson `direct` only"},
+    {{"local_solver", "\"direct\", \"chebyshev\", \"cg\" or \"dense\"", "\"direct\"",
+      "how local problems are solved; with Poisson `direct` only"},
      [](const Value& v, SolverOptions& options) { options.multigrid.local_solver = v.choice<LocalSolverKind>(); }},
 };
 
@@ -227,7 +230,8 @@ constexpr Key<Exact> exact_keys[] = {
        v.require_equation(EquationKind::stokes);
        exact.velocity = v.vector_field();
      }},
-    {{"pressure", "an expression or a number", "", "exact pressure: its L2 error is reported, after removing the mean unless there is an outflow side"},
+    {{"pressure", "an expression or a number", "",
+      "exact pressure: its L2 error is reported, after removing the mean unless there is an outflow side"},
      [](const Value& v, Exact& exact) {
        v.require_equation(EquationKind::stokes);
        exact.pressure = v.field();
