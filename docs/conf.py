@@ -1,0 +1,39 @@
+# Sphinx configuration. docs/build builds.
+import importlib.util
+import re
+import sys
+from pathlib import Path
+
+docs = Path(__file__).resolve().parent
+sys.path.insert(0, str(docs))
+
+project = "solenoid"
+author = "the solenoid authors"
+release = version = re.search(r"project\(solenoid VERSION (\S+)", (docs.parent / "CMakeLists.txt").read_text())[1]
+
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx_gallery.gen_gallery", "mathml"]
+exclude_patterns = ["requirements.txt", "gallery", "results"]
+myst_enable_extensions = ["dollarmath"]
+myst_heading_anchors = 3
+nitpicky = True
+
+html_theme = "furo"
+html_title = f"solenoid {release}"
+html_math_renderer = "mathml"
+html_static_path = ["static"]
+html_css_files = ["solenoid.css"]
+html_copy_source = False
+html_show_copyright = False
+
+# The gallery is run where it can be: with the Python package, or without what needs it.
+with_package = importlib.util.find_spec("solenoid") is not None
+sphinx_gallery_conf = {
+    "examples_dirs": "gallery",
+    "gallery_dirs": "auto_gallery",
+    "filename_pattern": r"/plot_" if with_package else r"/plot_patch_solver",
+    "abort_on_example_error": True,
+    "write_computation_times": False,
+    "show_memory": False,
+    "remove_config_comments": True,
+    "download_all_examples": False,
+}

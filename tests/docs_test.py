@@ -1,0 +1,260 @@
+#!/usr/bin/env python3
+"""Runs the code blocks of README.md, CONTRIBUTING.md, packaging/ and docs/, and checks what the pages say about files.
+
+docs_test.py PROGRAM [--compiler CXX] [--include FOLDER]... [--only LANGUAGE] [PAGE]...
+
+sh     lines that call `solenoid` are run in a temporary folder with a copy of cases/, on small sizes (SMALLER); of other
+       commands only those are let through that OTHER_COMMANDS knows
+toml   `solenoid check`
+cpp    compiled (the README's example is run by the test `install`)
+python run if this Python can import the package solenoid; blocks of a page share their variables
+A block after <!-- not run: REASON --> is skipped, and so are those of other languages: text, json, cmake.
+"""
+
+import argparse
+import importlib.util
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+BLOCK = re.compile(r"(?:<!-- not run: (?P<reason>[^\n]*) -->\n)?^```(?P<language>[^\n]*)\n(?P<text>.*?)^```$",
+                   re.DOTALL | re.MULTILINE)
+TIME_LIMIT = 300
+LANGUAGES = ["sh", "toml", "cpp", "python"]
+
+# Studies and cases are run on few unknowns. The first rule that fits a command is applied.
+SMALLER = [
+    (r"(study convergence)( --dim \d)?.*", r"\1 --dim 2 --orders ORDER --refine 2,3"),
+    (r"(study iterations --preset paper).*", r"\1 --dim 2 --orders 3 --levels 4"),
+    (r"(study iterations).*", r"\1 --dim 2 --orders ORDER --levels 3,4"),
+    (r"(study throughput)( --domains [a-z,]+)?.*", r"\1\2 --dim 2 --orders ORDER --sizes 1e3"),
+    (r"(study \w+).*", r"\1 --help"),
+]
+
+# What may stand in a block beside `solenoid`: how it is dealt with.
+OTHER_COMMANDS = [
+    (r"cmake --preset (\S+)", "preset"),
+    (r"cmake --build --preset (\S+)", "preset"),
+    (r"ctest --preset (\S+)", "preset"),
+    (r"cmake --install ", "skip"),  # the test `install`
+    (r"\./(\S+)", "exists"),
+    (r"docs/(\S+)", "exists"),
+    (r"tools/(\S+)", "exists"),
+    (r"build/\S+/tests/", "skip"),  # built for this only
+    (r"(pip|python3? -m pip) ", "skip"),
+    (r"mkdir -p |python3 -c |sed ", "run"),
+]
+
+
+class Failure(Exception):
+    pass
+
+
+class Page:
+    """The blocks of a page, run one after the other in a folder of their own."""
+
+    def __init__(self, options, folder, order):
+        self.options, self.folder, self.order = options, folder, order
+        self.python_blocks = []
+        shutil.copytree(ROOT / "cases", folder / "cases")
+
+    def call(self, command, shell=False, **more):
+        result = subprocess.run(
+            command, shell=shell, cwd=self.folder, capture_output=True, text=True, timeout=TIME_LIMIT,
+            executable="/bin/bash" if shell else None,
+            env={**os.environ, "PATH": f"{Path(self.options.program).parent}:{os.environ['PATH']}", "MPLBACKEND": "Agg"}, **more)
+        return result.returncode, result.stdout + result.stderr
+
+    def run_block(self, language, text):
+        return {"sh": self.shell, "toml": self.toml, "cpp": self.cpp, "python": self.python}[language](text)
+
+    def shell(self, text):
+        done = 0
+        for line in text.replace("\\\n", " ").splitlines():
+            for command in re.split(r"\s+&&\s+", re.sub(r"\s+#\s.*", "", line).strip()):
+                if not command or command.startswith(("#", "cd ")):
+                    continue
+                done += self.command(command)
+        return f"{done} run" if done else "nothing to run"
+
+    def command(self, command):
+        call = re.fullmatch(r"(?:build/\w+/)?solenoid( .*)?", command)
+        if call is None:
+            for pattern, kind in OTHER_COMMANDS:
+                found = re.match(pattern, command)
+                if not found:
+                    continue
+                if kind == "preset" and found[1] not in presets():
+                    raise Failure(f"no preset {found[1]}")
+                if kind == "exists" and not (ROOT / command.split()[0]).exists():
+                    raise Failure(f"{command.split()[0]} does not exist")
+                if kind == "run":
+                    break
+                return 0
+            else:
+                raise Failure(f"unknown command: mark the block as not run, or add it to OTHER_COMMANDS: {command}")
+        else:
+            arguments = (call[1] or "").replace("CASE.toml", "cases/cavity_2d.toml")
+            for pattern, smaller in SMALLER:
+                arguments, count = re.subn(pattern, smaller, arguments)
+                if count:
+                    break
+            command = "solenoid" + arguments.replace("ORDER", str(self.order))
+        self.shrink_cases()
+        status, output = self.call(command, shell=True)
+        if status != 0 and "is not part of this build" in output:
+            return 0
+        if status != 0:
+            raise Failure(f"{command}: exit status {status}\n{output}")
+        return 1
+
+    def shrink_cases(self):
+        """Cases at most three times refined, and of an order that the build has."""
+        for case in self.folder.rglob("*.toml"):
+            text = case.read_text()
+            small = re.sub(r"^refine = ([4-9]|\d\d)", "refine = 3", text, flags=re.MULTILINE)
+            if small != text:
+                case.write_text(small)
+
+    def toml(self, text):
+        file = self.folder / "block.toml"
+        if "[mesh]" not in text:
+            text += "\n[mesh]\ncells = [1, 1]\n"
+        file.write_text(text)
+        status, output = self.call([self.options.program, "check", file.name])
+        file.unlink()
+        if status != 0 and "is not part of this build" not in output:
+            raise Failure(output)
+        return "checked"
+
+    def cpp(self, text):
+        if not self.options.compiler:
+            return "skipped: no compiler"
+        status, output = self.call(
+            [self.options.compiler, "-std=c++20", "-Wall", "-Werror", "-fsyntax-only", "-x", "c++", "-",
+             *(f"-I{Path(folder).resolve()}" for folder in self.options.include)], input=text)
+        if status != 0:
+            raise Failure(output)
+        return "compiled"
+
+    def python(self, text):
+        if not self.options.package:
+            return "skipped: no package solenoid"
+        self.python_blocks.append(text)
+        status, output = self.call([sys.executable, "-W", "error::UserWarning", "-"], input="\n".join(self.python_blocks))
+        if status != 0:
+            raise Failure(output)
+        return "run"
+
+
+def presets():
+    return {preset["name"] for preset in json.loads((ROOT / "CMakePresets.json").read_text())["configurePresets"]}
+
+
+def pages():
+    found = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "packaging").glob("*.md"), *(ROOT / "docs").rglob("*.md")]
+    return sorted(page for page in found if "auto_gallery" not in page.parts)
+
+
+def check_page(path, options, order):
+    """Runs the blocks of a page and returns how many failed."""
+    failures = 0
+    text = path.read_text()
+    page = Page(options, Path(tempfile.mkdtemp(dir=options.work)), order)
+    for match in BLOCK.finditer(text):
+        language = match["language"]
+        if language not in ([options.only] if options.only else LANGUAGES):
+            continue
+        line = text.count("\n", 0, match.start("language")) + 1
+        try:
+            result = f"not run: {match['reason']}" if match["reason"] else page.run_block(language, match["text"])
+        except (Failure, subprocess.TimeoutExpired) as failure:
+            failures += 1
+            result = f"FAILED\n{failure}"
+        print(f"{path.relative_to(ROOT)}:{line}: {language}: {result}", flush=True)
+    return failures
+
+
+def check_links():
+    """Links between pages and to files lead somewhere; every case has a tutorial with a picture."""
+    failures = []
+    for path in pages():
+        text = re.sub(r"```.*?```", "", path.read_text(), flags=re.DOTALL)
+        for target in re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", text):
+            if "://" in target or "auto_gallery" in target or target.startswith("mailto:"):
+                continue
+            if not (path.parent / target).exists():
+                failures.append(f"{path.relative_to(ROOT)}: the link {target} leads nowhere")
+    for case in (ROOT / "cases").glob("*.toml"):
+        for file in (ROOT / "docs/tutorials" / f"{case.stem}.md", ROOT / "docs/images/cases" / f"{case.stem}.png"):
+            if not file.exists():
+                failures.append(f"cases/{case.name} has no {file.relative_to(ROOT)}")
+    return failures
+
+
+def check_result_keys(program, work):
+    """docs/case-file.md names all fields of the result file."""
+    page = (ROOT / "docs/case-file.md").read_text()
+    page = page[page.index("## Result file"):]
+    failures = []
+    for case in ("paper_2d", "poisson_2d"):
+        text = re.sub(r"refine = .*", "refine = 2", (ROOT / "cases" / f"{case}.toml").read_text())
+        (work / "case.toml").write_text(text)
+        status = subprocess.run([program, "solve", "case.toml", "--quiet", "--json", "result.json"], cwd=work,
+                                capture_output=True).returncode
+        if status != 0:
+            continue  # the order is not part of the build
+        result = json.loads((work / "result.json").read_text())
+        fields = [f"{name}.{entry}" for name in ("error", "time") for entry in result[name]]
+        fields += [name for name in result if name not in ("error", "time")]
+        failures += [f"docs/case-file.md says nothing of `{field}` in result files" for field in fields
+                     if f"`{field}`" not in page]
+    return failures
+
+
+def check_dependencies(program):
+    """packaging/dependencies.md has what `solenoid info` says is built in, with the same licence."""
+    page = (ROOT / "packaging/dependencies.md").read_text()
+    info = subprocess.run([program, "info"], check=True, capture_output=True, text=True).stdout
+    failures = []
+    for name, licence in re.findall(r"^(?:built with)? +(\S.*?) [\d.]+ \((.*)\)$", info, re.MULTILINE):
+        if not re.search(rf"^\| {re.escape(name)} \|.*\| {re.escape(licence)} \|$", page, re.MULTILINE):
+            failures.append(f"packaging/dependencies.md has no line for {name} with the licence {licence}")
+    return failures
+
+
+def orders_2d(program):
+    info = subprocess.run([program, "info"], check=True, capture_output=True, text=True).stdout
+    return [int(order) for order in re.search(r"^orders 2D +(.*)$", info, re.MULTILINE)[1].split(", ")]
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("program")
+    parser.add_argument("--compiler")
+    parser.add_argument("--include", action="append", default=[])
+    parser.add_argument("--only", choices=LANGUAGES, help="blocks of this language")
+    parser.add_argument("pages", nargs="*", type=Path)
+    options = parser.parse_args()
+    options.program = str(Path(options.program).resolve())
+    options.package = importlib.util.find_spec("solenoid") is not None
+    with tempfile.TemporaryDirectory() as work:
+        options.work = work
+        orders = orders_2d(options.program)
+        order = 2 if 2 in orders else orders[0]
+        failures = sum(check_page(page.resolve(), options, order) for page in options.pages or pages())
+        problems = check_links() + check_result_keys(options.program, Path(work)) + check_dependencies(options.program)
+    for problem in problems:
+        print(problem)
+    if failures or problems:
+        sys.exit(f"{failures} blocks failed, {len(problems)} other problems")
+
+
+if __name__ == "__main__":
+    main()
