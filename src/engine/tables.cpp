@@ -92,7 +92,7 @@ std::int64_t PatchTables<T>::keep(const std::vector<double>& a) {
 template <class T>
 CellData<T> make_cell_data(const Level& level) {
   const Equation& equation = level.equation;
-  const CellMatrices matrices(equation.order);
+  const CellMatrices matrices(equation.order, equation.relative_penalty);
   const int n = equation.n();
   CellData<T> data{};
   for (int i = 0; i <= n; ++i) {

@@ -13,20 +13,23 @@
 
 namespace solenoid {
 
-/// The discrete equation on a level (the same on all levels of a solve).
+/// The discrete equation on a level: the same on all levels of a solve but for the penalty.
 struct Equation {
   int dim = 3;
   int order = 2;
   double viscosity = 1.0;
   double mass = 0.0;
   EquationKind kind = EquationKind::stokes;
+  double relative_penalty = 1.0;  ///< less on coarse levels: MultigridOptions::coarse_penalty
 
   [[nodiscard]] int n() const { return order + 1; }
   [[nodiscard]] int record() const { return record_size(dim, order, kind); }
   /// Velocity components; the scalar field is that after them.
   [[nodiscard]] int velocities() const { return velocity_components(kind, dim); }
   /// Interior-penalty weight gamma for cells of size h normal to the face; 1/h for k = 0 (marker and cell).
-  [[nodiscard]] double penalty(double h) const { return (order == 0 ? 1.0 : (order + 1.0) * (order + 2.0)) / h; }
+  [[nodiscard]] double penalty(double h) const {
+    return relative_penalty * (order == 0 ? 1.0 : (order + 1.0) * (order + 2.0)) / h;
+  }
 };
 
 /// Functions that the operator maps to zero: the constant pressure (with Poisson, the constant u), constant velocities.

@@ -126,7 +126,7 @@ PatchSolver::PatchSolver(const Equation& equation, const Point& h, const PatchKi
   const int dim = equation.dim;
   const int n = equation.n();
   const int modes = 2 * n;
-  const CellMatrices cell(equation.order);
+  const CellMatrices cell(equation.order, equation.relative_penalty);
   const PatchMatrices matrices(cell);
   bool closed = true;
   for (int a = 0; a < dim; ++a) {

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 
 #include "engine/engine.hpp"
@@ -98,15 +99,20 @@ SmoothingNeeds smoothing_needs(const Problem& problem, const SolverOptions& opti
       .single = options.precision == Precision::mixed};
 }
 
+Point cell_size(const Mesh& mesh, int refine) {
+  Point size{};
+  for (int a = 0; a < mesh.dim; ++a) {
+    size[a] = std::ldexp((mesh.upper[a] - mesh.lower[a]) / static_cast<double>(mesh.cells[a]), -refine);
+  }
+  return size;
+}
+
 /// Cells of all levels, the finest first, as Hierarchy coarsens them.
 std::vector<double> cells_of_levels(const CoarseCounts& counts, const Mesh& mesh, int refine) {
   const int dim = mesh.dim;
   std::array<std::int64_t, 3> extent{1, 1, 1};
-  Point size{};
-  for (int a = 0; a < dim; ++a) {
-    extent[a] = static_cast<std::int64_t>(mesh.cells[a]) << refine;
-    size[a] = (mesh.upper[a] - mesh.lower[a]) / static_cast<double>(extent[a]);
-  }
+  for (int a = 0; a < dim; ++a) extent[a] = static_cast<std::int64_t>(mesh.cells[a]) << refine;
+  Point size = cell_size(mesh, refine);
   std::vector<double> cells{static_cast<double>(cells_at(counts, dim, refine))};
   for (;;) {
     const auto directions = directions_to_coarsen(dim, size);
@@ -137,7 +143,8 @@ std::int64_t bytes_at(const CoarseCounts& counts, const Problem& problem, const 
   const auto size = static_cast<std::int64_t>(finest * number);
   // Of a level: b and two iterates of the cycle, what the engine adds; on levels between, what an F-cycle keeps.
   double bytes = (3 + engine.vectors_for_smoothing(smoothing_needs(problem, options, size))) * cycle * all;
-  if (cycle_index(cycle_of(options), problem.order) > 1) bytes += 2.0 * cycle * (all - finest);
+  if (cycle_index(cycle_of(options), equation_of(problem), cell_size(problem.mesh, refine)) > 1)
+    bytes += 2.0 * cycle * (all - finest);
   bytes += 16.0 * finest;  // b and x, which have room for all boundary hats where velocities have to be lifted
   if (has_boundary_velocity(problem)) bytes += 16.0 * static_cast<double>(faces_at(counts.upper, dim, refine));
   switch (options.method) {

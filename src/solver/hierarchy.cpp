@@ -22,6 +22,20 @@ bool one_patch_is_exact(const Level& level, LocalSolverKind local) {
   return true;
 }
 
+/// Once in all three directions, always.
+bool coarsened_in_space(int dim, const Point& size) {
+  return directions_to_coarsen(dim, size) == std::array{true, true, true};
+}
+
+/// That of the problem, on levels below one with cells of this size.
+Equation coarse_equation(Equation equation, const MultigridOptions& options, const Point& size) {
+  constexpr double weaker = 2.0 / 3.0;
+  equation.relative_penalty = options.coarse_penalty != 0.0                                   ? options.coarse_penalty
+                              : equation.order == 1 && coarsened_in_space(equation.dim, size) ? weaker
+                                                                                              : 1.0;
+  return equation;
+}
+
 }  // namespace
 
 /// Those whose cells are below 0.75 of the longest, or all if cells are near square.
@@ -34,6 +48,11 @@ std::array<bool, 3> directions_to_coarsen(int dim, const Point& size) {
   return directions;
 }
 
+int cycle_index(const MultigridOptions& options, const Equation& equation, const Point& size) {
+  if (options.cycle_index != 0) return options.cycle_index;
+  return equation.order == 0 || (equation.order == 1 && !coarsened_in_space(equation.dim, size)) ? 2 : 1;
+}
+
 Equation equation_of(const Problem& problem) {
   return {problem.mesh.dim, problem.order, problem.viscosity, problem.mass, problem.equation};
 }
@@ -43,6 +62,7 @@ Hierarchy::Hierarchy(const Problem& problem, const MultigridOptions& options) {
   const PatchRules rules{options.patch, options.colour_order};
   std::vector<std::unique_ptr<Level>> fine_to_coarse;
   fine_to_coarse.push_back(std::make_unique<Level>(equation, Grid(problem.mesh, problem.boundary), rules));
+  const Equation coarser = coarse_equation(equation, options, fine_to_coarse[0]->grid.size());
 
   const auto refined_once = [&](const Grid& grid) {
     for (int a = 0; a < grid.dim(); ++a) {
@@ -67,7 +87,7 @@ Hierarchy::Hierarchy(const Problem& problem, const MultigridOptions& options) {
     }
     const auto directions = directions_to_coarsen(level.grid.dim(), level.grid.size());
     if (covered && level.grid.can_coarsen(directions)) {
-      auto next = std::make_unique<Level>(equation, level.grid.coarsen(directions), rules);
+      auto next = std::make_unique<Level>(coarser, level.grid.coarsen(directions), rules);
       if (next->patches.cover_everything || small(*next)) {
         level.coarsened = directions;
         fine_to_coarse.push_back(std::move(next));

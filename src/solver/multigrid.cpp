@@ -8,7 +8,7 @@ template <class T>
 Multigrid<T>::Multigrid(Engine& engine, const Hierarchy& hierarchy, const MultigridOptions& options)
     : engine_(engine), hierarchy_(hierarchy), options_(options) {
   if (options_.damping == 0.0) options_.damping = 0.9 / (1 << hierarchy.finest().equation.dim);
-  options_.cycle_index = cycle_index(options, hierarchy.finest().equation.order);
+  options_.cycle_index = cycle_index(options, hierarchy.finest().equation, hierarchy.finest().grid.size());
   for (const auto& level : hierarchy.levels) {
     LevelData data;
     data.kernels = make_kernels<T>(engine, *level, options.local_solver);

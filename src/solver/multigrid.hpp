@@ -12,11 +12,6 @@
 
 namespace solenoid {
 
-/// MultigridOptions::cycle_index, chosen where the options leave it open.
-inline int cycle_index(const MultigridOptions& options, int order) {
-  return options.cycle_index != 0 ? options.cycle_index : order <= 1 ? 2 : 1;
-}
-
 /// The cycle of a solve. Full multigrid does V-cycles, whatever the order: it sees to all levels by itself.
 inline MultigridOptions cycle_of(const SolverOptions& options) {
   MultigridOptions multigrid = options.multigrid;

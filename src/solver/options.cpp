@@ -8,6 +8,7 @@ void SolverOptions::apply(Preset preset) {
   multigrid.colour_order = paper ? ColourOrder::lexicographic : ColourOrder::diagonal;
   multigrid.patch = paper ? PatchProblem::galerkin : PatchProblem::symmetric;
   multigrid.cycle_index = paper ? 1 : 0;
+  multigrid.coarse_penalty = paper ? 1.0 : 0.0;
 }
 
 }  // namespace solenoid

@@ -20,7 +20,8 @@ Matrix face_form(double penalty, const Vector& v, const Vector& d) {
 
 }  // namespace
 
-CellMatrices::CellMatrices(int order_) : order(order_), penalty(order == 0 ? 1.0 : (order + 1.0) * (order + 2.0)) {
+CellMatrices::CellMatrices(int order_, double relative_penalty)
+    : order(order_), penalty(relative_penalty * (order == 0 ? 1.0 : (order + 1.0) * (order + 2.0))) {
   const int n = order + 1;
   mass = stiffness = Matrix::Zero(n + 1, n + 1);
   divergence = Matrix::Zero(n, n + 1);

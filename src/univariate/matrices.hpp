@@ -13,10 +13,11 @@ using Matrix = Eigen::MatrixXd;
 
 /// Matrices of one cell, k = order, n = k + 1.
 struct CellMatrices {
-  explicit CellMatrices(int order);
+  /// `relative_penalty`: of the interior penalty, to that of the element.
+  explicit CellMatrices(int order, double relative_penalty = 1.0);
 
   int order;
-  double penalty;         ///< gamma h = (k+1)(k+2), or 1 for k = 0
+  double penalty;         ///< gamma h: (k+1)(k+2), or 1 for k = 0, times the relative penalty
   Matrix mass;            ///< P: (b_i, b_j), (n+1) x (n+1); couples hats, hats with b_1 and b_2, and j with j+-2
   Matrix stiffness;       ///< P: (b_i', b_j'); identity on bubbles, [1 -1; -1 1] on hats
   Matrix divergence;      ///< O x P: (psi_i, b_j'), n x (n+1); identity on bubbles, -1 and +1 on hats
