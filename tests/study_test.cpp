@@ -227,7 +227,7 @@ TEST_F(Study, ErrorsOfPoissonsEquationFallWithOrderKPlusOne) {
 
 TEST_F(Study, ThroughputHasAllParts) {
   if (!has_orders(3, {2})) GTEST_SKIP() << "this build has no order 2 in 3D";
-  ASSERT_EQ(run("throughput --orders 2 --sizes 7e3,5e4 --threads 1"), 0);
+  ASSERT_EQ(run("throughput --orders 2 --sizes 7e3,5e4 --threads 1 --rtol 1e-8"), 0);
   const Json study = json();
   EXPECT_EQ(study["threads"], 1);
   for (const char* key : {"copy_bytes_per_second", "fma_fp32_per_second", "fma_fp64_per_second"}) {
@@ -236,6 +236,8 @@ TEST_F(Study, ThroughputHasAllParts) {
   ASSERT_EQ(study["rows"].size(), 2);
   EXPECT_EQ(study["rows"][0]["refine"], 2);
   EXPECT_EQ(study["rows"][1]["dofs"], 53568);
+  EXPECT_EQ(study["rtol"], 1e-8);
+  EXPECT_GT(study["rows"][1]["seconds"]["solve_mixed"], 0.0);
   for (const char* key : {"operator_fp64", "operator_fp32", "smoothing_step_fp32", "vcycle_fp32",
                           "full_multigrid_mixed", "solve_mixed"}) {
     EXPECT_GT(study["rows"][1]["ns_per_dof"][key], 0.0) << key;
