@@ -353,7 +353,7 @@ class KernelsTest : public testing::TestWithParam<KernelCase> {
       const std::size_t bytes = index.size() * sizeof(index[0]);
       void* places = bench.engine().allocate(bytes);
       bench.engine().upload(index.data(), places, bytes);
-      auto y = bench.output();
+      auto y = bench.vector(v[1]);
       bench->dense(count, static_cast<const std::int64_t*>(places), z.data(), v0.data(), y.data());
       results.push_back(bench.values(y));
       bench.engine().release(places, bytes);

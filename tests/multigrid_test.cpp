@@ -3,15 +3,19 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <random>
 
 #include "engine/engine.hpp"
+#include "engines.hpp"
 #include "flows.hpp"
 #include "levels.hpp"
 #include "solenoid/error.hpp"
+#include "solver/dense_inverse.hpp"
 #include "solver/hierarchy.hpp"
 #include "solver/load.hpp"
+#include "solver/methods.hpp"
 
 namespace solenoid {
 namespace {
@@ -148,6 +152,80 @@ TEST(SolverOptions, ChooseCycleAndPenaltyOfCoarseLevels) {
   SolverOptions paper;
   paper.apply(Preset::paper);
   check(cube, 1, paper.multigrid, 1, 1.0);
+}
+
+// Coarsest level ------------------------------------------------------------------------------------------------------
+
+/// On every engine, for all kinds of sides.
+TEST(DenseInverse, IsExactToRounding) {
+  for (const auto& choice : test::engines()) {
+    Engine& engine = choice.get();
+    for (const int dim : {2, 3}) {
+      std::vector<test::MeshCase> cases = test::mesh_cases(dim);
+      const auto poisson = test::poisson_mesh_cases(dim);
+      cases.insert(cases.end(), poisson.begin(), poisson.end());
+      for (const test::MeshCase& what : cases) {
+        const Level level = what.level(1);
+        if (!test::has_order(dim, 1, what.equation) || level.dofs() > 1000) continue;
+        const auto [index, matrix] = invert(engine, level, LocalSolverKind::direct);
+        ASSERT_EQ(matrix.rows(), level.dofs());
+        EXPECT_EQ((matrix - matrix.transpose()).norm(), 0.0) << what.name;
+        const auto kernels = make_kernels<double>(engine, level, LocalSolverKind::direct);
+        const auto size = static_cast<std::size_t>(level.size());
+        Vector<double> x(engine, level.size());
+        Vector<double> y(engine, level.size());
+        const std::vector<double> random = test::random_vector(level, 5);
+        const auto values_of = [&](const Vector<double>& v) {
+          std::vector<double> host(size);
+          v.download(host.data());
+          Eigen::VectorXd values(matrix.rows());
+          for (Eigen::Index i = 0; i < values.size(); ++i) values[i] = host[index[i]];
+          return values;
+        };
+        x.upload(random.data());
+        const Eigen::VectorXd with_constants = values_of(x);
+        kernels->project(x.data());
+        kernels->apply(x.data(), y.data());
+        const Eigen::VectorXd expected = values_of(x);
+        EXPECT_LE((matrix * values_of(y) - expected).norm(), 1e-10 * expected.norm()) << what.name;
+        const Eigen::VectorXd constants = with_constants - expected;
+        EXPECT_LE((matrix * constants).norm(), 1e-10 * matrix.norm() * expected.norm()) << what.name;
+      }
+    }
+  }
+}
+
+/// An engine may have levels end early.
+TEST(DenseInverse, OfALargerLevelSolvesTheSame) {
+  if (!test::has_order(3, 1)) GTEST_SKIP() << "the order is not in this build";
+  const Problem problem = paper(3, 1, 3);
+  const auto engine = make_cpu_engine(1);
+  std::vector<std::vector<double>> solutions;
+  std::vector<int> counts;
+  for (const std::int64_t limit : {0, 2000}) {
+    const Hierarchy hierarchy(problem, {}, limit);
+    EXPECT_EQ(hierarchy.size(), limit == 0 ? 3 : 2);
+    EXPECT_EQ(hierarchy.coarse, limit == 0 ? CoarseSolve::patch : CoarseSolve::dense);
+    const SolverOptions options;
+    Solve<float> solve(*engine, hierarchy, options);
+    Vector<double> b(*engine, hierarchy.finest().size());
+    Vector<double> x(*engine, hierarchy.finest().size());
+    b.upload(random_vector(hierarchy.finest(), 1).data());
+    solve.outer().project(b.data());
+    Convergence convergence;
+    solve.run(b.data(), x.data(), convergence);
+    solve.outer().project(x.data());
+    EXPECT_TRUE(convergence.converged);
+    counts.push_back(convergence.iterations);
+    solutions.emplace_back(x.size());
+    x.download(solutions.back().data());
+  }
+  EXPECT_LE(std::abs(counts[0] - counts[1]), 1);
+  const Eigen::Map<const Eigen::VectorXd> first(solutions[0].data(), static_cast<Eigen::Index>(solutions[0].size()));
+  const Eigen::Map<const Eigen::VectorXd> second(solutions[1].data(), first.size());
+  EXPECT_LE((first - second).norm(), 1e-5 * first.norm());
+  // The finest level is never solved directly because an engine likes to.
+  EXPECT_EQ(Hierarchy(paper(3, 1, 2), {}, 2000).size(), 2);
 }
 
 // Iteration counts ---------------------------------------------------------------------------------------------------

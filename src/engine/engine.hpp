@@ -64,7 +64,8 @@ class Kernels {
   virtual void axpys(int count, const double* a, const T* const* v, double scale, T* w) = 0;
   /// Removes the constants that A maps to zero (Level::constants).
   virtual void project(T* x) = 0;
-  /// x = Z b on the unknowns in `index` (`count` of them), zero elsewhere; Z is row-major in the engine's memory.
+  /// x = Z b on the unknowns in `index` (`count` of them), the rest of x is left alone; Z is row-major in the engine's
+  /// memory.
   virtual void dense(std::int64_t count, const std::int64_t* index, const T* matrix, const T* b, T* x) = 0;
 
   // Between precisions (each engine implements both directions for its own T).
@@ -96,6 +97,9 @@ class Engine {
   /// level beside vectors: for the prediction of memory.
   [[nodiscard]] virtual int vectors_for_smoothing(const SmoothingNeeds& /*needs*/) const { return 0; }
   [[nodiscard]] virtual std::int64_t bytes_per_cell(int dim) const = 0;
+
+  /// Unknowns up to which a coarse level is solved faster by Kernels::dense than by a cycle.
+  [[nodiscard]] virtual std::int64_t dense_limit() const { return 0; }
 
   /// Kernels of a level, which must outlive them. \throws InputError if this build lacks the order.
   virtual std::unique_ptr<Kernels<float>> kernels_float(const Level& level, LocalSolverKind local) = 0;

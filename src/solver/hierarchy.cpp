@@ -9,8 +9,8 @@
 namespace solenoid {
 namespace {
 
-/// Unknowns up to which the coarsest level is inverted as a dense matrix.
-constexpr std::int64_t dense_limit = 1000;
+/// Unknowns up to which the coarsest level is inverted as a dense matrix on every engine.
+constexpr std::int64_t always_dense = 1000;
 
 bool one_patch_is_exact(const Level& level, LocalSolverKind local) {
   const auto& patches = level.patches;
@@ -57,7 +57,7 @@ Equation equation_of(const Problem& problem) {
   return {problem.mesh.dim, problem.order, problem.viscosity, problem.mass, problem.equation};
 }
 
-Hierarchy::Hierarchy(const Problem& problem, const MultigridOptions& options) {
+Hierarchy::Hierarchy(const Problem& problem, const MultigridOptions& options, std::int64_t dense_limit) {
   const Equation equation = equation_of(problem);
   const PatchRules rules{options.patch, options.colour_order};
   std::vector<std::unique_ptr<Level>> fine_to_coarse;
@@ -70,7 +70,10 @@ Hierarchy::Hierarchy(const Problem& problem, const MultigridOptions& options) {
     }
     return true;
   };
-  const auto small = [&](const Level& level) { return level.dofs() <= dense_limit; };
+  const Level* const finest = fine_to_coarse[0].get();
+  const auto small = [&](const Level& level) {
+    return level.dofs() <= (&level == finest ? always_dense : std::max(always_dense, dense_limit));
+  };
 
   for (;;) {
     Level& level = *fine_to_coarse.back();
@@ -84,6 +87,10 @@ Hierarchy::Hierarchy(const Problem& problem, const MultigridOptions& options) {
         coarse = CoarseSolve::dense;
         break;
       }
+    }
+    if (&level != finest && level.dofs() <= dense_limit) {
+      coarse = CoarseSolve::dense;
+      break;
     }
     const auto directions = directions_to_coarsen(level.grid.dim(), level.grid.size());
     if (covered && level.grid.can_coarsen(directions)) {

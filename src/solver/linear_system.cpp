@@ -38,7 +38,8 @@ struct LinearSystem::Data {
   std::function<void(const double*, double*)> precondition;
 
   Data(const Problem& problem, const SolverOptions& options)
-      : engine(make_engine(checked(problem, options).device, options.threads)), discretisation(problem, options) {
+      : engine(make_engine(checked(problem, options).device, options.threads)),
+        discretisation(problem, options, engine->dense_limit()) {
     if (options.progress) options.progress({"set-up", 0.5, "local solvers"});
     if (options.precision == Precision::mixed) {
       make_cycle<float>(options);

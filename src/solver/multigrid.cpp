@@ -1,7 +1,8 @@
 #include "solver/multigrid.hpp"
 
-#include <Eigen/LU>
 #include <algorithm>
+
+#include "solver/dense_inverse.hpp"
 
 namespace solenoid {
 template <class T>
@@ -58,7 +59,7 @@ T* Multigrid<T>::smooth(int level, const T* b, const T* x, T* first, T* other) {
 template <class T>
 const T* Multigrid<T>::cycle(int level) {
   LevelData& data = levels_[level];
-  if (!data.recorded) return run_cycle(level, options_.cycle_index);
+  if (!data.recorded) return whole_cycle(level);
   data.recorded();
   return data.result;
 }
@@ -68,11 +69,18 @@ void Multigrid<T>::record(int level) {
   // An inner Krylov method looks at numbers while it runs.
   if (hierarchy_.coarse == CoarseSolve::krylov) return;
   LevelData& data = levels_[level];
-  data.recorded = engine_.record([this, &data, level] { data.result = run_cycle(level, options_.cycle_index); });
+  data.recorded = engine_.record([this, &data, level] { data.result = whole_cycle(level); });
 }
 
 template <class T>
-const T* Multigrid<T>::run_cycle(int level, int index) {
+const T* Multigrid<T>::whole_cycle(int level) {
+  T* x = run_cycle(level, options_.cycle_index);
+  levels_[level].kernels->project(x);  // of coarser levels too: constants are constants after prolongation
+  return x;
+}
+
+template <class T>
+T* Multigrid<T>::run_cycle(int level, int index) {
   if (level == 0) return solve_coarsest();
   LevelData& fine = levels_[level];
   LevelData& coarse = levels_[level - 1];
@@ -82,9 +90,7 @@ const T* Multigrid<T>::run_cycle(int level, int index) {
   fine.kernels->residual(fine.b.data(), x, free);
   fine.kernels->restrict_to(coarse_level, free, coarse.b.data());
   fine.kernels->prolong_add(coarse_level, correction(level - 1, index), x);
-  x = smooth(level, fine.b.data(), x, free, x);
-  fine.kernels->project(x);
-  return x;
+  return smooth(level, fine.b.data(), x, free, x);
 }
 
 template <class T>
@@ -122,7 +128,6 @@ T* Multigrid<T>::solve_coarsest() {
       break;
     }
   }
-  kernels.project(x);
   return x;
 }
 
@@ -144,45 +149,15 @@ void Multigrid<T>::precondition_coarsest(const T* r, T* z) {
   kernels.project(z);
 }
 
-/// (A + sum_i s n_i n_i^T)^-1 - sum_i n_i n_i^T / s on the unknowns of the coarsest level, n_i its constants.
 template <class T>
 void Multigrid<T>::make_dense() {
-  const Level& level = *hierarchy_.levels[0];
-  std::vector<std::int64_t> index;
-  level.for_each_unknown([&](std::int64_t i) { index.push_back(i); });
-  coarse_count_ = static_cast<std::int64_t>(index.size());
-  const auto kernels = make_kernels<double>(engine_, level, options_.local_solver);
-  Vector<double> x(engine_, level.size());
-  Vector<double> y(engine_, level.size());
-  std::vector<double> host(level.size(), 0.0);
-  Eigen::MatrixXd matrix(coarse_count_, coarse_count_);
-  Eigen::MatrixXd constants(coarse_count_, coarse_count_);  // projection on the constants
-  const bool singular = level.constants.pressure || level.constants.velocity[0] || level.constants.velocity[1] ||
-                        level.constants.velocity[2];
-  for (std::int64_t j = 0; j < coarse_count_; ++j) {
-    host.assign(level.size(), 0.0);
-    host[index[j]] = 1.0;
-    x.upload(host.data());
-    kernels->apply(x.data(), y.data());
-    y.download(host.data());
-    for (std::int64_t i = 0; i < coarse_count_; ++i) matrix(i, j) = host[index[i]];
-    if (!singular) continue;
-    kernels->project(x.data());
-    x.download(host.data());
-    for (std::int64_t i = 0; i < coarse_count_; ++i) constants(i, j) = (i == j ? 1.0 : 0.0) - host[index[i]];
-  }
-  const double shift = matrix.diagonal().maxCoeff();
-  if (singular) matrix += shift * constants;
-  Eigen::MatrixXd inverse = matrix.partialPivLu().inverse();
-  if (singular) inverse -= constants / shift;
-  std::vector<T> row_major(coarse_count_ * coarse_count_);
-  for (std::int64_t i = 0; i < coarse_count_; ++i) {
-    for (std::int64_t j = 0; j < coarse_count_; ++j) row_major[i * coarse_count_ + j] = static_cast<T>(inverse(i, j));
-  }
-  inverse_ = Vector<T>(engine_, static_cast<std::int64_t>(row_major.size()));
-  inverse_.upload(row_major.data());
+  const DenseInverse dense = invert(engine_, *hierarchy_.levels[0], options_.local_solver);
+  const Eigen::Matrix<T, Eigen::Dynamic, Eigen::Dynamic> rounded = dense.matrix.cast<T>();
+  inverse_ = Vector<T>(engine_, rounded.size());
+  inverse_.upload(rounded.data());
+  coarse_count_ = static_cast<std::int64_t>(dense.index.size());
   coarse_index_ = Vector<std::int64_t>(engine_, coarse_count_);
-  coarse_index_.upload(index.data());
+  coarse_index_.upload(dense.index.data());
 }
 
 template class Multigrid<float>;

@@ -51,7 +51,9 @@ class Multigrid {
     const T* result = nullptr;       // result
   };
 
-  const T* run_cycle(int level, int index);
+  const T* whole_cycle(int level);
+  /// A cycle on levels 0..level; the result may have constants in it.
+  T* run_cycle(int level, int index);
 
   /// The coarse-grid correction for the right-hand side of a level: one cycle or, in an F-cycle, a second one that is a
   /// V-cycle. A W-cycle needs as many iterations, but visits a level twice as often as the next finer one: on an engine

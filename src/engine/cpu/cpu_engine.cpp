@@ -172,7 +172,6 @@ class CpuKernels final : public Kernels<T> {
   }
 
   void dense(std::int64_t count, const std::int64_t* index, const T* matrix, const T* b, T* x) override {
-    zero(x);
     team_.run([&](int t) {
       const auto range = team_.range(count, t);
       for (auto i = range.begin; i < range.end; ++i) {

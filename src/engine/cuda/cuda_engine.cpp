@@ -382,7 +382,6 @@ class CudaKernels final : public Kernels<T> {
   }
 
   void dense(std::int64_t count, const std::int64_t* index, const T* matrix, const T* b, T* x) override {
-    zero(x);
     cuda::multiply_dense(count, index, matrix, b, x, shared_.stream);
   }
 
@@ -717,6 +716,8 @@ class CudaEngine final : public Engine {
     constexpr std::int64_t rest = 3;                       // boundary sides, blocks of records, batches of patches
     return 2 * dim * side + patch + transfer + rest;
   }
+
+  [[nodiscard]] std::int64_t dense_limit() const override { return cuda::most_dense; }
 
   std::unique_ptr<Kernels<float>> kernels_float(const Level& level, LocalSolverKind local) override {
     return std::make_unique<CudaKernels<float>>(*shared_, level, local);

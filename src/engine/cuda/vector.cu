@@ -192,17 +192,37 @@ __global__ void copy_records_kernel(std::int64_t count, const std::int32_t* list
   });
 }
 
-/// One warp per row.
+/// One warp per row. All of the matrix is on its way to registers while earlier kernels run.
 template <class T>
-__global__ void multiply_dense_kernel(std::int64_t count, const std::int64_t* index, const T* matrix, const T* b,
-                                      T* x) {
+__global__ __launch_bounds__(threads) void multiply_dense_kernel(int count, const std::int64_t* index, const T* matrix,
+                                                                 const T* b, T* x) {
+  constexpr int per_lane = most_dense / 32;
+  constexpr int per_thread = most_dense / threads;
+  constexpr int sums = 4;
+  __shared__ T values[most_dense];
+  const int lane = static_cast<int>(threadIdx.x % 32);
+  const int row = static_cast<int>(blockIdx.x * (threads / 32) + threadIdx.x / 32);
+  std::int64_t place[per_thread];
+#pragma unroll
+  for (int k = 0; k < per_thread; ++k) {
+    const int j = static_cast<int>(threadIdx.x) + k * threads;
+    place[k] = j < count ? index[j] : -1;
+  }
+  const std::int64_t row_place = row < count ? index[row] : -1;
+  const T* const from = matrix + static_cast<std::int64_t>(row) * count;
+  T entry[per_lane];
+#pragma unroll
+  for (int k = 0; k < per_lane; ++k) entry[k] = row < count && lane + 32 * k < count ? from[lane + 32 * k] : T(0);
   wait_for_earlier_kernels();
-  const std::int64_t row = (static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x) / 32;
-  if (row >= count) return;
-  T sum = 0;
-  for (std::int64_t j = threadIdx.x % 32; j < count; j += 32) sum += matrix[row * count + j] * b[index[j]];
-  for (int offset = 16; offset > 0; offset /= 2) sum += __shfl_down_sync(0xffffffffu, sum, offset);
-  if (threadIdx.x % 32 == 0) x[index[row]] = sum;
+#pragma unroll
+  for (int k = 0; k < per_thread; ++k) values[threadIdx.x + k * threads] = place[k] < 0 ? T(0) : b[place[k]];
+  __syncthreads();
+  T sum[sums]{};
+#pragma unroll
+  for (int k = 0; k < per_lane; ++k) sum[k % sums] += entry[k] * values[lane + 32 * k];
+  T total = (sum[0] + sum[1]) + (sum[2] + sum[3]);
+  for (int offset = 16; offset > 0; offset /= 2) total += __shfl_down_sync(0xffffffffu, total, offset);
+  if (lane == 0 && row < count) x[row_place] = total;
 }
 
 /// Calls f.operator()<count>() for count = the number of vectors, or all numbers while kernels are loaded.
@@ -274,8 +294,8 @@ void copy_records(std::int64_t count, const std::int32_t* list, int record_size,
 
 template <class T>
 void multiply_dense(std::int64_t count, const std::int64_t* index, const T* matrix, const T* b, T* x, Stream stream) {
-  launch("dense", multiply_dense_kernel<T>, static_cast<unsigned>((count * 32 + threads - 1) / threads), threads, 0,
-         stream, count, index, matrix, b, x);
+  launch("dense", multiply_dense_kernel<T>, blocks_for(count * 32, std::int64_t{threads}), threads, 0, stream,
+         static_cast<int>(count), index, matrix, b, x);
 }
 
 cudaError_t probe() {

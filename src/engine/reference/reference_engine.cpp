@@ -54,13 +54,11 @@ class ReferenceKernels final : public Kernels<T> {
   }
   void project(T* x) override { store(reference_.projected(load(x)), x); }
   void dense(std::int64_t count, const std::int64_t* index, const T* matrix, const T* b, T* x) override {
-    VectorXd result = VectorXd::Zero(size_);
     for (std::int64_t i = 0; i < count; ++i) {
-      for (std::int64_t j = 0; j < count; ++j) {
-        result[index[i]] += static_cast<double>(matrix[i * count + j]) * b[index[j]];
-      }
+      double sum = 0.0;
+      for (std::int64_t j = 0; j < count; ++j) sum += static_cast<double>(matrix[i * count + j]) * b[index[j]];
+      x[index[i]] = static_cast<T>(sum);
     }
-    store(result, x);
   }
 
   void from_double(const double* x, T* y) override { std::copy_n(x, size_, y); }

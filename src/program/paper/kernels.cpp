@@ -58,7 +58,7 @@ Json ours(const Setting& setting, int order) {
   SolverOptions options = setting.solver();
   options.rtol = rtol;
   const Problem problem = manufactured_problem(ManufacturedKind::gaussian, 3, order, refinement(setting, order));
-  const Hierarchy hierarchy(problem, options.multigrid);
+  const Hierarchy hierarchy(problem, options.multigrid, setting.engine.dense_limit());
   const auto load = assemble_load(problem, hierarchy.finest());
   Json row = {{"dofs", hierarchy.finest().dofs()}};
   time_parts<float>(setting, hierarchy, load, row);
