@@ -47,7 +47,7 @@ OTHER_COMMANDS = [
     (r"docs/(\S+)", "exists"),
     (r"tools/(\S+)", "exists"),
     (r"build/\S+/tests/", "skip"),  # built for this only
-    (r"(pip|python3? -m pip) ", "skip"),
+    (r"(pip|python3? -m pip|python3 -m venv|\.) ", "skip"),
     (r"mkdir -p |python3 -c |sed ", "run"),
 ]
 

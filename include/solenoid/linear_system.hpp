@@ -76,10 +76,15 @@ class LinearSystem {
   void upload(std::span<const double> from, double* to);
   void download(const double* from, std::span<double> to);
 
+  // On a GPU all work is in the order of one stream, which is a non-blocking one. Whoever uses vectors in other streams
+  // calls wait_for() before, so that what they write there is there, and synchronise() after (or lets their streams
+  // wait for an event in stream()).
+
+  /// What is called from now on comes after what is in another cudaStream_t so far (1: the legacy default stream).
+  void wait_for(void* stream);
   /// Waits until all results are there. On the CPU they always are.
   void synchronise();
-  /// On a GPU the cudaStream_t of all work, a non-blocking one: whoever uses vectors in other streams makes these and
-  /// this one wait for each other by events, or synchronises. Otherwise nullptr.
+  /// The cudaStream_t of all work, or nullptr on the CPU.
   [[nodiscard]] void* stream() const;
 
  private:

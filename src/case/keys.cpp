@@ -333,6 +333,7 @@ std::vector<Section> make_sections() {
 }  // namespace
 
 std::span<const Key<Case>> case_keys() { return top_keys; }
+std::span<const Key<SolverOptions>> solver_option_keys() { return solver_keys; }
 
 const std::vector<Section>& case_sections() {
   static const std::vector<Section> sections = make_sections();

@@ -13,6 +13,8 @@ namespace solenoid {
 
 /// The top level of a case file.
 std::span<const Key<Case>> case_keys();
+/// The table [solver].
+std::span<const Key<SolverOptions>> solver_option_keys();
 
 /// A table of the case file, for people.
 struct Section {

@@ -108,7 +108,7 @@ Measures measure(const Case& what, const Solution& solution) {
   return measures;
 }
 
-void write_result(const Case& what, const Report& report, const Measures& measures, const std::filesystem::path& file) {
+std::string result_json(const Case& what, const Report& report, const Measures& measures) {
   Json json;
   json["converged"] = report.converged;
   json["reason"] = report.reason;
@@ -132,8 +132,12 @@ void write_result(const Case& what, const Report& report, const Measures& measur
   json["memory_bytes"] = report.memory_bytes;
   json["settings"] = settings(what, report);
 
+  return json.dump(2, ' ', false, Json::error_handler_t::replace) + '\n';
+}
+
+void write_result(const Case& what, const Report& report, const Measures& measures, const std::filesystem::path& file) {
   NewFile target(file);
-  target.stream() << json.dump(2, ' ', false, Json::error_handler_t::replace) << '\n';
+  target.stream() << result_json(what, report, measures);
   target.commit();
 }
 

@@ -26,6 +26,11 @@ std::string shown(const toml::node& node) {
   return line.size() > longest ? line.substr(0, longest) + "..." : line;
 }
 
+/// ", line 12", or nothing for what does not come from a file.
+std::string at_line(const toml::source_region& source) {
+  return source.begin.line > 0 ? fmt::format(", line {}", source.begin.line) : "";
+}
+
 }  // namespace
 
 double Value::number() const {
@@ -107,7 +112,7 @@ void Value::fail_type(const std::string& hint) const {
 }
 
 void Value::fail_unknown(const toml::key& key, const std::vector<std::string_view>& valid) const {
-  const auto line = key.source().begin.line;
+  const std::string line = at_line(key.source());
   if (path_.empty()) {
     const auto node = node_->as_table()->find(key.str());
     const bool table = node->second.is_table() || node->second.is_array_of_tables();
@@ -118,10 +123,10 @@ void Value::fail_unknown(const toml::key& key, const std::vector<std::string_vie
       }
     }
     throw InputError(
-        fmt::format("{}: unknown {} `{}`, line {}{}", document_->name, table ? "table" : "key", key.str(), line, hint));
+        fmt::format("{}: unknown {} `{}`{}{}", document_->name, table ? "table" : "key", key.str(), line, hint));
   }
-  throw InputError(fmt::format("{}: unknown key `{}` in {}, line {}{}", document_->name, key.str(), key_label(path_),
-                               line, suggestion(key.str(), valid)));
+  throw InputError(fmt::format("{}: unknown key `{}` in {}{}{}", document_->name, key.str(), key_label(path_), line,
+                               suggestion(key.str(), valid)));
 }
 
 void Value::fail_missing(const KeyInfo& info) const {
@@ -146,7 +151,7 @@ Value Value::member(const toml::node& node, const KeyInfo& info) const {
 }
 
 std::string Value::where() const {
-  return fmt::format("{}: {}, line {}", document_->name, key_label(path_), node_->source().begin.line);
+  return fmt::format("{}: {}{}", document_->name, key_label(path_), at_line(node_->source()));
 }
 
 }  // namespace solenoid

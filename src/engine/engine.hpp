@@ -119,6 +119,8 @@ class Engine {
   virtual void synchronise() = 0;
   /// The cudaStream_t in whose order all work is, or nullptr where work is done when a call returns.
   [[nodiscard]] virtual void* stream() const { return nullptr; }
+  /// What is started from now on comes after what is in another stream so far.
+  virtual void wait_for(void* /*stream*/) {}
   /// What this machine can do at most.
   virtual Ceilings measure_ceilings() = 0;
   /// Does `work`, recording nothing, and lists the kernels that it starts. Empty where kernels are functions like all

@@ -154,6 +154,7 @@ void LinearSystem::download(const double* from, std::span<double> to) {
   data_->engine->download(from, to.data(), to.size_bytes());
 }
 
+void LinearSystem::wait_for(void* stream) { data_->engine->wait_for(stream); }
 void LinearSystem::synchronise() { data_->engine->synchronise(); }
 void* LinearSystem::stream() const { return data_->engine->stream(); }
 

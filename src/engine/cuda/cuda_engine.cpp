@@ -761,6 +761,14 @@ class CudaEngine final : public Engine {
   }
   void synchronise() override { check(cudaStreamSynchronize(stream_), "synchronisation"); }
   [[nodiscard]] void* stream() const override { return stream_; }
+  void wait_for(void* stream) override {
+    cudaEvent_t event = nullptr;
+    check(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "cudaEventCreate");
+    const cudaError_t recorded = cudaEventRecord(event, static_cast<cudaStream_t>(stream));
+    const cudaError_t ordered = recorded == cudaSuccess ? cudaStreamWaitEvent(stream_, event) : recorded;
+    cudaEventDestroy(event);
+    check(ordered, "waiting for another stream");
+  }
 
   std::function<void()> record(const std::function<void()>& work) override {
     if (cuda::Profile::active() != nullptr) return work;  // which watches single kernels

@@ -1,0 +1,59 @@
+#pragma once
+/// \file
+/// The parts of the extension module. What people see is the Python code around it, which has the documentation.
+
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "solenoid/case.hpp"
+#include "solenoid/solver.hpp"
+
+namespace solenoid::python {
+
+namespace nb = nanobind;
+
+/// A solution, and what it is the solution of; with a report if it comes from solve().
+struct Solved {
+  Case what;
+  Solution solution;
+  std::optional<Report> report;
+};
+
+/// A case that is a problem and nothing else.
+inline Case case_of(const Problem& problem) {
+  Case result;
+  result.problem = problem;
+  return result;
+}
+
+void bind_problem(nb::module_& m);
+void bind_solution(nb::module_& m);
+void bind_linear_system(nb::module_& m);
+
+/// The options of `base` with those of a dictionary in place, by the names of the case file and of the command line.
+/// \throws InputError as the case file's reader does.
+SolverOptions options_of(SolverOptions base, const nb::dict& options);
+
+/// Lets other threads run Python code (fields may be Python functions) while `work` is done.
+template <class F>
+auto released(F&& work) {
+  const nb::gil_scoped_release release;
+  return work();
+}
+
+template <class T>
+using NumpyArray = nb::ndarray<nb::numpy, T>;
+
+/// A numpy array of `shape` that owns its values.
+template <class T>
+NumpyArray<T> numpy_array(std::vector<T> values, std::initializer_list<std::size_t> shape) {
+  auto* const owned = new std::vector<T>(std::move(values));
+  const nb::capsule owner(owned, [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
+  return NumpyArray<T>(owned->data(), shape, owner);
+}
+
+}  // namespace solenoid::python

@@ -1,0 +1,267 @@
+/// \file
+/// Fields, problems, cases and options.
+
+#include <nanobind/stl/filesystem.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <array>
+#include <cstring>
+#include <thread>
+#include <unordered_map>
+
+#include "binding.hpp"
+#include "case/keys.hpp"
+#include "case/names.hpp"
+#include "solenoid/error.hpp"
+
+namespace solenoid::python {
+namespace {
+
+// Fields -------------------------------------------------------------------------------------------------------------
+
+/// A Python function: array of points (n, dim) -> array of values (n, components), double precision and C order. Its
+/// components are asked for one after the other at the same points, so a thread's last values are kept. All that is in
+/// here is done with Python's lock held.
+class PointFunction {
+ public:
+  PointFunction(nb::callable function, int dim, int components)
+      : function_(std::move(function)), dim_(dim), components_(components) {}
+
+  void evaluate(std::span<const Point> points, int component, std::span<double> values) {
+    const nb::gil_scoped_acquire gil;
+    if (PyErr_CheckSignals() != 0) throw nb::python_error();
+    auto& last = last_[std::this_thread::get_id()];
+    if (last.points.size() != points.size() ||
+        std::memcmp(last.points.data(), points.data(), points.size_bytes()) != 0) {
+      Evaluation fresh{{points.begin(), points.end()}, call(points)};
+      if (last_.size() > most_threads) last_.clear();  // of threads that are gone
+      last_[std::this_thread::get_id()] = std::move(fresh);
+    }
+    const auto& result = last_[std::this_thread::get_id()].values;
+    for (std::size_t i = 0; i < values.size(); ++i) values[i] = result[i * components_ + component];
+  }
+
+ private:
+  struct Evaluation {
+    std::vector<Point> points;
+    std::vector<double> values;
+  };
+  static constexpr std::size_t most_threads = 256;
+
+  [[nodiscard]] std::vector<double> call(std::span<const Point> points) const {
+    std::vector<double> coordinates;
+    coordinates.reserve(points.size() * dim_);
+    for (const Point& point : points) coordinates.insert(coordinates.end(), point.begin(), point.begin() + dim_);
+    const nb::object result =
+        function_(nb::cast(numpy_array(std::move(coordinates), {points.size(), static_cast<std::size_t>(dim_)})));
+    using Values = nb::ndarray<const double, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+    const auto values = nb::cast<Values>(result);
+    return {values.data(), values.data() + values.size()};
+  }
+
+  nb::callable function_;
+  int dim_;
+  int components_;
+  std::unordered_map<std::thread::id, Evaluation> last_;
+};
+
+std::vector<ScalarField> function_fields(nb::callable function, int dim, int components,
+                                         const std::vector<std::string>& labels) {
+  // Fields are copied and destroyed on any thread, so that they share what holds Python objects.
+  const std::shared_ptr<PointFunction> shared(new PointFunction(std::move(function), dim, components),
+                                              [](PointFunction* f) {
+                                                if (!nb::is_alive()) return;
+                                                const nb::gil_scoped_acquire gil;
+                                                delete f;
+                                              });
+  std::vector<ScalarField> fields;
+  for (int c = 0; c < components; ++c) {
+    fields.emplace_back(
+        [shared, c](std::span<const Point> points, std::span<double> values) { shared->evaluate(points, c, values); },
+        labels[c]);
+  }
+  return fields;
+}
+
+ScalarField constant(double value, std::string label) {
+  ScalarField field(value);
+  field.set_label(std::move(label));
+  return field;
+}
+
+/// As many components as given, the others zero.
+VectorField vector_field(const std::vector<ScalarField>& components) {
+  VectorField field;
+  for (std::size_t c = 0; c < components.size(); ++c) field.at(c) = components[c];
+  return field;
+}
+
+// Problems -----------------------------------------------------------------------------------------------------------
+
+template <class Choice>
+Choice choice(std::string_view word) {
+  for (const auto& [name, value] : Names<Choice>::all) {
+    if (name == word) return value;
+  }
+  throw InputError(fmt::format("unknown name '{}'", word));
+}
+
+template <class T>
+std::array<T, 3> triple(const std::vector<T>& values, std::array<T, 3> result) {
+  for (std::size_t a = 0; a < values.size(); ++a) result.at(a) = values[a];
+  return result;
+}
+
+template <class T>
+std::vector<T> entries(const std::array<T, 3>& values, int dim) {
+  return {values.begin(), values.begin() + dim};
+}
+
+using IntegerBox = std::pair<std::vector<int>, std::vector<int>>;
+using NamedSide = std::pair<std::string, std::vector<ScalarField>>;
+
+Side side_of(const NamedSide& side) { return {choice<SideKind>(side.first), vector_field(side.second)}; }
+
+Problem make_problem(const std::string& equation, const std::vector<double>& lower, const std::vector<double>& upper,
+                     const std::vector<int>& cells, int refine, const std::vector<IntegerBox>& holes, int order,
+                     double viscosity, double mass, const std::vector<ScalarField>& force,
+                     const std::vector<NamedSide>& sides, const NamedSide& holes_side) {
+  Problem problem;
+  problem.equation = choice<EquationKind>(equation);
+  Mesh& mesh = problem.mesh;
+  mesh.dim = static_cast<int>(cells.size());
+  mesh.lower = triple(lower, mesh.lower);
+  mesh.upper = triple(upper, mesh.upper);
+  mesh.cells = triple(cells, mesh.cells);
+  mesh.refine = refine;
+  for (const auto& [first, end] : holes) mesh.holes.push_back({triple(first, {0, 0, 0}), triple(end, {1, 1, 1})});
+  problem.order = order;
+  problem.viscosity = viscosity;
+  problem.mass = mass;
+  problem.force = vector_field(force);
+  for (std::size_t s = 0; s < sides.size(); ++s) problem.boundary.sides.at(s) = side_of(sides[s]);
+  problem.boundary.holes = side_of(holes_side);
+  validate(problem);
+  return problem;
+}
+
+nb::list holes_of(const Mesh& mesh) {
+  nb::list result;
+  for (const IndexBox& hole : mesh.holes) {
+    result.append(nb::make_tuple(entries(hole.lower, mesh.dim), entries(hole.upper, mesh.dim)));
+  }
+  return result;
+}
+
+// Options ------------------------------------------------------------------------------------------------------------
+
+/// What the command line has beside the case file.
+constexpr Key<SolverOptions> command_line_keys[] = {
+    {{"device", "\"auto\", \"cpu\" or \"cuda\"", "\"auto\"", "where to solve"},
+     [](const Value& v, SolverOptions& options) { options.device = v.choice<DeviceChoice>(); }},
+    {{"precision", "\"mixed\" or \"double\"", "\"mixed\"", "of the multigrid cycle"},
+     [](const Value& v, SolverOptions& options) { options.precision = v.choice<Precision>(); }},
+    {{"threads", "an integer >= 0", "0", "CPU threads; 0: all cores"},
+     [](const Value& v, SolverOptions& options) {
+       options.threads = v.integer();
+       v.require(options.threads >= 0);
+     }},
+};
+
+toml::table table_of(const nb::dict& options) {
+  toml::table table;
+  for (const auto& [key, value] : options) {
+    const auto name = nb::cast<std::string>(key);
+    if (nb::isinstance<nb::bool_>(value)) {
+      table.insert(name, nb::cast<bool>(value));
+    } else if (PyIndex_Check(value.ptr()) != 0) {  // numpy's integers too
+      table.insert(name, nb::cast<std::int64_t>(nb::int_(value)));
+    } else if (nb::isinstance<nb::str>(value)) {
+      table.insert(name, nb::cast<std::string>(value));
+    } else if (PyNumber_Check(value.ptr()) != 0) {
+      table.insert(name, nb::cast<double>(nb::float_(value)));
+    } else {
+      throw InputError(fmt::format("options: {} is neither a number nor a text: {}", name, nb::repr(value).c_str()));
+    }
+  }
+  return table;
+}
+
+}  // namespace
+
+SolverOptions options_of(SolverOptions base, const nb::dict& options) {
+  const toml::table table = table_of(options);
+  const auto in_case = solver_option_keys();
+  std::vector<Key<SolverOptions>> keys(in_case.begin(), in_case.end());
+  keys.insert(keys.end(), std::begin(command_line_keys), std::end(command_line_keys));
+  Document document{"options"};
+  Value(table, "solver", "a table", document).table<SolverOptions>(keys, base);
+  return base;
+}
+
+void bind_problem(nb::module_& m) {
+  nb::class_<ScalarField>(m, "Field").def_prop_ro("label", &ScalarField::label);
+  m.def("constant", &constant, nb::arg("value"), nb::arg("label"));
+  m.def("expression", &ScalarField::expression, nb::arg("text"), nb::arg("dim"), nb::arg("label"));
+  m.def("function", &function_fields, nb::arg("function"), nb::arg("dim"), nb::arg("components"), nb::arg("labels"));
+
+  nb::class_<Problem>(m, "Problem")
+      .def_prop_ro("equation", [](const Problem& p) { return std::string(name_of(p.equation)); })
+      .def_prop_ro("dim", [](const Problem& p) { return p.mesh.dim; })
+      .def_prop_ro("lower", [](const Problem& p) { return entries(p.mesh.lower, p.mesh.dim); })
+      .def_prop_ro("upper", [](const Problem& p) { return entries(p.mesh.upper, p.mesh.dim); })
+      .def_prop_ro("cells", [](const Problem& p) { return entries(p.mesh.cells, p.mesh.dim); })
+      .def_prop_ro("refine", [](const Problem& p) { return p.mesh.refine; })
+      .def_prop_ro("holes", [](const Problem& p) { return holes_of(p.mesh); })
+      .def_ro("order", &Problem::order)
+      .def_ro("viscosity", &Problem::viscosity)
+      .def_ro("mass", &Problem::mass)
+      .def_prop_ro("sides", [](const Problem& p) {
+        nb::dict sides;
+        for (int s = 0; s < 2 * p.mesh.dim; ++s) {
+          sides[std::string(side_names[s]).c_str()] = std::string(name_of(p.boundary.sides[s].kind));
+        }
+        if (!p.mesh.holes.empty()) sides["holes"] = std::string(name_of(p.boundary.holes.kind));
+        return sides;
+      });
+  m.def("make_problem", &make_problem, nb::kw_only(), nb::arg("equation"), nb::arg("lower"), nb::arg("upper"),
+        nb::arg("cells"), nb::arg("refine"), nb::arg("holes"), nb::arg("order"), nb::arg("viscosity"), nb::arg("mass"),
+        nb::arg("force"), nb::arg("sides"), nb::arg("holes_side"));
+  m.def(
+      "estimate",
+      [](const Problem& problem, const nb::dict& options) {
+        const Estimate need = estimate(problem, options_of({}, options));
+        nb::dict result;
+        result["dofs"] = need.dofs;
+        result["bytes_needed"] = need.bytes_needed;
+        result["bytes_available"] = need.bytes_available;
+        result["largest_refine"] = need.largest_refine;
+        return result;
+      },
+      nb::arg("problem"), nb::arg("options"));
+
+  nb::class_<Case>(m, "Case")
+      .def_ro("name", &Case::name)
+      .def_ro("problem", &Case::problem)
+      .def_prop_ro("probes",
+                   [](const Case& c) {
+                     std::vector<std::vector<double>> points;
+                     for (const Point& probe : c.probes) points.push_back(entries(probe, c.problem.mesh.dim));
+                     return points;
+                   })
+      .def_prop_ro("exact_velocity",
+                   [](const Case& c) -> std::optional<std::vector<ScalarField>> {
+                     if (!c.exact.velocity) return {};
+                     return std::vector<ScalarField>(c.exact.velocity->begin(),
+                                                     c.exact.velocity->begin() + c.problem.mesh.dim);
+                   })
+      .def_prop_ro("exact_pressure", [](const Case& c) { return c.exact.pressure; })
+      .def_prop_ro("exact_value", [](const Case& c) { return c.exact.value; });
+  m.def("read_case", &read_case, nb::arg("file"));
+  m.def("make_case", &case_of, nb::arg("problem"));
+}
+
+}  // namespace solenoid::python

@@ -1,0 +1,149 @@
+/// \file
+/// Solving, and what is asked of solutions.
+
+#include <nanobind/stl/filesystem.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <filesystem>
+
+#include "binding.hpp"
+#include "case/result_json.hpp"
+#include "mesh/grid.hpp"
+#include "solenoid/output.hpp"
+
+namespace solenoid::python {
+namespace {
+
+/// (n, dim), C order.
+using Points = nb::ndarray<const double, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+
+std::vector<Point> points_of(const Points& array) {
+  std::vector<Point> points(array.shape(0), Point{});
+  for (std::size_t i = 0; i < points.size(); ++i) {
+    for (std::size_t a = 0; a < array.shape(1); ++a) points[i].at(a) = array.data()[i * array.shape(1) + a];
+  }
+  return points;
+}
+
+/// The first `dim` entries of each row as an array (n, dim).
+NumpyArray<double> rows(const std::vector<Point>& values, std::size_t dim) {
+  std::vector<double> numbers;
+  numbers.reserve(values.size() * dim);
+  for (const Point& value : values) numbers.insert(numbers.end(), value.begin(), value.begin() + static_cast<int>(dim));
+  return numpy_array(std::move(numbers), {values.size(), dim});
+}
+
+NumpyArray<double> gradients(const std::vector<Gradient>& values, std::size_t dim) {
+  std::vector<double> numbers;
+  numbers.reserve(values.size() * dim * dim);
+  for (const Gradient& value : values) {
+    for (std::size_t c = 0; c < dim; ++c) {
+      numbers.insert(numbers.end(), value[c].begin(), value[c].begin() + static_cast<int>(dim));
+    }
+  }
+  return numpy_array(std::move(numbers), {values.size(), dim, dim});
+}
+
+NumpyArray<double> scalars(std::vector<double> values) {
+  const std::size_t count = values.size();
+  return numpy_array(std::move(values), {count});
+}
+
+/// Between stages and iterations Python's signals are looked at, so that Ctrl-C raises KeyboardInterrupt; and
+/// `progress` is called, unless it is None.
+Solved solve_case(const Case& what, const nb::dict& options, const nb::object& progress) {
+  Case run = what;
+  run.solver = options_of(run.solver, options);
+  Case done = run;
+  run.solver.progress = [&](const Progress& now) {
+    const nb::gil_scoped_acquire gil;
+    if (PyErr_CheckSignals() != 0) throw nb::python_error();
+    if (!progress.is_none()) progress(now.stage, now.fraction, now.text);
+  };
+  auto [solution, report] = released([&] { return solve(run.problem, run.solver); });
+  return {std::move(done), std::move(solution), std::move(report)};
+}
+
+std::string result_text(const Solved& s) {
+  return released([&] { return result_json(s.what, *s.report, measure(s.what, s.solution)); });
+}
+
+VectorField exact_velocity(const std::vector<ScalarField>& components) {
+  VectorField field;
+  for (std::size_t c = 0; c < components.size(); ++c) field.at(c) = components[c];
+  return field;
+}
+
+std::size_t dim_of(const Solved& s) { return static_cast<std::size_t>(s.solution.grid().dim()); }
+
+}  // namespace
+
+void bind_solution(nb::module_& m) {
+  m.def("solve", &solve_case, nb::arg("case"), nb::arg("options"), nb::arg("progress").none());
+
+  nb::class_<Solved>(m, "Solution")
+      .def_prop_ro("problem", [](const Solved& s) { return s.solution.problem(); })
+      .def_prop_ro("has_report", [](const Solved& s) { return s.report.has_value(); })
+      .def_prop_ro("converged", [](const Solved& s) { return s.report->converged; })
+      .def_prop_ro("reason", [](const Solved& s) { return s.report->reason; })
+      .def_prop_ro("iterations", [](const Solved& s) { return s.report->iterations; })
+      .def_prop_ro("residual_history", [](const Solved& s) { return s.report->residual_history; })
+      .def_prop_ro("dofs", [](const Solved& s) { return s.report->dofs; })
+      .def_prop_ro("device", [](const Solved& s) { return s.report->device; })
+      .def_prop_ro("time_solve", [](const Solved& s) { return s.report->time_solve; })
+      .def_prop_ro("cells", [](const Solved& s) { return s.solution.grid().cells(); })
+      .def_prop_ro("extent",
+                   [](const Solved& s) {
+                     const auto& extent = s.solution.grid().extent();
+                     return std::vector<int>(extent.begin(), extent.begin() + s.solution.grid().dim());
+                   })
+      .def("result_json", &result_text)
+      .def_prop_ro("coefficients",
+                   [](nb::handle self) {
+                     const auto values = nb::cast<const Solved&>(self).solution.coefficients();
+                     return NumpyArray<const double>(values.data(), {values.size()}, self);
+                   })
+      .def("velocity",
+           [](const Solved& s, const Points& points) {
+             return rows(released([&] { return s.solution.velocity(points_of(points)); }), dim_of(s));
+           })
+      .def("pressure",
+           [](const Solved& s, const Points& points) {
+             return scalars(released([&] { return s.solution.pressure(points_of(points)); }));
+           })
+      .def("value",
+           [](const Solved& s, const Points& points) {
+             return scalars(released([&] { return s.solution.value(points_of(points)); }));
+           })
+      .def("gradient",
+           [](const Solved& s, const Points& points) {
+             return gradients(released([&] { return s.solution.velocity_gradient(points_of(points)); }), dim_of(s));
+           })
+      .def("flux", [](const Solved& s, int axis,
+                      double position) { return released([&] { return s.solution.flux(axis, position); }); })
+      .def("kinetic_energy", [](const Solved& s) { return released([&] { return s.solution.kinetic_energy(); }); })
+      .def("dissipation", [](const Solved& s) { return released([&] { return s.solution.dissipation(); }); })
+      .def("divergence_max", [](const Solved& s) { return released([&] { return s.solution.divergence_max(); }); })
+      .def("max_speed", [](const Solved& s) { return released([&] { return s.solution.max_speed(); }); })
+      .def("velocity_error",
+           [](const Solved& s, const std::vector<ScalarField>& exact) {
+             return released([&] { return s.solution.velocity_error(exact_velocity(exact)); });
+           })
+      .def("pressure_error",
+           [](const Solved& s, const ScalarField& exact) {
+             return released([&] { return s.solution.pressure_error(exact); });
+           })
+      .def("value_error",
+           [](const Solved& s, const ScalarField& exact) {
+             return released([&] { return s.solution.value_error(exact); });
+           })
+      .def("write_vtu", [](const Solved& s, const std::filesystem::path& file,
+                           int subdivide) { released([&] { write_vtu(s.solution, file, subdivide); }); })
+      .def("write_picture", [](const Solved& s, const std::filesystem::path& file) {
+        released([&] { write_picture(s.solution, file); });
+      });
+}
+
+}  // namespace solenoid::python

@@ -1,0 +1,45 @@
+"""Incompressible viscous flow with exactly divergence-free velocities.
+
+Solves the Stokes equations
+
+    alpha u - nu Laplace u + grad p = f,   div u = 0
+
+on boxes and unions of boxes in 2D and 3D with Raviart-Thomas elements RT_k x Q_k and a multigrid method, on CPUs and
+GPUs; and Poisson's equation on the same domains.
+
+    >>> import solenoid as so
+    >>> mesh = so.Mesh.box(cells=(1, 1), refine=4)
+    >>> problem = so.Stokes(mesh, order=2, velocity={"ymax": ["16*x^2*(1-x)^2", 0]})
+    >>> solution = so.solve(problem, rtol=1e-8)
+    >>> solution.velocity([0.5, 0.5]).shape
+    (2,)
+
+Quantities have no units of their own: they are in whatever units the mesh, the viscosity and the data are given in.
+"""
+
+from ._core import InputError, ResourceError
+from ._core import version as __version__
+from .build import info
+from .linear import LinearOperator, LinearSystem
+from .mesh import Mesh
+from .problem import Poisson, Stokes
+from .solution import Errors, Solution
+from .solving import Case, ConvergenceWarning, read_case, solve
+
+__all__ = [
+    "Case",
+    "ConvergenceWarning",
+    "Errors",
+    "InputError",
+    "LinearOperator",
+    "LinearSystem",
+    "Mesh",
+    "Poisson",
+    "ResourceError",
+    "Solution",
+    "Stokes",
+    "__version__",
+    "info",
+    "read_case",
+    "solve",
+]

@@ -1,0 +1,61 @@
+"""Fields as people give them: constants, expressions, functions on arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from numbers import Real
+
+import numpy as np
+
+from . import _core
+from ._core import InputError
+
+#: A number, an expression in x, y, z ("sin(pi*x)*y"), or a function of points (n, dim) that returns (n,) values.
+Scalar = float | str | Callable[[np.ndarray], np.ndarray]
+#: A function of points (n, dim) that returns (n, dim) values, or one scalar per component.
+Vector = Callable[[np.ndarray], np.ndarray] | Sequence[Scalar]
+
+
+def _checked(function: Callable, components: int, label: str, vector: bool) -> Callable:
+    """`function` with its result as an array (n, components) in double precision and C order."""
+
+    def evaluate(points: np.ndarray) -> np.ndarray:
+        shape = (len(points), components) if vector else (len(points),)
+        result = np.asarray(function(points), dtype=np.float64)
+        if result.shape != shape and result.shape != shape[1:]:  # the same for all points
+            raise InputError(
+                f"{label}: a function of points of shape {points.shape} must return an array of shape {shape}, "
+                f"not {result.shape}"
+            )
+        result = np.broadcast_to(result, shape).reshape(len(points), components)
+        return np.ascontiguousarray(result)
+
+    return evaluate
+
+
+def scalar(value: Scalar | _core.Field, dim: int, label: str) -> _core.Field:
+    """The field that `value` stands for; `label` names it in messages. Raises InputError if it stands for none."""
+    if isinstance(value, _core.Field):
+        return value
+    if isinstance(value, str):
+        return _core.expression(value, dim, label)
+    if callable(value):
+        return _core.function(_checked(value, 1, label, vector=False), dim, 1, [label])[0]
+    if isinstance(value, Real) or (isinstance(value, np.ndarray) and value.ndim == 0):
+        if not np.isfinite(value):
+            raise InputError(f"{label}: expected a finite number, got {value}")
+        return _core.constant(float(value), label)
+    raise InputError(f"{label}: expected a number, an expression or a function of points, got {value!r}")
+
+
+def vector(value: Vector, dim: int, label: str) -> list[_core.Field]:
+    """The components of the field that `value` stands for. Raises InputError if it stands for none."""
+    labels = [f"{label}[{c}]" for c in range(dim)]
+    if callable(value):
+        return _core.function(_checked(value, dim, label, vector=True), dim, dim, labels)
+    if isinstance(value, (str, Real)) or not hasattr(value, "__len__") or len(value) != dim:
+        raise InputError(
+            f"{label}: expected {dim} components (numbers, expressions or functions of points) or one function of "
+            f"points, got {value!r}"
+        )
+    return [scalar(component, dim, name) for component, name in zip(value, labels)]

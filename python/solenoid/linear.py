@@ -1,0 +1,227 @@
+"""The discrete problem as linear algebra, for Krylov methods, eigensolvers and time steppers of your own."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from . import _core
+from ._core import InputError
+
+if TYPE_CHECKING:
+    from .problem import Problem
+    from .solution import Solution
+
+_CUDA = (2, 13)  # device types of DLPack: memory of a GPU, managed memory
+
+
+def _empty_like(x: Any) -> Any:
+    """An array of the same library, shape and device."""
+    library = sys.modules.get(type(x).__module__.partition(".")[0])
+    make = getattr(library, "empty_like", None)
+    if make is None:
+        raise InputError(f"an array of type {type(x).__name__} cannot be made here: pass `out`")
+    return make(x)
+
+
+class LinearOperator:
+    """A linear operator on vectors of a LinearSystem, in the form that scipy and cupyx expect: `shape`, `dtype`,
+    `matvec` and `@`.
+
+    Vectors are arrays of shape (N,) or (N, 1) of float64, of numpy, cupy, torch or any library that speaks DLPack or
+    the CUDA array interface. An array that is contiguous and lies in the memory of the system's device is used where it
+    is, without a copy. Arrays of the host are copied to and from a GPU; others (float32, strided) are converted, but
+    never written to. The result is of the library of the argument.
+
+    On a GPU the operator waits for work that the library of an array has queued for it (DLPack's protocol), and returns
+    when its own is done.
+    """
+
+    dtype = np.dtype(np.float64)
+
+    def __init__(self, system: LinearSystem, name: str, apply: Callable[[Any, Any], None], symmetric: bool):
+        self._system = system
+        self._name = name
+        self._apply = apply
+        self.shape = (system.size, system.size)
+        if symmetric:
+            self.rmatvec = self.matvec
+
+    def matvec(self, x: Any, out: Any = None) -> Any:
+        """The operator applied to x.
+
+        Args:
+            x: an array of shape (N,) or (N, 1).
+            out: where the result goes, an array like x; of numpy it must be contiguous float64. Not x itself for A.
+
+        Returns:
+            `out`, or a new array.
+
+        Raises:
+            InputError: if shape, type or device do not fit.
+        """
+        given = self._system._readable(x, "x")
+        if out is None:
+            out = np.empty(np.shape(x)) if isinstance(given, np.ndarray) else _empty_like(x)
+        self._apply(given, self._system._writable(out, "out"))
+        return out
+
+    def __matmul__(self, x: Any) -> Any:
+        """The operator applied to a vector, or to every column of an array (N, m) of numpy."""
+        if isinstance(x, np.ndarray) and x.ndim == 2 and x.shape[1] != 1:
+            return np.stack([self.matvec(column) for column in x.T], axis=1)
+        return self.matvec(x)
+
+    def __call__(self, x: Any) -> Any:
+        return self.matvec(x)
+
+    def __repr__(self) -> str:
+        return f"{self._name}: {self.shape[0]} x {self.shape[1]} on {self._system.device}"
+
+
+class LinearSystem:
+    """The linear system A x = b of a problem, and the preconditioner M of solve() for it.
+
+    With the Stokes equations A is symmetric and indefinite, (A x)_u = A_u u - B^T p, (A x)_p = -B u with B = div; with
+    Poisson's equation it is positive (semi)definite. M is one multigrid cycle: linear, not symmetric, computed in the
+    option `precision` ("mixed": rounded to single precision).
+
+    A vector is an array of N = `size` numbers: one record of (dim + 1) (k + 1)^dim numbers per cell (Poisson: (k +
+    1)^dim), 16 records side by side, so that value i of record r lies at r // 16 * 16 * record + r % 16 + 16 i.
+    docs/method.md says what the values of a record are. Among them are normal velocities that boundary conditions
+    prescribe, padding and a block of zeros that stands for missing neighbours: these are zero in every vector, and stay
+    so in sums and multiples. `unknowns` has the places of all others; who fills a vector otherwise fills these.
+
+    Constants in the kernel of A (the pressure's without an outflow side, for example) are removed from b, from results
+    of M and from solutions.
+
+    Not to be used by several threads at a time.
+
+    Args:
+        problem: Stokes or Poisson.
+        options: those of solve() that are about device, threads, precision and the multigrid cycle.
+
+    Raises:
+        InputError: for wrong options, or if the order is not part of the build.
+        ResourceError: if memory does not suffice.
+    """
+
+    def __init__(self, problem: Problem, **options: Any):
+        self.problem = problem
+        self._core = _core.LinearSystem(problem._core, options)
+        self._unknowns: np.ndarray | None = None
+
+    @property
+    def size(self) -> int:
+        """N, the numbers in a vector."""
+        return self._core.size
+
+    @property
+    def dofs(self) -> int:
+        """Unknowns among them."""
+        return self._core.dofs
+
+    @property
+    def unknowns(self) -> np.ndarray:
+        """The places of the unknowns in a vector: `dofs` integers, ascending."""
+        if self._unknowns is None:
+            self._unknowns = self._core.unknowns()
+        return self._unknowns
+
+    @property
+    def device(self) -> str:
+        """What it runs on: "cpu, 2 threads, AVX2"."""
+        return self._core.device
+
+    @property
+    def on_gpu(self) -> bool:
+        """Whether vectors live in the memory of a GPU."""
+        return self._core.on_gpu
+
+    @property
+    def memory_bytes(self) -> int:
+        """What the system has allocated on its device."""
+        return self._core.memory_bytes
+
+    def operator(self) -> LinearOperator:
+        """A"""
+        return LinearOperator(self, "A", self._core.apply, symmetric=True)
+
+    def preconditioner(self) -> LinearOperator:
+        """M"""
+        return LinearOperator(self, "M", self._core.precondition, symmetric=False)
+
+    def load(self, out: Any = None, *, xp: Any = None) -> Any:
+        """b, the load vector of force, boundary data and tractions.
+
+        Args:
+            out: where it goes, an array of N numbers.
+            xp: the library of a new array: numpy (default), cupy, torch.
+
+        Raises:
+            InputError: where a field is not finite, or if the problem has no solution.
+        """
+        if out is None:
+            xp = np if xp is None else xp
+            place = {"device": "cuda"} if self.on_gpu and xp.__name__ == "torch" else {}
+            out = xp.empty(self.size, dtype=xp.float64, **place)
+        self._core.load(self._writable(out, "out"))
+        return out
+
+    def solution(self, x: Any) -> Solution:
+        """The solution whose coefficients, without prescribed boundary velocities, are x: what solves A x = b."""
+        from .solution import Solution
+
+        return Solution(self._core.solution(self._readable(x, "x")), self.problem)
+
+    def __repr__(self) -> str:
+        return f"LinearSystem: {self.dofs} unknowns in vectors of {self.size} on {self.device}"
+
+    # Arrays of all libraries as the compiled part takes them: numpy's, or a capsule of DLPack's.
+
+    def _readable(self, x: Any, name: str) -> Any:
+        if (hasattr(x, "__dlpack__") and not isinstance(x, np.ndarray)) or hasattr(x, "__cuda_array_interface__"):
+            return self._foreign(x, name)
+        return self._flat(np.ascontiguousarray(x, dtype=np.float64), name)
+
+    def _writable(self, out: Any, name: str) -> Any:
+        if not isinstance(out, np.ndarray):
+            return self._foreign(out, name)
+        if out.dtype != np.float64 or not out.flags.c_contiguous or not out.flags.writeable:
+            raise InputError(f"{name}: expected a contiguous array of float64 that can be written to")
+        return self._flat(out, name)
+
+    def _flat(self, array: np.ndarray, name: str) -> np.ndarray:
+        if array.shape not in ((self.size,), (self.size, 1)):
+            raise InputError(f"{name}: expected an array of shape ({self.size},), got {array.shape}")
+        return array.reshape(-1)
+
+    def _foreign(self, array: Any, name: str) -> Any:
+        shape, dtype = getattr(array, "shape", None), getattr(array, "dtype", None)
+        if shape is None or tuple(shape) != (self.size,) or "float64" not in str(dtype):
+            given = f"{type(array).__name__} of {dtype}, {shape}"
+            raise InputError(f"{name}: expected an array of {self.size} float64, got {given}")
+        if hasattr(array, "__dlpack__"):
+            if array.__dlpack_device__()[0] not in _CUDA:
+                return array
+            self._expect_gpu(name)
+            return array.__dlpack__(stream=self._core.stream)
+        if not hasattr(array, "__cuda_array_interface__"):
+            raise InputError(f"{name}: expected an array, got {type(array).__name__}")
+        self._expect_gpu(name)
+        interface = array.__cuda_array_interface__
+        if interface.get("strides") not in (None, (8,)):
+            raise InputError(f"{name}: expected a contiguous array")
+        legacy_default_stream = 1
+        self._core.wait_for(interface.get("stream") or legacy_default_stream)
+        return _core.gpu_array(interface["data"][0], self.size, array)
+
+    def _expect_gpu(self, name: str) -> None:
+        if not self.on_gpu:
+            raise InputError(
+                f"{name}: the array lies in the memory of a GPU, but the system is on {self.device}: make it with "
+                'device="cuda", or copy the array'
+            )

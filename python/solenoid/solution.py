@@ -1,0 +1,202 @@
+"""Solutions: values at points, integrals, errors, pictures, files."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from . import _core
+from ._core import InputError
+from .fields import Scalar, scalar, vector
+
+if TYPE_CHECKING:
+    from .problem import Problem
+
+
+class Errors(NamedTuple):
+    """L2 norms of errors; None for what was not asked for."""
+
+    velocity: float | None
+    pressure: float | None
+
+
+class Report(dict):
+    """The fields of the result file (docs/case-file.md), as a dictionary and as attributes."""
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            value = self[name]
+        except KeyError:
+            raise AttributeError(f"the report has no {name!r}; it has {', '.join(self)}") from None
+        return Report(value) if isinstance(value, dict) else value
+
+    def __dir__(self) -> list[str]:
+        return [*super().__dir__(), *self]
+
+    def __repr__(self) -> str:
+        return json.dumps(self, indent=2)
+
+
+class Solution:
+    """u_h and p_h, or u_h of Poisson's equation. Made by solve() and by LinearSystem.solution().
+
+    Points are arrays of shape (..., dim); results have the same leading shape. Outside the domain they are NaN. On a
+    face between cells only the normal velocity is the same from both sides; other values are those of one of the cells.
+    """
+
+    def __init__(self, core: _core.Solution, problem: Problem):
+        self._core = core
+        self._report: Report | None = None
+        #: The problem that this is the solution of.
+        self.problem = problem
+
+    @property
+    def report(self) -> Report:
+        """What happened: the fields of the result file, such as `iterations`, `residual_history`, `time.solve`,
+        `divergence_max`. Raises InputError for a solution that does not come from solve()."""
+        if not self._core.has_report:
+            raise InputError("this solution does not come from solve(), so that there is no report of it")
+        if self._report is None:
+            self._report = Report(json.loads(self._core.result_json()))
+        return self._report
+
+    @property
+    def converged(self) -> bool:
+        """Whether solve() reached the tolerance. True for a solution that does not come from there."""
+        return not self._core.has_report or self._core.converged
+
+    @property
+    def coefficients(self) -> np.ndarray:
+        """The coefficients, boundary velocities included: a read-only array of float64 that shares the solution's
+        memory. In the layout of LinearSystem's vectors, on a grid that stores the normal velocities of all upper
+        boundary faces."""
+        return self._core.coefficients
+
+    # Values at points ------------------------------------------------------------------------------------------------
+
+    def velocity(self, points: Any) -> np.ndarray:
+        """u at points (..., dim): an array (..., dim)."""
+        return self._at(points, self._core.velocity, (self.problem.dim,))
+
+    def pressure(self, points: Any) -> np.ndarray:
+        """p at points (..., dim): an array (...)."""
+        self._require_velocity()
+        return self._at(points, self._core.pressure, ())
+
+    def value(self, points: Any) -> np.ndarray:
+        """u of Poisson's equation at points (..., dim): an array (...)."""
+        if self._core.problem.equation != "poisson":
+            raise InputError("a flow has no `value`: ask for its velocity() or pressure()")
+        return self._at(points, self._core.value, ())
+
+    def gradient(self, points: Any) -> np.ndarray:
+        """du_c/dx_a at points (..., dim): an array (..., dim, dim) with the indices c, a last."""
+        self._require_velocity()
+        return self._at(points, self._core.gradient, (self.problem.dim,) * 2)
+
+    def _require_velocity(self) -> None:
+        if self._core.problem.equation == "poisson":
+            raise InputError("the solution of Poisson's equation has no velocity and no pressure: ask for its value()")
+
+    def _at(self, points: Any, evaluate: Any, shape: tuple[int, ...]) -> np.ndarray:
+        array = np.ascontiguousarray(points, dtype=np.float64)
+        dim = self.problem.dim
+        if array.ndim == 0 or array.shape[-1] != dim:
+            raise InputError(f"points: expected an array of shape (..., {dim}), got {array.shape}")
+        return evaluate(array.reshape(-1, dim)).reshape(array.shape[:-1] + shape)
+
+    # Integrals -------------------------------------------------------------------------------------------------------
+
+    def flux(self, axis: int | str, position: float) -> float:
+        """Integral of u.e_axis over the part of the plane {x_axis = position} inside the domain; axis: 0, 1, 2 or "x",
+        "y", "z"."""
+        number = "xyz".find(axis) if isinstance(axis, str) and axis else axis
+        if number not in range(self.problem.dim):
+            raise InputError(f"axis: expected {', '.join('xyz'[: self.problem.dim])} or its number, got {axis!r}")
+        return self._core.flux(int(number), float(position))
+
+    def kinetic_energy(self) -> float:
+        """1/2 integral |u|^2"""
+        return self._core.kinetic_energy()
+
+    def dissipation(self) -> float:
+        """nu integral |grad u|^2, cell by cell"""
+        return self._core.dissipation()
+
+    def divergence_max(self) -> float:
+        """max |div u| over quadrature points, scaled by max |u| / h: rounding errors."""
+        return self._core.divergence_max()
+
+    def max_speed(self) -> float:
+        """max |u| over quadrature points"""
+        return self._core.max_speed()
+
+    def error(self, exact: Any = None, pressure: Scalar | None = None) -> Errors | float:
+        """L2 norms of errors against exact fields, given as data of problems are (functions, expressions, constants).
+
+        Args:
+            exact: the velocity, or u of Poisson's equation.
+            pressure: the pressure. The mean of the difference is removed, unless there is an outflow side.
+
+        Returns:
+            Errors(velocity, pressure); with Poisson's equation a number.
+        """
+        dim = self.problem.dim
+        if self._core.problem.equation == "poisson":
+            if exact is None or pressure is not None:
+                raise InputError("error: expected the exact u of Poisson's equation, and nothing else")
+            return self._core.value_error(scalar(exact, dim, "exact"))
+        return Errors(
+            None if exact is None else self._core.velocity_error(vector(exact, dim, "exact velocity")),
+            None if pressure is None else self._core.pressure_error(scalar(pressure, dim, "exact pressure")),
+        )
+
+    # Pictures and files ----------------------------------------------------------------------------------------------
+
+    def plot(self, quantity: str | None = None, **arguments: Any) -> Any:
+        """A picture with matplotlib, in 3D of a slice; see solenoid.plotting.plot for the arguments.
+
+        Args:
+            quantity: "speed" (default), "pressure", "u", "v", "w" or in 2D "vorticity"; with Poisson's equation
+                "value".
+
+        Returns:
+            matplotlib's axes.
+        """
+        from .plotting import plot
+
+        return plot(self, quantity, **arguments)
+
+    def to_vtu(self, file: str | os.PathLike, subdivide: int = 0) -> None:
+        """Writes a VTU file for ParaView: one Lagrange cell of degree k + 1 per cell, which holds the solution exactly,
+        or subdivide^dim linear cells each for viewers without such cells."""
+        self._core.write_vtu(os.fspath(file), subdivide)
+
+    def to_png(self, file: str | os.PathLike) -> None:
+        """Writes the picture that the command line writes: speed and streamlines, in 3D of the middle slice in z."""
+        self._core.write_picture(os.fspath(file))
+
+    def to_pyvista(self, subdivide: int = 0) -> Any:
+        """The solution as a grid of pyvista, which must be installed."""
+        import pyvista
+
+        with tempfile.TemporaryDirectory() as folder:
+            file = os.path.join(folder, "solution.vtu")
+            self.to_vtu(file, subdivide)
+            return pyvista.read(file)
+
+    def __repr__(self) -> str:
+        core = self._core
+        lines = [f"Solution of {self.problem!r}"]
+        if core.has_report:
+            history = core.residual_history
+            outcome = "converged" if core.converged else f"NOT CONVERGED ({core.reason})"
+            lines.append(
+                f"{core.dofs} unknowns, {outcome} after {core.iterations} iterations, residual "
+                f"{history[-1] if history else 0.0:.1e}, {core.time_solve:.3g} s on {core.device}"
+            )
+        return "\n  ".join(lines)

@@ -1,0 +1,107 @@
+"""Solving problems and case files."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from . import _core
+from ._core import InputError
+from .problem import Problem, problem_of
+from .progress import ProgressBar
+from .solution import Solution
+
+
+class ConvergenceWarning(UserWarning):
+    """A solve ended before its residual was below the tolerance."""
+
+
+class Case:
+    """A case file: a problem, how to solve it, a known solution, probes. Made by read_case()."""
+
+    def __init__(self, core: _core.Case):
+        self._core = core
+        #: The problem: Stokes or Poisson.
+        self.problem: Problem = problem_of(core.problem)
+
+    @property
+    def name(self) -> str:
+        """The name of the file without folder and ending."""
+        return self._core.name
+
+    @property
+    def probes(self) -> np.ndarray:
+        """Points (n, dim) of the tables [[probe]]."""
+        return np.array(self._core.probes, dtype=np.float64).reshape(-1, self.problem.dim)
+
+    @property
+    def exact(self) -> dict[str, Any]:
+        """The known fields of the table [exact], as Solution.error() takes them: `exact` and `pressure`, those there
+        are."""
+        core = self._core
+        fields = {"exact": core.exact_velocity or core.exact_value, "pressure": core.exact_pressure}
+        return {name: field for name, field in fields.items() if field is not None}
+
+    def __repr__(self) -> str:
+        return f"Case {self.name!r}: {self.problem!r}"
+
+
+def read_case(file: str | os.PathLike) -> Case:
+    """Reads a case file of the command line (docs/case-file.md). Raises InputError: file, line, key, what was
+    expected."""
+    return Case(_core.read_case(os.fspath(file)))
+
+
+def solve(
+    problem: Problem | Case,
+    *,
+    progress: bool | Callable[[str, float, str], None] = False,
+    **options: Any,
+) -> Solution:
+    """Solves a problem, or a case as the command line does, digit by digit.
+
+    Other Python threads run meanwhile. Ctrl-C raises KeyboardInterrupt as soon as the current stage or iteration is
+    done.
+
+    Args:
+        problem: Stokes, Poisson, or a Case, whose options hold where none are given here.
+        progress: True shows a bar on a terminal or in a notebook; a function is called with the stage ("set-up",
+            "solve"), what is done of it (0 to 1) and a line of text.
+        options: by the names and with the values of the case file's table [solver] and of the command line:
+            method ("gmres", "fmg", "vcycle"), rtol (1e-8), max_iterations (50), restart (0), cycles (1),
+            side ("right", "left"), preset ("default", "paper"), smoother ("multiplicative", "additive"), damping (0),
+            colour_order ("diagonal", "lexicographic"), patch ("symmetric", "galerkin", "fused"),
+            local_solver ("direct", "chebyshev", "cg", "dense");
+            device ("auto", "cpu", "cuda"), precision ("mixed", "double"), threads (0: all cores).
+
+    Returns:
+        The solution. If it did not converge there is a ConvergenceWarning, and its `converged` is False.
+
+    Raises:
+        InputError: wrong problem or options, data that are not finite, or a problem without a solution.
+        ResourceError: device or memory do not suffice.
+    """
+    if isinstance(problem, Case):
+        core, problem = problem._core, problem.problem
+    elif isinstance(problem, Problem):
+        core = _core.make_case(problem._core)
+    else:
+        raise InputError(f"expected a Stokes or Poisson problem, or a case, got {type(problem).__name__}")
+    if progress is True:
+        with ProgressBar() as bar:
+            solution = Solution(_core.solve(core, options, bar.show), problem)
+    else:
+        solution = Solution(_core.solve(core, options, progress or None), problem)
+    if not solution.converged:
+        history = solution._core.residual_history
+        warnings.warn(
+            f"not converged: {solution._core.reason}; {solution._core.iterations} iterations, relative residual "
+            f"{history[-1] if history else 1.0:.1e}",
+            ConvergenceWarning,
+            stacklevel=2,
+        )
+    return solution

@@ -1,0 +1,253 @@
+"""The linear system: operator, preconditioner, vectors of other libraries."""
+
+import pathlib
+import runpy
+import tracemalloc
+
+import numpy as np
+import pytest
+import solenoid as so
+
+CPU = {"device": "cpu", "precision": "double"}
+
+
+@pytest.fixture
+def parts(cavity):
+    return cavity.operator(**CPU), cavity.preconditioner(**CPU), cavity.load(**CPU)
+
+
+def random_vector(problem, seed=1, **options):
+    system = problem.system(**(options or CPU))
+    x = np.zeros(system.size)
+    x[system.unknowns] = np.random.default_rng(seed).standard_normal(system.dofs)
+    return x
+
+
+def test_operator(cavity, parts):
+    A, M, b = parts
+    assert A.shape == (b.size, b.size) and A.dtype == np.float64
+    x, y = random_vector(cavity), random_vector(cavity, 2)
+    assert x @ (A @ y) == pytest.approx((A @ x) @ y, rel=1e-10)  # symmetric
+    assert np.allclose(A @ (2 * x + y), 2 * (A @ x) + A @ y)
+    assert np.allclose(M @ (2 * x + y), 2 * (M @ x) + M @ y)
+    columns = np.stack([x, y], axis=1)
+    assert np.array_equal((A @ columns)[:, 1], A @ y)
+    assert np.array_equal(A.matvec(x[:, None])[:, 0], A @ x)
+    assert "A: " in repr(A)
+
+
+def test_layout(cavity):
+    system = cavity.system(**CPU)
+    record = 3 * 9
+    cells = 64
+    assert system.size == (cells + 16) * record  # and a block of zeros
+    assert system.dofs == system.unknowns.size == so.solve(cavity).report.dofs
+    others = np.ones(system.size, bool)
+    others[system.unknowns] = False
+    for vector in (cavity.load(**CPU), cavity.operator(**CPU) @ random_vector(cavity), random_vector(cavity)):
+        assert not vector[others].any()
+
+
+def test_one_system_for_all(cavity):
+    assert cavity.system(**CPU) is cavity.system(**CPU)
+    assert cavity.operator(**CPU)._system is cavity.preconditioner(**CPU)._system
+    assert cavity.system(**CPU) is not cavity.system(precision="mixed", device="cpu")
+
+
+@pytest.mark.parametrize("precision", ["double", "mixed"])
+def test_richardson_iteration_gives_the_solution(cavity, precision):
+    options = {"device": "cpu", "precision": precision}
+    A, M, b = cavity.operator(**options), cavity.preconditioner(**options), cavity.load(**options)
+    x = np.zeros_like(b)
+    for _ in range(25):
+        x += M @ (b - A @ x)
+    points = np.random.default_rng(3).random((20, 2))
+    expected = so.solve(cavity, rtol=1e-12).velocity(points)
+    solution = cavity.solution(x, **options)
+    assert np.allclose(solution.velocity(points), expected, atol=1e-9)
+    assert solution.divergence_max() < 1e-9
+    with pytest.raises(so.InputError, match="no report"):
+        _ = solution.report
+
+
+def test_gmres_of_scipy(cavity, parts):
+    linalg = pytest.importorskip("scipy.sparse.linalg")
+    A, M, b = parts
+    residuals = []
+    x, status = linalg.gmres(A, b, M=M, rtol=1e-8, callback=residuals.append, callback_type="pr_norm")
+    assert status == 0
+    assert len(residuals) <= 10
+    assert np.allclose(cavity.solution(x, **CPU).velocity([0.5, 0.5]), so.solve(cavity).velocity([0.5, 0.5]), atol=1e-7)
+    assert linalg.aslinearoperator(A).rmatvec(b).shape == b.shape
+
+
+def test_krylov_example(capsys, root):
+    pytest.importorskip("scipy.sparse.linalg")
+    runpy.run_path(str(pathlib.Path(root) / "python" / "examples" / "krylov.py"), run_name="__main__")
+    out = capsys.readouterr().out
+    assert "scipy" in out and "not converged" not in out
+
+
+def test_arrays_are_used_where_they_are():
+    """A result goes into `out`, and no array of the size of a vector is made on the way."""
+    problem = so.Stokes(so.Mesh.box(cells=(1, 1), refine=5))
+    A, M = problem.operator(**CPU), problem.preconditioner(**CPU)
+    x = random_vector(problem)
+    out = np.full_like(x, np.nan)
+    address = out.ctypes.data
+    for operator in (A, M):
+        assert operator.matvec(x, out=out) is out
+        assert np.array_equal(out, operator @ x)
+    tracemalloc.start()
+    before = tracemalloc.get_traced_memory()[0]
+    for operator in (A, M):
+        operator.matvec(x, out=out)
+    peak = tracemalloc.get_traced_memory()[1] - before
+    tracemalloc.stop()
+    assert peak < x.nbytes / 10
+    assert out.ctypes.data == address
+    assert problem.load(out, **CPU) is out
+
+
+def test_unaligned_arrays(cavity, parts):
+    A, M, _ = parts
+    x = random_vector(cavity)
+    shifted = np.empty(x.size + 1)[1:]
+    shifted[:] = x
+    out = np.empty(x.size + 1)[1:]
+    for operator in (A, M):
+        assert np.array_equal(operator.matvec(shifted, out=out), operator @ x)
+
+
+def test_other_arrays_are_converted(cavity, parts):
+    A, _, _ = parts
+    x = random_vector(cavity)
+    strided = np.zeros(2 * x.size)[::2]
+    strided[:] = x
+    assert np.array_equal(A @ strided, A @ x)
+    assert np.array_equal(A @ x.tolist(), A @ x)
+    read_only = x.copy()
+    read_only.flags.writeable = False
+    assert np.array_equal(A @ read_only, A @ x)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda A, x: A @ x[:-1], "x: expected an array of shape"),
+        (lambda A, x: A.matvec(x, out=x[:-1]), "out: expected an array of shape"),
+        (lambda A, x: A.matvec(x, out=x.astype(np.float32)), "contiguous array of float64"),
+        (lambda A, x: A.matvec(x, out=np.broadcast_to(0.0, x.shape)), "contiguous array of float64"),
+        (lambda A, x: A.matvec(x, out=x), "in place"),
+        (lambda A, x: A.matvec(x, out=[0.0]), "out: expected an array"),
+    ],
+)
+def test_wrong_arrays(cavity, parts, call, message):
+    with pytest.raises(so.InputError, match=message):
+        call(parts[0], random_vector(cavity))
+
+
+def test_poisson_is_positive(poisson):
+    A, M, b = poisson.operator(**CPU), poisson.preconditioner(**CPU), poisson.load(**CPU)
+    x = random_vector(poisson)
+    assert x @ (A @ x) > 0
+    for _ in range(20):
+        x += M @ (b - A @ x)
+    assert poisson.solution(x, **CPU).error("sin(pi*x)*sin(pi*y)") < 1e-3
+
+
+def test_torch_on_the_cpu(cavity, parts):
+    torch = pytest.importorskip("torch")
+    A, _, _ = parts
+    x = random_vector(cavity)
+    y = A @ torch.from_numpy(x)
+    assert isinstance(y, torch.Tensor)
+    assert np.array_equal(y.numpy(), A @ x)
+    out = torch.empty_like(y)
+    assert A.matvec(torch.from_numpy(x), out=out) is out and torch.equal(out, y)
+
+
+# On a GPU ------------------------------------------------------------------------------------------------------------
+
+
+def gpu_libraries():
+    if so.info()["no_cuda"]:
+        return []
+    libraries = []
+    for name in ("cupy", "torch"):
+        try:
+            libraries.append(__import__(name))
+        except ImportError:
+            continue
+    return libraries
+
+
+needs_gpu = pytest.mark.skipif(bool(so.info()["no_cuda"]), reason=f"no GPU: {so.info()['no_cuda']}")
+
+
+def on_gpu(xp, x):
+    return xp.asarray(x) if xp.__name__ == "cupy" else xp.from_numpy(x).cuda()
+
+
+def on_host(x):
+    return x.get() if hasattr(x, "get") else x.cpu().numpy()
+
+
+@needs_gpu
+def test_gpu_arrays_are_used_where_they_are(cavity):
+    libraries = gpu_libraries()
+    if not libraries:
+        pytest.skip("neither cupy nor torch is installed")
+    options = {"device": "cuda", "precision": "double"}
+    system = cavity.system(**options)
+    x = random_vector(cavity)
+    for xp in libraries:
+        source = on_gpu(xp, x)
+        for operator, reference in (
+            (system.operator(), cavity.operator(**CPU)),
+            (system.preconditioner(), cavity.preconditioner(**CPU)),
+        ):
+            before = system.memory_bytes
+            out = operator.matvec(source)
+            assert type(out) is type(source)
+            again = on_gpu(xp, np.full_like(x, np.nan))
+            assert operator.matvec(source, out=again) is again
+            assert system.memory_bytes == before  # arrays of the host would go through memory of the system
+            expected = reference @ x
+            assert np.allclose(on_host(again), expected, atol=1e-9 * np.abs(expected).max())
+            assert np.array_equal(on_host(again), on_host(out))
+        b = system.load(xp=xp)
+        assert np.allclose(on_host(b), cavity.load(**CPU))
+        assert np.isfinite(system.solution(system.preconditioner() @ b).velocity([0.5, 0.5])).all()
+
+
+@needs_gpu
+def test_gpu_work_is_ordered_with_other_streams(cavity):
+    cupy = pytest.importorskip("cupy")
+    A = cavity.operator(device="cuda", precision="double")
+    x = random_vector(cavity)
+    expected = on_host(A @ cupy.asarray(x))
+    for non_blocking in (False, True):
+        with cupy.cuda.Stream(non_blocking=non_blocking):
+            source = cupy.asarray(x)
+            for _ in range(50):
+                scaled = (source * 3) / 3 + 0
+                assert np.allclose(on_host(A @ scaled * 1), expected)
+
+
+@needs_gpu
+def test_host_arrays_are_copied_to_the_gpu(cavity):
+    A = cavity.operator(device="cuda", precision="double")
+    x = random_vector(cavity)
+    expected = cavity.operator(**CPU) @ x
+    assert np.allclose(A @ x, expected, atol=1e-10 * np.abs(expected).max())
+
+
+def test_gpu_arrays_need_a_system_on_the_gpu(cavity, parts):
+    class OnGpu:
+        shape = parts[2].shape
+        dtype = np.dtype(np.float64)
+        __cuda_array_interface__ = {"data": (0, False), "typestr": "<f8", "shape": shape, "version": 3}
+
+    with pytest.raises(so.InputError, match="lies in the memory of a GPU"):
+        parts[0].matvec(OnGpu())

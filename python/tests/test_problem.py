@@ -1,0 +1,144 @@
+"""Meshes, data, conditions on sides, and messages about what is wrong with them."""
+
+import numpy as np
+import pytest
+import solenoid as so
+from conftest import lid
+
+
+def test_mesh():
+    mesh = so.Mesh.box(cells=(4, 2), refine=2, lower=(-1, 0), upper=(1, 1), holes=[((1, 0), (2, 1)), ((1, 0), (3, 1))])
+    assert mesh.dim == 2
+    assert mesh.n_cells == (8 - 2) * 16
+    assert mesh == so.Mesh.box((4, 2), 2, (-1, 0), (1, 1), [{"lower": (1, 0), "upper": (2, 1)}, [(1, 0), (3, 1)]])
+    assert so.Mesh.box(refine=1).n_cells == 8
+    problem = so.Stokes(mesh)
+    assert problem.mesh == mesh
+    assert so.solve(problem).report.cells == mesh.n_cells
+
+
+def test_repr_says_what_it_is(cavity, poisson):
+    assert "RT_2" in repr(cavity) and "8 x 8 cells" in repr(cavity) and "ymax" in repr(cavity)
+    assert "Poisson" in repr(poisson)
+
+
+def test_sides():
+    mesh = so.Mesh.box(cells=(2, 1, 1), refine=1, holes=[((0, 0, 0), (1, 1, 1))])
+    problem = so.Stokes(
+        mesh, velocity={"holes": [1, 0, 0]}, slip=["ymin", "ymax"], outflow={"xmax": [0, 0, 0]}, periodic="z"
+    )
+    assert problem.sides == {
+        "xmin": "velocity",
+        "xmax": "outflow",
+        "ymin": "slip",
+        "ymax": "slip",
+        "zmin": "periodic",
+        "zmax": "periodic",
+        "holes": "velocity",
+    }
+    assert so.Stokes(mesh, outflow="xmax").sides["xmax"] == "outflow"
+
+
+def same(a, b, tolerance=1e-13):
+    x, y = (so.solve(problem, rtol=1e-10, threads=1).coefficients for problem in (a, b))
+    return np.abs(x - y).max() <= tolerance * np.abs(x).max()
+
+
+def test_functions_expressions_and_constants_are_the_same():
+    mesh = so.Mesh.box(cells=(1, 1), refine=3)
+
+    def problem(**data):
+        return so.Stokes(mesh, mass=1.0, **data)
+
+    expressions = problem(force=["x*y", "1"], velocity={"ymax": ["16*x^2*(1-x)^2", "0"]})
+    functions = problem(force=lambda p: np.stack([p[:, 0] * p[:, 1], np.ones(len(p))], axis=1), velocity={"ymax": lid})
+    mixed = problem(force=["x*y", 1], velocity={"ymax": [lambda p: lid(p)[:, 0], np.float64(0)]})
+    assert same(expressions, functions)
+    assert same(expressions, mixed)
+    assert same(problem(force=[1, 0.5]), problem(force=lambda p: [1, 0.5]))
+
+
+def test_poisson_functions_and_expressions_are_the_same(poisson):
+    def f(p):
+        return 2 * np.pi**2 * np.sin(np.pi * p[:, 0]) * np.sin(np.pi * p[:, 1])
+
+    assert same(poisson, so.Poisson(poisson.mesh, order=2, force=f), 1e-12)
+
+
+def test_a_function_sees_points_of_the_mesh():
+    seen = []
+
+    def f(points):
+        seen.append(points.copy())
+        return np.zeros_like(points)
+
+    mesh = so.Mesh.box(cells=(1, 1, 1), refine=1, lower=(0, 0, 1), upper=(1, 1, 2))
+    so.solve(so.Stokes(mesh, force=f))
+    points = np.concatenate(seen)
+    assert points.shape[1] == 3 and points.dtype == np.float64
+    assert points[:, 2].min() > 1 and points[:, 2].max() < 2
+
+
+def test_estimate(cavity):
+    need = cavity.estimate()
+    assert need["dofs"] == so.solve(cavity).report.dofs
+    assert 0 < need["bytes_needed"] < need["bytes_available"]
+
+
+MESH = so.Mesh.box(cells=(1, 1), refine=2)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: so.Mesh.box(cells=(1,)), "2 or 3 integers"),
+        (lambda: so.Mesh.box(cells=(1, 1), lower=(0, 0, 0)), "lower: expected 2 numbers"),
+        (lambda: so.Mesh.box(cells=(1, 1), holes=[3]), "holes[0]"),
+        (lambda: so.Mesh.box(cells=(1.5, 1)), "cells: expected 2 integers"),
+        (lambda: so.Stokes("mesh"), "expected a Mesh"),
+        (lambda: so.Stokes(MESH, order=99), "is not part of this build"),
+        (lambda: so.Stokes(MESH, order="two"), "order: expected an integer"),
+        (lambda: so.Stokes(MESH, viscosity=-1), "must be positive"),
+        (lambda: so.Stokes(MESH, velocity={"ymx": [1, 0]}), "did you mean 'ymax'"),
+        (lambda: so.Stokes(MESH, velocity={"zmax": [1, 0]}), "unknown side 'zmax'"),
+        (lambda: so.Stokes(MESH, velocity={"ymax": [1, 0, 0]}), "velocity ymax: expected 2 components"),
+        (lambda: so.Stokes(MESH, velocity={"ymax": ["16*x^2*(1-x^2", 0]}), "Missing parenthesis"),
+        (lambda: so.Stokes(MESH, velocity={"ymax": [np.nan, 0]}), "expected a finite number"),
+        (lambda: so.Stokes(MESH, velocity={"ymax": [1, 0]}, slip=["ymax"]), "has a condition already"),
+        (lambda: so.Stokes(MESH, periodic="z"), "periodic: expected directions"),
+        (lambda: so.Stokes(MESH, force="x"), "force: expected 2 components"),
+        (lambda: so.Poisson(MESH, force=["x", "y"]), "force: expected a number, an expression"),
+        (lambda: so.Stokes(so.Mesh.box((2, 1), 1, holes=[((0, 0), (2, 1))])), "leave nothing of the domain"),
+    ],
+)
+def test_wrong_input(make, message):
+    with pytest.raises(so.InputError) as error:
+        make()
+    assert message in str(error.value)
+    assert isinstance(error.value, ValueError)
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        ({"force": lambda p: p[:, 0]}, "must return an array of shape"),
+        ({"force": ["1/x", "log10(x-2)"]}, "must be finite everywhere"),
+        ({"velocity": {"ymax": [0, 1]}}, "do not balance"),
+        ({"force": [1, 0], "periodic": "xy"}, "its mean pushes a flow"),
+    ],
+)
+def test_data_that_do_not_work(data, message):
+    with pytest.raises(so.InputError) as error:
+        so.solve(so.Stokes(MESH, **data))
+    assert message in str(error.value)
+
+
+def test_errors_of_functions_come_through():
+    class Mine(Exception):
+        pass
+
+    def f(points):
+        raise Mine("oh")
+
+    with pytest.raises(Mine, match="oh"):
+        so.solve(so.Stokes(MESH, force=f))

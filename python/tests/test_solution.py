@@ -1,0 +1,109 @@
+"""What solutions answer."""
+
+import numpy as np
+import pytest
+import solenoid as so
+
+
+@pytest.fixture(scope="module")
+def flow():
+    """u = (y^2, 0, 0), p = 2 (1/2 - x) in the unit cube, which RT_2 has."""
+    mesh = so.Mesh.box(cells=(1, 1, 1), refine=1)
+    profile = ["y^2", 0, 0]
+    velocity = {side: profile for side in ("xmin", "ymin", "ymax", "zmin", "zmax")}
+    # nu du/dn - p n on x = 1, where p = 2 (1/2 - x)
+    problem = so.Stokes(mesh, order=2, force=[-4, 0, 0], velocity=velocity, outflow={"xmax": [1, 0, 0]})
+    return so.solve(problem, rtol=1e-12)
+
+
+def test_velocity(flow):
+    points = np.random.default_rng(1).random((5, 4, 3))
+    u = flow.velocity(points)
+    assert u.shape == points.shape
+    assert np.allclose(u[..., 0], points[..., 1] ** 2, atol=1e-9)
+    assert np.allclose(u[..., 1:], 0, atol=1e-9)
+    assert flow.velocity([0.5, 0.5, 0.5]).shape == (3,)
+    assert np.isnan(flow.velocity([2, 2, 2])).all()
+
+
+def test_pressure_and_gradient(flow):
+    points = np.random.default_rng(2).random((7, 3))
+    assert flow.pressure(points).shape == (7,)
+    assert np.allclose(flow.pressure(points), 2 * (0.5 - points[:, 0]), atol=1e-8)
+    gradient = flow.gradient(points)
+    assert gradient.shape == (7, 3, 3)
+    assert np.allclose(gradient[:, 0, 1], 2 * points[:, 1], atol=1e-8)
+    assert abs(np.trace(gradient, axis1=1, axis2=2)).max() < 1e-9
+
+
+def test_integrals(flow):
+    assert flow.flux("x", 0.25) == pytest.approx(1 / 3)
+    assert flow.flux(0, 0.75) == pytest.approx(1 / 3)
+    assert flow.kinetic_energy() == pytest.approx(0.1)
+    assert flow.dissipation() == pytest.approx(4 / 3)
+    assert flow.max_speed() <= 1
+    assert flow.divergence_max() < 1e-12
+
+
+def test_error(flow):
+    error = flow.error(["y^2", 0, 0], "1 - 2*x")
+    assert error.velocity < 1e-9 and error.pressure < 1e-8
+    assert flow.error(["y^2", 0, 0]).pressure is None
+    by_function = flow.error(lambda p: np.stack([p[:, 1] ** 2 + 1, 0 * p[:, 0], 0 * p[:, 0]], axis=1))
+    assert by_function.velocity == pytest.approx(1)
+
+
+def test_coefficients(flow):
+    values = flow.coefficients
+    assert values.dtype == np.float64 and values.ndim == 1
+    assert not values.flags.writeable and not values.flags.owndata
+    assert np.shares_memory(values, flow.coefficients)
+
+
+def test_poisson(poisson):
+    solution = so.solve(poisson)
+    exact = "sin(pi*x)*sin(pi*y)"
+    assert solution.error(exact) < 1e-3
+    assert solution.value([[0.5, 0.5]]) == pytest.approx([1], abs=1e-3)
+    for ask in (lambda: solution.velocity([0.5, 0.5]), lambda: solution.pressure([0.5, 0.5]), solution.kinetic_energy):
+        with pytest.raises(so.InputError, match="no velocity"):
+            ask()
+
+
+def test_wrong_questions(flow, cavity):
+    with pytest.raises(so.InputError, match=r"shape \(..., 3\)"):
+        flow.velocity([0.5, 0.5])
+    with pytest.raises(so.InputError, match="axis: expected x, y, z"):
+        flow.flux("u", 0.5)
+    with pytest.raises(so.InputError, match="no `value`"):
+        flow.value([0.5, 0.5, 0.5])
+
+
+def test_files(flow, tmp_path):
+    flow.to_vtu(tmp_path / "flow.vtu")
+    flow.to_png(str(tmp_path / "flow.png"))
+    assert b"VTKFile" in (tmp_path / "flow.vtu").read_bytes()[:100]
+    assert (tmp_path / "flow.png").read_bytes()[1:4] == b"PNG"
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["flow.png", "flow.vtu"]
+
+
+def test_plot(flow, cavity, poisson, tmp_path):
+    plt = pytest.importorskip("matplotlib.pyplot")
+    solution = so.solve(cavity)
+    for quantity in ("speed", "pressure", "u", "v", "vorticity"):
+        solution.plot(quantity, resolution=40)
+    assert so.solve(poisson).plot(resolution=40).get_xlabel() == "x"
+    figure, axes = plt.subplots()
+    assert flow.plot("w", axis="x", position=0.25, ax=axes, resolution=30, cmap="magma") is axes
+    assert axes.get_title() == "x = 0.25" and axes.get_xlabel() == "y"
+    figure.savefig(tmp_path / "flow.png")
+    with pytest.raises(so.InputError, match="quantity: expected one of"):
+        solution.plot("w")
+    with pytest.raises(so.InputError, match="position"):
+        flow.plot(position=2.0)
+    plt.close("all")
+
+
+def test_pyvista(cavity):
+    pytest.importorskip("pyvista")
+    assert so.solve(cavity).to_pyvista().n_cells == cavity.mesh.n_cells

@@ -1,0 +1,253 @@
+"""Solving: options, reports, the command line, interruption, progress."""
+
+import io
+import json
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import numpy as np
+import pytest
+import solenoid as so
+from solenoid.progress import ProgressBar
+
+CASE = """
+[mesh]
+cells = [2, 2]
+refine = 3
+holes = [{lower = [0, 0], upper = [1, 1]}]
+[element]
+order = 2
+[physics]
+force = ["sin(3*x)", "y"]
+[boundary]
+ymax = {velocity = ["16*x^2*(1-x)^2", 0]}
+[solver]
+rtol = 1e-6
+[exact]
+velocity = ["x", "y"]
+[[probe]]
+point = [0.75, 0.6]
+"""
+
+
+def command_line(program, file, *arguments):
+    """The result file of a solve."""
+    json_file = file.with_suffix(".json")
+    subprocess.run([program, "solve", file, "--json", json_file, "--quiet", *arguments], check=True)
+    return json.loads(json_file.read_text())
+
+
+def without_times(result):
+    return {name: value for name, value in result.items() if name not in ("time", "memory_bytes")}
+
+
+@pytest.mark.parametrize("precision", ["mixed", "double"])
+def test_same_digits_as_the_command_line(program, tmp_path, precision):
+    file = tmp_path / "hole.toml"
+    file.write_text(CASE)
+    theirs = command_line(program, file, "--precision", precision, "--threads", "2", "--device", "cpu")
+    solution = so.solve(so.read_case(file), precision=precision, threads=2, device="cpu")
+    assert without_times(solution.report) == without_times(theirs)
+    assert solution.velocity([0.75, 0.6]).tolist() == theirs["probes"][0]["velocity"]
+
+
+def test_same_digits_for_the_same_problem_in_python(program, tmp_path):
+    file = tmp_path / "hole.toml"
+    file.write_text(CASE)
+    theirs = command_line(program, file, "--threads", "2", "--device", "cpu")
+    mesh = so.Mesh.box(cells=(2, 2), refine=3, holes=[((0, 0), (1, 1))])
+    problem = so.Stokes(mesh, order=2, force=["sin(3*x)", "y"], velocity={"ymax": ["16*x^2*(1-x)^2", 0]})
+    solution = so.solve(problem, rtol=1e-6, threads=2, device="cpu")
+    assert solution.report.residual_history == theirs["residual_history"]
+    assert solution.velocity([0.75, 0.6]).tolist() == theirs["probes"][0]["velocity"]
+    assert solution.error(["x", "y"]).velocity == theirs["error"]["velocity_l2"]
+
+
+def test_shipped_cases(program, root, tmp_path):
+    """Those whose order is part of the build and that are small."""
+    orders = so.info()["orders"]
+    for name in ("cavity_3d", "l_shape"):
+        case = so.read_case(root / "cases" / f"{name}.toml")
+        if case.problem.order not in orders[f"{case.problem.dim}D"]:
+            continue
+        file = tmp_path / f"{name}.toml"
+        file.write_text((root / "cases" / f"{name}.toml").read_text())
+        theirs = command_line(program, file, "--threads", "2", "--device", "cpu")
+        assert without_times(so.solve(case, threads=2, device="cpu").report) == without_times(theirs)
+
+
+def test_report(cavity):
+    solution = so.solve(cavity, rtol=1e-9)
+    report = solution.report
+    assert solution.converged and report.converged
+    assert report["iterations"] == report.iterations == len(report.residual_history) - 1
+    assert report.residual_history[-1] <= 1e-9
+    assert report.settings.solver.rtol == 1e-9
+    assert report.time.solve > 0
+    assert report.divergence_max < 1e-12
+    assert "residual_history" in repr(report)
+    with pytest.raises(AttributeError, match="it has converged"):
+        _ = report.iteration
+    assert "converged after" in repr(solution)
+
+
+def test_case(tmp_path):
+    file = tmp_path / "hole.toml"
+    file.write_text(CASE)
+    case = so.read_case(str(file))
+    assert case.name == "hole"
+    assert case.problem.order == 2 and isinstance(case.problem, so.Stokes)
+    assert case.probes.tolist() == [[0.75, 0.6]]
+    solution = so.solve(case, rtol=1e-3)  # instead of the file's
+    assert solution.report.settings.solver.rtol == 1e-3
+    assert solution.error(**case.exact).velocity == solution.report.error.velocity_l2
+    file.write_text("[mesh]\ncells = [1, 1]\nrefin = 3\n")
+    with pytest.raises(so.InputError, match="line 3: did you mean `refine`"):
+        so.read_case(file)
+    with pytest.raises(so.InputError, match="no such file"):
+        so.read_case(tmp_path / "none.toml")
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"method": "fmg", "cycles": 2},
+        {"method": "vcycle"},
+        {"preset": "paper"},
+        {"side": "left", "restart": 5},
+        {"smoother": "additive", "damping": 0.2},
+        {"colour_order": "lexicographic", "patch": "galerkin", "local_solver": "dense"},
+        {"precision": "double", "threads": np.int64(1), "rtol": np.float32(1e-6)},
+    ],
+)
+def test_options(cavity, options):
+    solution = so.solve(cavity, **options)
+    assert solution.converged
+    assert np.allclose(solution.velocity([0.5, 0.5]), so.solve(cavity).velocity([0.5, 0.5]), atol=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"rtoll": 1e-3}, "unknown key `rtoll` in [solver]: did you mean `rtol`?"),
+        ({"rtol": 2.0}, "[solver] rtol: expected a number > 0 and < 1, got 2.0"),
+        ({"method": "gmers"}, 'expected "gmres", "fmg" or "vcycle", got'),
+        ({"device": "gpu"}, 'expected "auto", "cpu" or "cuda"'),
+        ({"threads": -1}, "expected an integer >= 0"),
+        ({"max_iterations": None}, "neither a number nor a text"),
+        ({"patch": "fused"}, "for Poisson's equation only"),
+    ],
+)
+def test_wrong_options(cavity, options, message):
+    with pytest.raises(so.InputError) as error:
+        so.solve(cavity, **options)
+    assert message in str(error.value)
+    with pytest.raises(so.InputError):
+        cavity.operator(**options)
+
+
+def test_cuda_that_is_not_there(cavity):
+    if not so.info()["no_cuda"]:
+        pytest.skip("there is a GPU")
+    with pytest.raises(so.InputError, match="cuda"):
+        so.solve(cavity, device="cuda")
+
+
+def test_too_large():
+    mesh = so.Mesh.box(cells=(1, 1, 1), refine=11)
+    with pytest.raises(so.ResourceError, match="not enough memory"):
+        so.solve(so.Stokes(mesh, order=2), device="cpu")
+
+
+def test_not_converged_warns(cavity):
+    with pytest.warns(so.ConvergenceWarning, match="max_iterations reached; 1 iterations"):
+        solution = so.solve(cavity, max_iterations=1, rtol=1e-12)
+    assert not solution.converged and not solution.report.converged
+    assert "NOT CONVERGED" in repr(solution)
+
+
+def test_progress(cavity):
+    seen = []
+    so.solve(cavity, progress=lambda *now: seen.append(now))
+    assert {stage for stage, _, _ in seen} == {"set-up", "solve"}
+    assert all(0 <= fraction <= 1 for _, fraction, _ in seen)
+    assert "residual" in seen[-1][2]
+
+
+def test_progress_bar(cavity, capsys):
+    so.solve(cavity, progress=True)
+    assert "iteration" in capsys.readouterr().err
+
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+
+    terminal = Terminal()
+    with ProgressBar(terminal) as bar:
+        bar.show("solve", 0.5, "iteration 1")
+        bar.show("solve", 1.0, "iteration 2")
+    assert terminal.getvalue().count("\r") == 2 and terminal.getvalue().endswith("\n")
+
+
+def test_a_progress_function_can_stop_a_solve(cavity):
+    class Enough(Exception):
+        pass
+
+    def stop(stage, fraction, text):
+        if stage == "solve":
+            raise Enough
+
+    with pytest.raises(Enough):
+        so.solve(cavity, progress=stop)
+
+
+def test_other_threads_run_meanwhile():
+    mesh = so.Mesh.box(cells=(1, 1), refine=6)
+    counts, done = [], threading.Event()
+
+    def count():
+        while not done.is_set():
+            counts.append(time.monotonic())
+            time.sleep(0.001)
+
+    thread = threading.Thread(target=count)
+    thread.start()
+    begin = time.monotonic()
+    so.solve(so.Stokes(mesh, velocity={"ymax": ["16*x^2*(1-x)^2", 0]}))
+    end = time.monotonic()
+    done.set()
+    thread.join()
+    assert sum(begin < t < end for t in counts) > 3
+
+
+def test_ctrl_c_ends_a_solve(tmp_path):
+    script = """
+import sys
+import solenoid as so
+problem = so.Stokes(so.Mesh.box(cells=(1, 1), refine=6), velocity={"ymax": ["16*x^2*(1-x)^2", 0]})
+def say(stage, fraction, text):
+    print(stage, flush=True)
+try:
+    so.solve(problem, method="vcycle", rtol=1e-30, max_iterations=1000000, progress=say)
+except KeyboardInterrupt:
+    sys.exit(42)
+"""
+    with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True) as process:
+        while process.stdout.readline() != "solve\n":
+            assert process.poll() is None
+        process.send_signal(signal.SIGINT)
+        start = time.monotonic()
+        process.stdout.read()
+        assert process.wait(timeout=60) == 42
+        assert time.monotonic() - start < 30
+
+
+def test_info():
+    info = so.info()
+    assert info["version"] == so.__version__
+    assert 2 in info["orders"]["2D"]
+    assert "cpu" in info["devices"][0]
+    assert "version" in repr(info)
