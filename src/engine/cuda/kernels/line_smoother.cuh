@@ -345,21 +345,24 @@ struct LineSmoother : ParityBatch<T, dim, order, patches_, teams, LineFields<dim
   /// rhs = -S_O^T b
   __device__ void forward_pressure() const {
     T* p = pressure(problem);
-    {
-      const Square first(tables(0));
-      const Square second(tables(1));
-      for (int i = worker; i < n; i += workers) {
-        T* plane = p + i * (dim == 3 ? line_2 : line_1) * patches;
-        T x[others][n];
-        for_plane([&](int slow, int fast) { x[slow][fast] = plane[(slow * line_1 + fast) * patches]; });
-        transform<true>(first, second, x);
-        for_plane([&](int slow, int fast) { plane[(slow * line_1 + fast) * patches] = -x[slow][fast]; });
-      }
-    }
+    transform_pressure_planes<true>(p, T(-1));
     __syncwarp();
     const Square last(tables(dim - 1));
     transform_pressure_lines<true>(last, p);
     __syncwarp();
+  }
+  /// Transforms the pressure in directions 0 and 1, times a factor.
+  template <bool transposed>
+  __device__ void transform_pressure_planes(T* p, T factor) const {
+    const Square first(tables(0));
+    const Square second(tables(1));
+    for (int i = worker; i < n; i += workers) {
+      T* plane = p + i * (dim == 3 ? line_2 : line_1) * patches;
+      T x[others][n];
+      for_plane([&](int slow, int fast) { x[slow][fast] = plane[(slow * line_1 + fast) * patches]; });
+      transform<transposed>(first, second, x);
+      for_plane([&](int slow, int fast) { plane[(slow * line_1 + fast) * patches] = factor * x[slow][fast]; });
+    }
   }
   /// The whole transform of a problem's pressure, times a factor, line by line.
   template <bool transposed>
@@ -814,15 +817,7 @@ struct LineSmoother : ParityBatch<T, dim, order, patches_, teams, LineFields<dim
       transform_pressure_lines<false>(last, p);
     }
     __syncwarp();
-    const Square first(tables(0));
-    const Square second(tables(1));
-    for (int i = worker; i < n; i += workers) {
-      T* plane = p + i * (dim == 3 ? line_2 : line_1) * patches;
-      T x[others][n];
-      for_plane([&](int slow, int fast) { x[slow][fast] = plane[(slow * line_1 + fast) * patches]; });
-      transform<false>(first, second, x);
-      for_plane([&](int slow, int fast) { plane[(slow * line_1 + fast) * patches] = x[slow][fast]; });
-    }
+    transform_pressure_planes<false>(p, T(1));
   }
 
   /// Waits for the other warps and writes component c.
