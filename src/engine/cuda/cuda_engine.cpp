@@ -121,18 +121,45 @@ class BlockOrder {
 class DeviceBlocks {
  public:
   DeviceBlocks() = default;
-  DeviceBlocks(Engine& engine, const Level& level, const std::vector<std::int32_t>& blocks)
-      : memory_(engine, blocks),
-        list_{memory_.data(), static_cast<std::int32_t>(blocks.size()),
-              cuda::most_tile_faces(level.grid, blocks,
-                                    cuda::tile_cells(level.equation.dim, level.equation.order) / interleave)} {}
+  DeviceBlocks(Engine& engine, const std::vector<std::int32_t>& blocks)
+      : memory_(engine, blocks), list_{memory_.data(), static_cast<std::int32_t>(blocks.size())} {}
 
   [[nodiscard]] const cuda::RecordBlocks& list() const { return list_; }
-  [[nodiscard]] bool empty() const { return list_.count == 0; }
 
  private:
   Array<std::int32_t> memory_;
   cuda::RecordBlocks list_{};
+};
+
+/// Tiles of the operator on the device.
+class DeviceTiles {
+ public:
+  DeviceTiles() = default;
+  DeviceTiles(Engine& engine, const Level& level, const std::vector<std::int32_t>& blocks) {
+    const int cells = cuda::tile_cells(level.equation.dim, level.equation.order);
+    const cuda::TileList list = cuda::find_tiles(level.grid, blocks, cells / interleave);
+    first_ = {engine, list.first};
+    blocks_ = {engine, list.blocks};
+    pattern_ = {engine, list.pattern};
+    patterns_ = {engine, list.patterns};
+    tiles_ = {first_.data(),
+              blocks_.data(),
+              pattern_.data(),
+              patterns_.data(),
+              static_cast<std::int32_t>(list.pattern.size()),
+              list.most_blocks,
+              list.most_faces};
+  }
+
+  [[nodiscard]] const cuda::Tiles& tiles() const { return tiles_; }
+  [[nodiscard]] bool empty() const { return tiles_.count == 0; }
+
+ private:
+  Array<std::int32_t> first_;
+  Array<std::int32_t> blocks_;
+  Array<std::int32_t> pattern_;
+  Array<std::uint32_t> patterns_;
+  cuda::Tiles tiles_{};
 };
 
 /// Patches of one colour and kind on the device.
@@ -162,8 +189,13 @@ class DeviceLevel {
       topology_.neighbour[side] = neighbours_[side].data();
       topology_.face[side] = faces_[side].data();
     }
-    blocks_ = {engine, level, BlockOrder(grid).all()};
-    boundary_sides_ = {engine, cuda::boundary_sides(grid)};
+    const auto blocks = BlockOrder(grid).all();
+    blocks_ = {engine, blocks};
+    if (level.equation.kind == EquationKind::poisson) {
+      boundary_sides_ = {engine, cuda::boundary_sides(grid)};
+    } else {
+      tiles_ = {engine, level, blocks};
+    }
     const Patches& patches = level.patches;
     lower_cells_ = {engine, patches.lower_cell};
     for (std::size_t colour = 0; colour < patches.colours.size(); ++colour) {
@@ -198,6 +230,9 @@ class DeviceLevel {
   [[nodiscard]] const CellTopology& topology() const { return topology_; }
   /// All cells.
   [[nodiscard]] const cuda::RecordBlocks& blocks() const { return blocks_.list(); }
+  /// The same for the operator of the Stokes equations;
+  [[nodiscard]] const cuda::Tiles& tiles() const { return tiles_.tiles(); }
+  /// and for that of Poisson's.
   [[nodiscard]] const std::uint8_t* boundary_sides() const { return boundary_sides_.data(); }
   /// Of all patches (Patches::lower_cell).
   [[nodiscard]] const std::int32_t* lower_cells() const { return lower_cells_.data(); }
@@ -214,6 +249,7 @@ class DeviceLevel {
   std::array<Array<Face>, 6> faces_;
   CellTopology topology_{};
   DeviceBlocks blocks_;
+  DeviceTiles tiles_;
   Array<std::uint8_t> boundary_sides_;
   Array<Record> lower_cells_;
   std::vector<DeviceColour> colours_;
@@ -270,8 +306,8 @@ class CudaKernels final : public Kernels<T> {
 
   [[nodiscard]] const Level& level() const override { return level_; }
 
-  void apply(const T* x, T* y) override { apply_or_residual(device_->blocks(), nullptr, x, y); }
-  void residual(const T* b, const T* x, T* r) override { apply_or_residual(device_->blocks(), b, x, r); }
+  void apply(const T* x, T* y) override { apply_or_residual(device_->tiles(), nullptr, x, y); }
+  void residual(const T* b, const T* x, T* r) override { apply_or_residual(device_->tiles(), b, x, r); }
 
   void smooth(int colour, const T* b, const T* x, T* y) override {
     if (!smoother_ready_) prepare_smoother(false);
@@ -531,8 +567,9 @@ class CudaKernels final : public Kernels<T> {
     }
   }
 
-  void apply_or_residual(const cuda::RecordBlocks& blocks, const T* b, const T* x, T* y) {
-    table_.apply({&cell_, device_->topology(), device_->boundary_sides(), blocks, x, b, y}, shared_.stream);
+  void apply_or_residual(const cuda::Tiles& tiles, const T* b, const T* x, T* y) {
+    table_.apply({&cell_, device_->topology(), tiles, device_->blocks(), device_->boundary_sides(), x, b, y},
+                 shared_.stream);
   }
 
   /// What smooth_general is used for: the patches that smooth_parity leaves, or all to be added.
@@ -549,10 +586,10 @@ class CudaKernels final : public Kernels<T> {
     patch.data = tables.data(patch.values.data());
   }
 
-  /// The residual that smooth_general needs, and the blocks of records on which it needs it.
-  const DeviceBlocks& prepare(int colour, Use use) {
-    const auto known = general_blocks_.find({colour, use});
-    if (known != general_blocks_.end()) return known->second;
+  /// The residual that smooth_general needs, and the tiles on which it needs it.
+  const DeviceTiles& prepare(int colour, Use use) {
+    const auto known = general_tiles_.find({colour, use});
+    if (known != general_tiles_.end()) return known->second;
     const Patches& patches = level_.patches;
     std::vector<char> touched(static_cast<std::size_t>(whole_blocks(level_.grid.cells()) / interleave), 0);
     for (const PatchRun& run : patches.colours[colour]) {
@@ -568,7 +605,7 @@ class CudaKernels final : public Kernels<T> {
       if (touched[i] != 0) blocks.push_back(static_cast<std::int32_t>(i));
     }
     if (!blocks.empty() && residual_.size() == 0) residual_ = Vector<T>(shared_.engine, level_.size());
-    return general_blocks_[{colour, use}] = {shared_.engine, level_, BlockOrder(level_.grid).sorted(blocks)};
+    return general_tiles_[{colour, use}] = {shared_.engine, level_, BlockOrder(level_.grid).sorted(blocks)};
   }
 
   void smooth_poisson(int colour, const T* b, const T* x, T* y, bool add, T damping) {
@@ -585,11 +622,11 @@ class CudaKernels final : public Kernels<T> {
   }
 
   void smooth_general(int colour, const T* b, const T* x, T* y, Use use, T damping) {
-    const DeviceBlocks& blocks = prepare(colour, use);
-    if (blocks.empty()) return;
+    const DeviceTiles& tiles = prepare(colour, use);
+    if (tiles.empty()) return;
     const T* residual = b;
     if (x != nullptr) {
-      apply_or_residual(blocks.list(), b, x, residual_.data());
+      apply_or_residual(tiles.tiles(), b, x, residual_.data());
       residual = residual_.data();
     }
     for (const DeviceRun& run : device_->colour(colour).runs) {
@@ -630,11 +667,11 @@ class CudaKernels final : public Kernels<T> {
   Local local_;
   CellData<T> cell_;
   bool smoother_ready_ = false;
-  std::unique_ptr<PoissonSmoother> poisson_;                    // or nullptr
-  std::unique_ptr<ParitySmoother> parity_;                      // or nullptr
-  std::vector<Patch> patches_;                                  // by kind
-  std::map<std::pair<int, Use>, DeviceBlocks> general_blocks_;  // by colour
-  Vector<T> residual_;                                          // for smooth_general
+  std::unique_ptr<PoissonSmoother> poisson_;                  // or nullptr
+  std::unique_ptr<ParitySmoother> parity_;                    // or nullptr
+  std::vector<Patch> patches_;                                // by kind
+  std::map<std::pair<int, Use>, DeviceTiles> general_tiles_;  // by colour
+  Vector<T> residual_;                                        // for smooth_general
 };
 
 /// Why there is no usable device; empty if there is one.
@@ -713,7 +750,7 @@ class CudaEngine final : public Engine {
     constexpr std::int64_t side = sizeof(Record) + sizeof(Face);  // what is behind
     constexpr std::int64_t patch = sizeof(Record) + sizeof(cuda::ParityPatch);
     constexpr std::int64_t transfer = 2 * sizeof(Record);  // parent and child
-    constexpr std::int64_t rest = 3;                       // boundary sides, blocks of records, batches of patches
+    constexpr std::int64_t rest = 5;                       // tiles, blocks of records, batches of patches
     return 2 * dim * side + patch + transfer + rest;
   }
 

@@ -1,80 +1,236 @@
 #include "engine/cuda/tiles.hpp"
 
 #include <algorithm>
+#include <array>
 #include <span>
+#include <unordered_map>
 
 #include "base/parallel.hpp"
 #include "engine/cuda/kernels/arguments.hpp"
+#include "solenoid/error.hpp"
 
 namespace solenoid::cuda {
 namespace {
 
-/// Some neighbour is not above the neighbour of the cell below.
-bool irregular(const Grid& grid, Grid::Record cell) {
-  for (int side = 0; side < 2 * grid.dim(); ++side) {
-    if (grid.face(cell, side) != Face::interior) continue;
-    for (int c = 0; c < grid.dim(); ++c) {
-      if (c == side / 2) continue;
-      const bool end = grid.face(cell, 2 * c) != Face::interior;
-      const bool aligned = end ? grid.face(grid.neighbour(cell, side), 2 * c) != Face::interior
-                               : grid.face(grid.neighbour(cell, 2 * c), side) == Face::interior;
-      if (!aligned) return true;
+using Record = Grid::Record;
+using Pattern = std::vector<std::uint32_t>;
+
+struct Hash {
+  std::size_t operator()(const Pattern& pattern) const {
+    std::size_t hash = 0;
+    for (const std::uint32_t word : pattern) hash = (hash ^ word) * 0x9e3779b97f4a7c15U;
+    return hash;
+  }
+};
+
+/// Different patterns, by number.
+class Patterns {
+ public:
+  std::int32_t add(Pattern pattern) {
+    const auto [known, is_new] = number_.try_emplace(std::move(pattern), static_cast<std::int32_t>(all_.size()));
+    if (is_new) all_.push_back(&known->first);
+    return known->second;
+  }
+  [[nodiscard]] const std::vector<const Pattern*>& all() const { return all_; }
+
+ private:
+  std::unordered_map<Pattern, std::int32_t, Hash> number_;
+  std::vector<const Pattern*> all_;
+};
+
+/// Signs of what a cell gets through a face: bit 0 for even, 1 for odd modes, set for minus. Neighbours above count
+/// odd modes with a minus; a cell's own traces have the other parity, and the weight of the boundary face.
+unsigned face_signs(Face face, unsigned upper) {
+  if (face == Face::interior) return upper << 1;
+  const unsigned minus = face_weight(face) == 2 ? 1 : 0;
+  return minus | (minus ^ (upper ^ 1U)) << 1;
+}
+
+/// Looks at one tile after the other.
+class Surveyor {
+ public:
+  Surveyor(const Grid& grid, int tile_blocks)
+      : grid_(grid),
+        cells_(tile_blocks * interleave),
+        place_(static_cast<std::size_t>(grid.null()) / interleave + 1, -1) {}
+
+  /// Blocks in and around the tile, its own first, and most faces of a component.
+  struct Tile {
+    std::vector<std::int32_t> blocks;
+    Pattern pattern;
+    int faces;
+  };
+  Tile look_at(std::span<const std::int32_t> own) {
+    blocks_.clear();
+    for (const std::int32_t block : own) add(block);
+    // Past the end of the list. They are not looked up: no face leads there.
+    blocks_.resize(static_cast<std::size_t>(cells_) / interleave, grid_.null() / interleave);
+    own_blocks_ = static_cast<std::int32_t>(own.size());
+    Tile tile{{}, Pattern(tile_header), 0};
+    find_sides(tile.pattern);
+    for (int c = 0; c < grid_.dim(); ++c) {
+      const auto before = tile.pattern.size();
+      for (int turn = 1; turn < grid_.dim(); ++turn) {
+        const int t = (c + turn) % grid_.dim();
+        for (const Side& side : faces_[t]) add_face(c, t, side, tile.pattern);
+      }
+      tile.faces = std::max(tile.faces, static_cast<int>((tile.pattern.size() - before) / 2));
+    }
+    if (blocks_.size() * interleave > 1U << name_bits) {
+      throw ResourceError(
+          "the cuda engine cannot name all records around 128 cells of this mesh, whose cells lie too "
+          "scattered: use --device cpu");
+    }
+    for (const std::int32_t block : blocks_) place_[block] = -1;
+    tile.blocks = blocks_;
+    return tile;
+  }
+
+ private:
+  struct Side {
+    Record cell;
+    unsigned upper;
+  };
+
+  std::uint32_t add(std::int32_t block) {
+    if (place_[block] < 0) {
+      place_[block] = static_cast<std::int32_t>(blocks_.size());
+      blocks_.push_back(block);
+    }
+    return place_[block];
+  }
+  std::uint32_t name(Record record) { return add(record / interleave) * interleave + record % interleave; }
+  [[nodiscard]] bool is_inside(Record record) const {
+    const std::int32_t place = place_[record / interleave];
+    return place >= 0 && place < own_blocks_;
+  }
+
+  /// What is behind the sides of the cells, and faces by direction.
+  void find_sides(Pattern& pattern) {
+    for (int side = 0; side < 2 * grid_.dim(); ++side) {
+      const int t = side / 2;
+      if (side % 2 == 0) faces_[t].clear();
+      for (int slot = 0; slot < cells_; ++slot) {
+        const Record cell = blocks_[slot / interleave] * interleave + slot % interleave;
+        if (cell >= grid_.cells()) {
+          pattern.push_back(tile_side(0, name(grid_.null()), true));
+          continue;
+        }
+        const Record other = grid_.neighbour(cell, side);
+        const bool face = grid_.face(cell, side) != Face::interior || !is_inside(other) || is_irregular(cell);
+        const auto where = face ? cells_ + faces_[t].size() : name(other);
+        pattern.push_back(
+            tile_side(static_cast<std::uint32_t>(where), name(other), normal_fixed(grid_.face(cell, side))));
+        if (face) faces_[t].push_back({cell, side % 2 != 0 ? 1U : 0U});
+      }
+      pattern[t] = static_cast<std::uint32_t>(faces_[t].size());
     }
   }
-  return false;
-}
 
-std::uint8_t sides_of(const Grid& grid, Grid::Record cell) {
-  unsigned sides = irregular(grid, cell) ? irregular_cell : 0;
-  for (int side = 0; side < 2 * grid.dim(); ++side) {
-    sides |= grid.face(cell, side) == Face::interior ? 0 : 1U << side;
+  void add_face(int c, int t, const Side& at, Pattern& pattern) {
+    const int side = 2 * t + static_cast<int>(at.upper);
+    const Record below = grid_.neighbour(at.cell, 2 * c);
+    const Face own_face = grid_.face(at.cell, side);
+    const Face below_face = grid_.face(below, side);
+    const unsigned signs = face_signs(own_face, at.upper);
+    const unsigned signs_below = face_signs(below_face, at.upper);
+    const Record own = own_face == Face::interior ? grid_.neighbour(at.cell, side) : at.cell;
+    const Record half = below_face == Face::interior ? grid_.neighbour(below, side) : below;
+    const Record top = signs != signs_below || half >= grid_.cells() ? grid_.neighbour(half, 2 * c + 1) : own;
+    const TileFace face =
+        tile_face(name(own), name(grid_.neighbour(own, 2 * c + 1)), name(half), name(top), signs | signs_below << 2);
+    pattern.insert(pattern.end(), {face.own, face.below});
   }
-  return static_cast<std::uint8_t>(sides);
-}
 
-/// Faces of a tile, for the component that has most.
-int tile_faces(const Grid& grid, std::span<const std::int32_t> blocks) {
-  const int dim = grid.dim();
-  int faces[3]{};
-  for (const std::int32_t block : blocks) {
-    const auto end = std::min((block + 1) * interleave, grid.cells());
-    for (auto cell = block * interleave; cell < end; ++cell) {
-      const unsigned boundary = sides_of(grid, cell);
-      for (int side = 0; side < 2 * dim; ++side) {
-        const bool face =
-            (boundary & (1U << side | irregular_cell)) != 0 ||
-            std::find(blocks.begin(), blocks.end(), grid.neighbour(cell, side) / interleave) == blocks.end();
-        faces[side / 2] += face ? 1 : 0;
+  /// Some neighbour is not above the neighbour of the cell below.
+  [[nodiscard]] bool is_irregular(Record cell) const {
+    for (int side = 0; side < 2 * grid_.dim(); ++side) {
+      if (grid_.face(cell, side) != Face::interior) continue;
+      for (int c = 0; c < grid_.dim(); ++c) {
+        if (c == side / 2) continue;
+        const bool end = grid_.face(cell, 2 * c) != Face::interior;
+        const bool aligned = end ? grid_.face(grid_.neighbour(cell, side), 2 * c) != Face::interior
+                                 : grid_.face(grid_.neighbour(cell, 2 * c), side) == Face::interior;
+        if (!aligned) return true;
       }
     }
+    return false;
   }
-  int most = 0;
-  for (int c = 0; c < dim; ++c) most = std::max(most, faces[(c + 1) % dim] + (dim == 3 ? faces[(c + 2) % dim] : 0));
-  return most;
-}
+
+  const Grid& grid_;
+  int cells_;
+  std::vector<std::int32_t> place_;   // of a block in blocks_
+  std::vector<std::int32_t> blocks_;  // of the tile
+  std::int32_t own_blocks_ = 0;
+  std::array<std::vector<Side>, 3> faces_;
+};
 
 }  // namespace
 
 std::vector<std::uint8_t> boundary_sides(const Grid& grid) {
   std::vector<std::uint8_t> sides(static_cast<std::size_t>(grid.null()) + 1, 0);
   parallel_ranges({grid.cells()}, [&](CellRange range, std::int64_t) {
-    for (auto cell = static_cast<Grid::Record>(range.begin); cell < range.end; ++cell)
-      sides[cell] = sides_of(grid, cell);
+    for (auto cell = static_cast<Record>(range.begin); cell < range.end; ++cell) {
+      for (int side = 0; side < 2 * grid.dim(); ++side) {
+        if (grid.face(cell, side) != Face::interior) sides[cell] |= static_cast<std::uint8_t>(1U << side);
+      }
+    }
   });
   return sides;
 }
 
-int most_tile_faces(const Grid& grid, const std::vector<std::int32_t>& blocks, int tile_blocks) {
+TileList find_tiles(const Grid& grid, const std::vector<std::int32_t>& blocks, int tile_blocks) {
+  struct Part {
+    Patterns patterns;
+    TileList list;
+  };
   const std::span<const std::int32_t> all(blocks);
-  const Ranges ranges{std::ssize(blocks), std::int64_t{1024} * tile_blocks};
-  std::vector<int> most(ranges.number(), 0);
+  const Ranges ranges{std::ssize(blocks), std::int64_t{256} * tile_blocks};
+  std::vector<Part> parts(ranges.number());
   parallel_ranges(ranges, [&](CellRange range, std::int64_t number) {
+    Surveyor surveyor(grid, tile_blocks);
+    Part& part = parts[number];
     for (auto begin = range.begin; begin < range.end; begin += tile_blocks) {
-      const auto count = std::min<std::int64_t>(tile_blocks, range.end - begin);
-      most[number] = std::max(most[number], tile_faces(grid, all.subspan(begin, count)));
+      auto tile = surveyor.look_at(all.subspan(begin, std::min<std::int64_t>(tile_blocks, range.end - begin)));
+      part.list.first.push_back(static_cast<std::int32_t>(part.list.blocks.size()));
+      part.list.blocks.insert(part.list.blocks.end(), tile.blocks.begin(), tile.blocks.end());
+      part.list.pattern.push_back(part.patterns.add(std::move(tile.pattern)));
+      part.list.most_blocks = std::max(part.list.most_blocks, static_cast<std::int32_t>(tile.blocks.size()));
+      part.list.most_faces = std::max(part.list.most_faces, tile.faces);
     }
   });
-  return most.empty() ? 0 : *std::max_element(most.begin(), most.end());
+  TileList list;
+  for (const Part& part : parts) {
+    list.most_blocks = std::max(list.most_blocks, part.list.most_blocks);
+    list.most_faces = std::max(list.most_faces, part.list.most_faces);
+  }
+  const int sides = 2 * grid.dim() * tile_blocks * interleave;
+  const int size = tile_header + sides + 2 * grid.dim() * list.most_faces;
+  Patterns patterns;
+  for (const Part& part : parts) {
+    const auto before = static_cast<std::int32_t>(list.blocks.size());
+    for (const std::int32_t first : part.list.first) list.first.push_back(before + first);
+    std::vector<std::int32_t> begin;
+    for (const Pattern* pattern : part.patterns.all()) begin.push_back(size * patterns.add(*pattern));
+    for (const std::int32_t number : part.list.pattern) list.pattern.push_back(begin[number]);
+    list.blocks.insert(list.blocks.end(), part.list.blocks.begin(), part.list.blocks.end());
+  }
+  list.first.push_back(static_cast<std::int32_t>(list.blocks.size()));
+  for (const Pattern* pattern : patterns.all()) {
+    auto from = pattern->begin();
+    const auto append = [&](std::uint32_t words, int room) {
+      list.patterns.insert(list.patterns.end(), from, from + words);
+      list.patterns.resize(list.patterns.size() + static_cast<std::size_t>(room) - words);
+      from += words;
+    };
+    append(tile_header + sides, tile_header + sides);
+    for (int c = 0; c < grid.dim(); ++c) {
+      std::uint32_t faces = 0;
+      for (int turn = 1; turn < grid.dim(); ++turn) faces += (*pattern)[(c + turn) % grid.dim()];
+      append(2 * faces, 2 * list.most_faces);
+    }
+  }
+  return list;
 }
 
 }  // namespace solenoid::cuda

@@ -1,6 +1,6 @@
 #pragma once
 /// \file
-/// Tiles of the operator (kernels/operator.cuh).
+/// Tiles of the operator (kernels/operator.cuh) and what lies around them.
 
 #include <cstdint>
 #include <vector>
@@ -12,8 +12,17 @@ namespace solenoid::cuda {
 /// ApplyArguments::boundary_sides of all records.
 std::vector<std::uint8_t> boundary_sides(const Grid& grid);
 
-/// How many faces the tile with most of them has for one component: tangential sides of cells whose neighbour is
-/// outside of the tile or missing, and all of irregular cells. A tile has `tile_blocks` blocks of the list.
-int most_tile_faces(const Grid& grid, const std::vector<std::int32_t>& blocks, int tile_blocks);
+/// What Tiles (kernels/arguments.hpp) points to.
+struct TileList {
+  std::vector<std::int32_t> first;
+  std::vector<std::int32_t> blocks;
+  std::vector<std::int32_t> pattern;
+  std::vector<std::uint32_t> patterns;
+  std::int32_t most_blocks = 0;
+  std::int32_t most_faces = 0;
+};
+
+/// Tiles of `tile_blocks` blocks of a list each; the last may have fewer.
+TileList find_tiles(const Grid& grid, const std::vector<std::int32_t>& blocks, int tile_blocks);
 
 }  // namespace solenoid::cuda

@@ -18,7 +18,6 @@ using Stream = CUstream_st*;
 struct RecordBlocks {
   const std::int32_t* list;
   std::int32_t count;
-  std::int32_t tile_faces;  ///< most_tile_faces of the list
 };
 
 /// Cells of a tile of the operator: so many records of neighbouring blocks, 32 x 2 x 2 cells where rows allow.
@@ -27,16 +26,52 @@ constexpr int tile_cells(int dim, int order) {
   return order < 3 ? 128 : order == 3 ? 64 : 32;
 }
 
-/// Set for cells that have, at corners of holes, a neighbour that is not above the neighbour of the cell below.
-inline constexpr unsigned irregular_cell = 1 << 6;
+/// Tiles of a list of blocks, and what lies around them. A tile has a list of the blocks in it, which come first, and
+/// around it; place 16 i + j in that list is its name for record j of block i. What lies where is the tile's pattern in
+/// these names, which it shares with most other tiles. A pattern has words of 32 bits: tile_header with the number of
+/// faces in each direction; then a tile_side for each [side][cell]; then, for one component after the other, room for
+/// most_faces, a TileFace for each face in the next direction and in the one after that.
+struct Tiles {
+  const std::int32_t* first;      ///< [tile, and the end]: of its blocks in the list of
+  const std::int32_t* blocks;     ///< all tiles
+  const std::int32_t* pattern;    ///< [tile]: where its pattern begins among
+  const std::uint32_t* patterns;  ///< all of them
+  std::int32_t count;
+  std::int32_t most_blocks;  ///< of a tile
+  std::int32_t most_faces;   ///< of a tile, for one component
+};
+inline constexpr int tile_header = 4;
+
+/// What is behind a side of a cell. `where`: a cell of the tile, or the number of cells + that of a face of this
+/// direction; a name; whether the normal velocity on it is prescribed.
+constexpr std::uint32_t tile_side(std::uint32_t where, std::uint32_t neighbour, bool fixed) {
+  return where | neighbour << 16 | (fixed ? 1U << 31 : 0U);
+}
+constexpr int side_where(std::uint32_t side) { return static_cast<int>(side & 0xffff); }
+constexpr std::uint32_t side_neighbour(std::uint32_t side) { return side >> 16 & 0x7fff; }
+constexpr bool side_fixed(std::uint32_t side) { return side >> 31 != 0; }
+
+/// Where a tile finds what lies beyond a side of its cells: names of the cell whose traces these are, the record above
+/// it, the cell that has the other half of its hats, and the record above that one. Bits 0 and 1 of `code`: the first
+/// counts with a minus in even, odd modes; 2 and 3: the other half.
+struct TileFace {
+  std::uint32_t own;
+  std::uint32_t below;
+};
+inline constexpr int name_bits = 14;
+constexpr TileFace tile_face(std::uint32_t own, std::uint32_t above, std::uint32_t below, std::uint32_t top,
+                             std::uint32_t code) {
+  return {own | above << name_bits | code << 2 * name_bits, below | top << name_bits};
+}
 
 /// y = A x, or y = b - A x if b is given, on the cells of some blocks and on all hat-only records.
 template <class T>
 struct ApplyArguments {
   const CellData<T>* cell;  ///< host memory
   CellTopology topology;
-  const std::uint8_t* boundary_sides;  ///< [record]: bit `side` for every face that is not interior, irregular_cell
-  RecordBlocks blocks;
+  Tiles tiles;                         ///< Stokes equations
+  RecordBlocks blocks;                 ///< Poisson's equation: the same blocks
+  const std::uint8_t* boundary_sides;  ///< Poisson's equation: [record]: bit `side` for every face that is not interior
   const T* x;
   const T* b;
   T* y;

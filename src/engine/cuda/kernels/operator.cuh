@@ -9,7 +9,8 @@
 /// Every row is complete where it is owned: nothing is carried from cell to cell, and no value has two writers.
 ///
 /// A thread block works on a tile: `cells` records of neighbouring blocks (128 of them are 32 x 2 x 2 cells where rows
-/// allow). It finds the faces of the tile; then, for one component after the other,
+/// allow). What lies where around it was found beforehand (Tiles in arguments.hpp); most tiles of a mesh share one of a
+/// few patterns, which the caches hold. For one component after the other,
 ///   1. what lies beyond the tile is needed for its traces only. The columns of the cell behind a face are multiplied
 ///   by
 ///      the mass matrix and contracted to the two numbers of a line that the face forms need,
@@ -20,13 +21,13 @@
 ///   3. Laplacians of planes of tangential modes, from z of the cell, of its neighbours in the tile and from traces.
 /// A thread has a row of a cell (operator_rows.cuh), or, where elements are small, a whole cell (operator_cells.cuh).
 /// Hat rows (i_c = 0) belong to two cells, this one and the one below: where the two have different neighbours behind a
-/// side (at corners of holes), the face has the traces of both, each with its own weight and sign.
+/// side (at walls and at corners of holes), the face has the traces of both, each with its own weight and sign.
 /// A second kernel sees to hat-only records.
 ///
 /// Everything from global memory goes through the read-only path, so that loads need not wait for stores. Traffic per
-/// unknown in double: DRAM 16 bytes; L2 delivers 43 to 50 (k = 1, 2: measured), of which a tile of 32 x 2 x 2 cells
-/// needs 22 if the first-level cache missed nothing twice. Limits (H200): latency of those loads; no unit is busier
-/// than 70 %.
+/// unknown in double: DRAM 17 and 19 bytes for k = 1, 2 (floor 16), L2 29 and 38 (measured), of which a tile of
+/// 32 x 2 x 2 cells needs 26 and 32 if the first-level cache missed nothing twice. Limits (H200): latency of those
+/// loads; no unit is busier than 61 %.
 
 #include <type_traits>
 
@@ -135,17 +136,10 @@ __launch_bounds__(OperatorTile<T, dim, order>::threads, OperatorTile<T, dim, ord
     const __grid_constant__ typename OperatorTile<T, dim, order>::Arguments arguments) {
   using O = TileOperator<T, dim, order>;
   extern __shared__ __align__(16) unsigned char memory[];
-  const typename O::Shared shared(memory, arguments.blocks.tile_faces);
-  const int thread = O::thread_number();
-  if (thread < O::tile_blocks) {
-    const int slot = static_cast<int>(blockIdx.x) * O::tile_blocks + thread;
-    // Past the end: the block of the null record.
-    shared.block[thread] =
-        slot < arguments.blocks.count ? arguments.blocks.list[slot] : arguments.topology.null / interleave;
-  }
-  if (thread < dim) shared.count[thread] = 0;
+  const typename O::Shared shared(memory, arguments.tiles);
+  const uint2 face = O::first_face(shared, static_cast<int>(blockIdx.y) % dim);
   __syncthreads();
-  O::template apply<with_b>(tables, arguments, shared);
+  O::template apply<with_b>(tables, arguments, shared, face);
 }
 
 /// The same on hat-only records. One thread per record and hat.
@@ -165,14 +159,13 @@ template <class T, int dim, int order>
 void Operator<T, dim, order>::apply(const ApplyArguments<T>& arguments, Stream stream) {
   using O = TileOperator<T, dim, order>;
   const Tables tables(*arguments.cell);
-  const typename O::Arguments plain{
-      arguments.topology, arguments.boundary_sides, arguments.blocks, arguments.x, arguments.b, arguments.y};
+  const typename O::Arguments plain{arguments.topology, arguments.tiles, arguments.x, arguments.b, arguments.y};
   const auto kernel = arguments.b == nullptr ? apply_cells<false, T, dim, order> : apply_cells<true, T, dim, order>;
-  const unsigned tiles = blocks_for(arguments.blocks.count, O::tile_blocks);
+  const auto tiles = static_cast<unsigned>(arguments.tiles.count);
   constexpr unsigned few_tiles = 64;  // leave multiprocessors without work
   const unsigned shares = !O::whole_cells && tiles <= few_tiles ? dim + 1 : 1;
   launch(arguments.b == nullptr ? "apply" : "residual", kernel, dim3(tiles, shares), dim3(O::cells, O::team),
-         O::shared_bytes(arguments.blocks.tile_faces), stream, tables, plain);
+         O::shared_bytes(arguments.tiles), stream, tables, plain);
   constexpr int hat_threads = 128;
   const int hats = (arguments.topology.records - arguments.topology.cells) * S::columns;
   launch("apply on hat-only records", apply_hat_only<T, dim, order>, blocks_for(hats, hat_threads), hat_threads, 0,

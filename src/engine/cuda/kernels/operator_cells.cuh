@@ -19,35 +19,35 @@ struct OperatorByCells : OperatorTile<T, dim, order> {
   using typename Tile::Tables;
 
   template <bool with_b>
-  __device__ static void apply(const Tables& tables, const Arguments& arguments, const Shared& shared) {
+  __device__ static void apply(const Tables& tables, const Arguments& arguments, const Shared& shared, uint2 face) {
     Cell cell;
-    Tile::find_neighbours(arguments, shared, cell.neighbours);
+    cell.offset = shared.offset(threadIdx.x);
     wait_for_earlier_kernels(true);
-    load(arguments, shared, cell);
-    __syncthreads();
-    Tile::find_faces(arguments, shared);
-    __syncthreads();
+    load(arguments, cell);
 #pragma unroll 1
     for (int c = 0; c < dim; ++c) {
       T z[n][lines][n];
       T y[n][lines][n];
-      Tile::contract_faces(tables, arguments, shared, c);
-      along<with_b>(tables, arguments, shared, c, cell, z, y);
+      Tile::contract_faces(tables, arguments, shared, c, face);
+      const std::uint32_t lower = shared.side(2 * c);
+      along<with_b>(tables, arguments, shared, c, lower, cell, z, y);
+      std::uint32_t sides[2 * (dim - 1)];
+      shared.sides_beside(c, sides);
+      if (c + 1 < dim) face = Tile::first_face(shared, c + 1);
       __syncthreads();
+      if (c + 1 < dim) Tile::prefetch(arguments, shared, c + 1);
       const auto own = [&](int i, int s, int f) { return z[i][s][f]; };
-      Tile::template finish<with_b>(tables, arguments, shared, cell.record, c, 0, cell.fixed, own, y);
+      Tile::template finish<with_b>(tables, arguments, shared, cell.offset, c, 0, sides, side_fixed(lower), own, y);
       cell.turn();
       if (c + 1 < dim) __syncthreads();
     }
-    write_divergence<with_b>(arguments, cell);
+    if (shared.record(threadIdx.x) < arguments.topology.cells) write_divergence<with_b>(arguments, cell);
   }
 
  private:
   /// What a thread has of its cell, seen from component c: indices are i_c, i_b, i_a.
   struct Cell {
-    std::int32_t record;
-    std::int32_t neighbours[Tile::sides];  // [2 * direction + end], from this component's on
-    bool fixed;                            // its lower hats
+    std::int64_t offset;  // of its values
     T p[n][lines][n];
     T divergence[n][lines][n];
 
@@ -55,11 +55,6 @@ struct OperatorByCells : OperatorTile<T, dim, order> {
     __device__ void turn() {
       turn(p);
       turn(divergence);
-      const std::int32_t first[2] = {neighbours[0], neighbours[1]};
-#pragma unroll
-      for (int i = 2; i < Tile::sides; ++i) neighbours[i - 2] = neighbours[i];
-      neighbours[Tile::sides - 2] = first[0];
-      neighbours[Tile::sides - 1] = first[1];
     }
     __device__ static void turn(T (&v)[n][lines][n]) {
       T old[n][lines][n];
@@ -73,9 +68,8 @@ struct OperatorByCells : OperatorTile<T, dim, order> {
       });
     }
   };
-  __device__ static void load(const Arguments& arguments, const Shared& shared, Cell& cell) {
-    cell.record = Tile::cell_at(arguments.topology, shared, static_cast<int>(threadIdx.x));
-    const T* const p = arguments.x + S::offset(cell.record) + dim * S::block * interleave;
+  __device__ static void load(const Arguments& arguments, Cell& cell) {
+    const T* const p = arguments.x + cell.offset + dim * S::block * interleave;
     // In the order of component 0: a = 1, b = 2.
     Tile::for_values([&](int i, int s, int f) {
       cell.p[i][s][f] = __ldg(p + (i + n * f + n * n * s) * interleave);
@@ -87,20 +81,19 @@ struct OperatorByCells : OperatorTile<T, dim, order> {
   /// direction.
   template <bool with_b>
   __device__ static void along(const Tables& tables, const Arguments& arguments, const Shared& shared, int c,
-                               Cell& cell, T (&z)[n][lines][n], T (&y)[n][lines][n]) {
-    const CellTopology& topology = arguments.topology;
-    const std::int64_t at = S::offset(cell.record) + c * S::block * interleave;
-    const std::int32_t record_below = cell.neighbours[0];
-    cell.fixed = normal_fixed(topology.face[2 * c][cell.record]);
+                               std::uint32_t lower, Cell& cell, T (&z)[n][lines][n], T (&y)[n][lines][n]) {
+    const std::int64_t at = cell.offset + c * S::block * interleave;
+    const std::int32_t record_below = shared.record(side_neighbour(lower));
     const T* const component = arguments.x + c * S::block * interleave;
     const T* const own = arguments.x + at;
-    const T* const above = component + S::offset(cell.neighbours[1]);
-    const T* const below = component + S::offset(record_below);
-    const T* const p_below = arguments.x + S::offset(record_below) + dim * S::block * interleave;
+    const T* const above = component + shared.offset(side_neighbour(shared.side(2 * c + 1)));
+    const std::int64_t offset_below = shared.offset(side_neighbour(lower));
+    const T* const below = component + offset_below;
+    const T* const p_below = arguments.x + offset_below + dim * S::block * interleave;
     const int stride_a = S::pressure_stride((c + 1) % dim) * interleave;
     const int stride_b = S::pressure_stride((c + 2) % dim) * interleave;
-    const T has_below = record_below == topology.null ? T(0) : T(1);
-    const T is_cell = record_below < topology.cells ? T(1) : T(0);
+    const T has_below = record_below == arguments.topology.null ? T(0) : T(1);
+    const T is_cell = record_below < arguments.topology.cells ? T(1) : T(0);
     const T scale = tables.inverse_factor[(c + dim - 1) % dim];
 #pragma unroll
     for (int s = 0; s < lines; ++s) {
@@ -145,8 +138,7 @@ struct OperatorByCells : OperatorTile<T, dim, order> {
   /// After the last component: indices are those of component 0 again.
   template <bool with_b>
   __device__ static void write_divergence(const Arguments& arguments, const Cell& cell) {
-    if (cell.record == arguments.topology.null) return;
-    const std::int64_t at = S::offset(cell.record) + dim * S::block * interleave;
+    const std::int64_t at = cell.offset + dim * S::block * interleave;
     Tile::for_values([&](int i, int s, int f) {
       const std::int64_t place = at + (i + n * f + n * n * s) * interleave;
       const T value = cell.divergence[i][s][f];

@@ -20,66 +20,68 @@ struct OperatorByRows : OperatorTile<T, dim, order> {
   using typename Tile::Tables;
 
   template <bool with_b>
-  __device__ static void apply(const Tables& tables, const Arguments& arguments, const Shared& shared) {
-    const CellTopology& topology = arguments.topology;
-    std::int32_t neighbours[Tile::sides];
-    Tile::find_neighbours(arguments, shared, neighbours);
+  __device__ static void apply(const Tables& tables, const Arguments& arguments, const Shared& shared, uint2 face) {
     wait_for_earlier_kernels(gridDim.y == 1);
     if (blockIdx.y + 1 == gridDim.y) divergence<with_b>(tables, arguments, shared);
-    __syncthreads();
-    Tile::find_faces(arguments, shared);
-    __syncthreads();
     const int slot = static_cast<int>(threadIdx.x);
     const int row = static_cast<int>(threadIdx.y);
-    const std::int32_t cell = Tile::cell_at(topology, shared, slot);
 #pragma unroll 1
     for (int c = static_cast<int>(blockIdx.y); c < dim; c += static_cast<int>(gridDim.y)) {
-      // What takes long is asked for early.
-      const std::int32_t below = __ldg(topology.neighbour[2 * c] + cell);
-      const std::int32_t above = __ldg(topology.neighbour[2 * c + 1] + cell);
-      const bool fixed = row == 0 && normal_fixed(topology.face[2 * c][cell]);
-      Tile::contract_faces(tables, arguments, shared, c);
-      multiply_mass(tables, arguments, shared, c, below, above);
+      const std::uint32_t lower = shared.side(2 * c);
+      const std::uint32_t upper = shared.side(2 * c + 1);
+      Tile::contract_faces(tables, arguments, shared, c, face);
+      multiply_mass(tables, arguments, shared, c, side_neighbour(lower), side_neighbour(upper));
       T y[1][lines][n];
-      along<with_b>(tables, arguments, cell, c, row, below, above, y[0]);
+      along<with_b>(tables, arguments, shared, c, row, side_neighbour(lower), y[0]);
+      std::uint32_t sides[2 * (dim - 1)];
+      shared.sides_beside(c, sides);
+      const int next = c + static_cast<int>(gridDim.y);
+      if (next < dim) face = Tile::first_face(shared, next);
       __syncthreads();
+      if (next < dim) Tile::prefetch(arguments, shared, next);
+      if (row == 0) {
+        const T factor = tables.factor[c] * tables.inverse_factor[(c + dim - 1) % dim];
+#pragma unroll
+        for (int i = 0; i < S::columns; ++i) y[0][i / n][i % n] += factor * shared.hat[i * cells + slot];
+      }
       const T* const z = shared.z + row * S::columns * cells + slot;
       const auto own = [&](int, int s, int f) { return z[(s * n + f) * cells]; };
-      Tile::template finish<with_b>(tables, arguments, shared, cell, c, row, fixed, own, y);
+      Tile::template finish<with_b>(tables, arguments, shared, shared.offset(slot), c, row, sides,
+                                    row == 0 && side_fixed(lower), own, y);
       if (c + 1 < dim) __syncthreads();
     }
   }
 
  private:
-  /// z of all cells.
+  /// z of all cells, and the stiffness matrix on their hats.
   __device__ static void multiply_mass(const Tables& tables, const Arguments& arguments, const Shared& shared, int c,
-                                       std::int32_t below, std::int32_t above) {
-    const CellTopology& topology = arguments.topology;
+                                       std::uint32_t below, std::uint32_t above) {
     const int line = dim == 3 ? static_cast<int>(threadIdx.y) : 0;
     const int slot = Tile::first_item();
     if (slot >= cells) return;
-    const std::int32_t cell = Tile::cell_at(topology, shared, slot);
-    const Stack stack(arguments.x, c, line * n, {cell, above, below}, below < topology.cells ? cell : topology.null);
+    const T* const x = arguments.x + (c * S::block + line * n) * interleave;
+    const Stack stack{x + shared.offset(slot), x + shared.offset(above), x + shared.offset(below)};
+    const std::int32_t record_below = shared.record(below);
+    const T mass_weight = record_below < arguments.topology.cells ? T(1) : T(0);
+    const T stiffness_weight = record_below == arguments.topology.null ? T(1) : T(2);
     T* const to = shared.z + line * n * cells + slot;
 #pragma unroll
     for (int m = 0; m < n; ++m) {
       T z[n];
-      T z_below;
-      stack.multiply(tables, m * interleave, z, z_below);
-      z[0] += z_below;
+      shared.hat[(line * n + m) * cells + slot] =
+          stack.multiply(tables, m * interleave, mass_weight, stiffness_weight, z);
 #pragma unroll
       for (int i = 0; i < n; ++i) to[(i * S::columns + m) * cells] = z[i];
     }
   }
 
-  /// y = what acts along c on a row of the cell (stiffness and gradient, diagonal but for the hats), minus b, over the
-  /// factor of the last direction.
+  /// y = what acts along c on a row of the cell (stiffness and gradient, diagonal but for the hats, whose stiffness is
+  /// left out), minus b, over the factor of the last direction.
   template <bool with_b>
-  __device__ static void along(const Tables& tables, const Arguments& arguments, std::int32_t cell, int c, int row,
-                               std::int32_t below, std::int32_t above, T (&y)[lines][n]) {
+  __device__ static void along(const Tables& tables, const Arguments& arguments, const Shared& shared, int c, int row,
+                               std::uint32_t below, T (&y)[lines][n]) {
     const std::int64_t start = (c * S::block + row * S::columns) * interleave;
-    const std::int64_t at = S::offset(cell);
-    const T* const u = arguments.x + at + start;
+    const std::int64_t at = shared.offset(threadIdx.x);
     const int stride_c = S::pressure_stride(c) * interleave;
     const int stride_a = S::pressure_stride((c + 1) % dim) * interleave;
     const int stride_b = S::pressure_stride((c + 2) % dim) * interleave;
@@ -95,18 +97,15 @@ struct OperatorByRows : OperatorTile<T, dim, order> {
       }
     };
     if (row > 0) {
+      const T* const u = arguments.x + at + start;
       for_modes([&](int s, int f, int place) {
         y[s][f] = tables.factor[c] * __ldg(u + place) - tables.inverse_h[c] * __ldg(p + f * stride_a + s * stride_b);
       });
     } else {
-      const T weight = below == arguments.topology.null ? T(1) : T(2);
-      const T* const u_above = arguments.x + S::offset(above) + start;
-      const T* const u_below = arguments.x + S::offset(below) + start;
-      const T* const p_below = arguments.x + S::offset(below) + pressure;
-      for_modes([&](int s, int f, int place) {
-        const int place_p = f * stride_a + s * stride_b;
-        y[s][f] = tables.factor[c] * (weight * __ldg(u + place) - __ldg(u_above + place) - __ldg(u_below + place)) +
-                  tables.inverse_h[c] * (__ldg(p + place_p) - __ldg(p_below + place_p));
+      const T* const p_below = arguments.x + shared.offset(below) + pressure;
+      for_modes([&](int s, int f, int) {
+        const int place = f * stride_a + s * stride_b;
+        y[s][f] = tables.inverse_h[c] * (__ldg(p + place) - __ldg(p_below + place));
       });
     }
     for_modes([&](int s, int f, int place) { y[s][f] = scale * (with_b ? y[s][f] - __ldcs(b + place) : y[s][f]); });
@@ -116,14 +115,13 @@ struct OperatorByRows : OperatorTile<T, dim, order> {
   template <bool with_b>
   __device__ static void divergence(const Tables& tables, const Arguments& arguments, const Shared& shared) {
     const int last = static_cast<int>(threadIdx.y);
-    const std::int32_t cell = Tile::cell_at(arguments.topology, shared, static_cast<int>(threadIdx.x));
-    if (cell == arguments.topology.null) return;
-    const std::int64_t at = S::offset(cell);
+    if (shared.record(threadIdx.x) >= arguments.topology.cells) return;
+    const std::int64_t at = shared.offset(threadIdx.x);
     const T* u = arguments.x + at;
     const T* above[dim];
 #pragma unroll
     for (int c = 0; c < dim; ++c) {
-      above[c] = arguments.x + S::offset(arguments.topology.neighbour[2 * c + 1][cell]) + c * S::block * interleave;
+      above[c] = arguments.x + shared.offset(side_neighbour(shared.side(2 * c + 1))) + c * S::block * interleave;
     }
 #pragma unroll
     for (int i1 = 0; i1 < lines; ++i1) {

@@ -3,8 +3,10 @@
 /// What threads of the operator (operator.cuh) share: a tile of cells, the faces around it with the traces of what
 /// lies beyond, and the Laplacians.
 ///
-/// Shared memory: z of one component [n^3][cells]; traces [P, Q][n][lines][faces]; the faces and where each cell finds
-/// its neighbours.
+/// Shared memory: z of one component [n^3][cells]; traces [P, Q][n][lines][faces]; numbers of faces and of the blocks
+/// in and around the tile; where threads have rows of cells, what the stiffness matrix gives on hats [n^2][cells]. For
+/// k = 1 and 2 in double, 3D: 8 + 16 and 27 + 9 + 36 kB, so that 4 and 2 thread blocks leave half of it to the
+/// first-level cache.
 
 #include "engine/cuda/kernels/shape.cuh"
 
@@ -57,13 +59,6 @@ struct OperatorTables {
   }
 };
 
-/// Where a tile finds what lies beyond a side of its cells. Shared memory.
-struct TileFace {
-  std::int32_t own;    ///< the cell whose traces these are,
-  std::int32_t above;  ///< the record above it,
-  std::int32_t below;  ///< and the cell that has the other half of its hats
-};
-
 template <class T, int dim, int order>
 struct OperatorTile {
   using S = Shape<dim, order>;
@@ -80,246 +75,234 @@ struct OperatorTile {
   static constexpr int threads = cells * team;
   static constexpr int rows_below = n < 3 ? n : 3;  // rows of the cell below that the hat couples to
   /// Warps on a multiprocessor that registers are spared for. Measured.
-  static constexpr int warps = whole_cells ? 20 : n == 2 ? 40 : n == 3 ? 24 : n == 4 ? 16 : n == 5 ? 10 : 6;
+  static constexpr int warps = whole_cells ? (dim == 3 ? 16 : 20)
+                               : n == 2    ? 40
+                               : n == 3    ? 24
+                               : n == 4    ? 16
+                               : n == 5    ? 10
+                                           : 6;
   static constexpr int resident = warps * 32 / threads > 0 ? warps * 32 / threads : 1;
 
   struct Arguments {
     CellTopology topology;
-    const std::uint8_t* boundary_sides;
-    RecordBlocks blocks;
+    Tiles tiles;
     const T* x;
     const T* b;
     T* y;
   };
 
-  /// Shared memory of a thread block.
+  /// What a thread block knows of its tile. In shared memory unless said otherwise.
   struct Shared {
-    T* z;                  ///< [n][columns][cells]
-    T* trace;              ///< [P, Q][n][lines][faces]
-    TileFace* face;        ///< [dim][faces]
-    std::uint8_t* code;    ///< [dim][faces]; bits 0, 1: `own` counts with a minus in even, odd modes; 2, 3: `below`
-    std::uint16_t* side;   ///< [direction][faces]: 2 * cell of the tile + end
-    std::uint16_t* where;  ///< [side][cells]: a cell of the tile, or `cells` + a face of that direction
-    std::int32_t* block;   ///< [tile_blocks]
-    int* count;            ///< [direction]: faces
-    int faces;             ///< room for them
+    T* z;                          ///< [n][columns][cells]
+    T* hat;                        ///< [columns][cells]: the stiffness matrix on hats, over its factor
+    T* trace;                      ///< [P, Q][n][lines][faces]
+    std::int32_t* block;           ///< in and around the tile
+    int* count;                    ///< [direction]: faces
+    int faces;                     ///< room for them
+    const std::uint32_t* pattern;  ///< in global memory
 
-    __device__ Shared(unsigned char* memory, int room) : faces(room) {
+    __device__ Shared(unsigned char* memory, const Tiles& tiles)
+        : faces(tiles.most_faces), pattern(tiles.patterns + __ldg(tiles.pattern + blockIdx.x)) {
       z = reinterpret_cast<T*>(memory);
-      trace = z + S::block * cells;
-      face = reinterpret_cast<TileFace*>(trace + 2 * n * lines * room);
-      block = reinterpret_cast<std::int32_t*>(face + dim * room);
-      count = block + tile_blocks;
-      where = reinterpret_cast<std::uint16_t*>(count + 4);
-      side = where + 2 * dim * cells;
-      code = reinterpret_cast<std::uint8_t*>(side + dim * room);
+      hat = z + S::block * cells;
+      trace = hat + (whole_cells ? 0 : S::columns * cells);
+      count = reinterpret_cast<int*>(trace + 2 * n * lines * faces);
+      block = count + tile_header;
+      const int first = __ldg(tiles.first + blockIdx.x);
+      const int end = __ldg(tiles.first + blockIdx.x + 1);
+      for (int i = thread_number(); i < end - first; i += threads) block[i] = __ldg(tiles.blocks + first + i);
+      if (thread_number() < dim) count[thread_number()] = static_cast<int>(__ldg(pattern + thread_number()));
     }
+    /// Place of value 0 of a record, by name.
+    __device__ std::int64_t offset(std::uint32_t name) const {
+      return static_cast<std::int64_t>(block[name / interleave]) * (interleave * S::record) + name % interleave;
+    }
+    __device__ std::int32_t record(std::uint32_t name) const {
+      return block[name / interleave] * interleave + static_cast<std::int32_t>(name % interleave);
+    }
+    /// Of the thread's cell.
+    __device__ std::uint32_t side(int side) const {
+      return __ldg(pattern + tile_header + side * cells + static_cast<int>(threadIdx.x));
+    }
+    /// The same in the two directions after c: lower and upper.
+    __device__ void sides_beside(int c, std::uint32_t (&sides)[2 * (dim - 1)]) const {
+#pragma unroll
+      for (int i = 0; i < 2 * (dim - 1); ++i) sides[i] = side(2 * ((c + 1 + i / 2) % dim) + i % 2);
+    }
+    /// Those of component c: first the ones in direction c + 1, then those in c + 2.
+    __device__ const uint2* faces_of(int c) const {
+      return reinterpret_cast<const uint2*>(pattern + tile_header + 2 * dim * cells) + c * faces;
+    }
+    __device__ int face_count(int c) const { return count[(c + 1) % dim] + (dim == 3 ? count[(c + 2) % dim] : 0); }
   };
-  static constexpr std::size_t shared_bytes(int faces) {
-    return (S::block * cells + 2 * n * lines * faces) * sizeof(T) +
-           dim * faces * (sizeof(TileFace) + sizeof(std::uint16_t) + 1) + (tile_blocks + 4) * sizeof(std::int32_t) +
-           2 * dim * cells * sizeof(std::uint16_t);
-  }
-
-  /// Cell number `slot` of the tile, or the null record.
-  __device__ static std::int32_t cell_at(const CellTopology& topology, const Shared& shared, int slot) {
-    const std::int32_t cell = shared.block[slot / interleave] * interleave + slot % interleave;
-    return cell < topology.cells ? cell : topology.null;
-  }
-
-  // --- 0: what lies around the tile ----------------------------------------------------------------------------------
-
-  /// Signs of what a cell gets through a face: bit 0 for even, 1 for odd modes, set for minus. Neighbours above count
-  /// odd modes with a minus; a cell's own traces have the other parity, and the weight of the boundary face.
-  __device__ static unsigned face_signs(Face face, int upper) {
-    if (face == Face::interior) return upper << 1;
-    const unsigned minus = face_weight(face) == 2 ? 1 : 0;
-    return minus | (minus ^ (upper ^ 1U)) << 1;
-  }
-
-  /// Sides of a cell that a thread sees to.
-  static constexpr int sides = (2 * dim + team - 1) / team;
-  /// Where cells find their neighbours, and the sides that are faces. `others`: the neighbours.
-  __device__ static void find_neighbours(const Arguments& arguments, const Shared& shared,
-                                         std::int32_t (&others)[sides]) {
-    const CellTopology& topology = arguments.topology;
-    const int slot = static_cast<int>(threadIdx.x);
-    const std::int32_t cell = cell_at(topology, shared, slot);
-    const unsigned boundary = __ldg(arguments.boundary_sides + cell);
-    std::int32_t blocks[tile_blocks];
-#pragma unroll
-    for (int i = 0; i < tile_blocks; ++i) blocks[i] = shared.block[i];
-#pragma unroll
-    for (int i = 0; i < sides; ++i) {
-      const int side = i * team + static_cast<int>(threadIdx.y);
-      others[i] = __ldg(topology.neighbour[min(side, 2 * dim - 1)] + cell);
-    }
-#pragma unroll
-    for (int round = 0; round < sides; ++round) {
-      const int side = round * team + static_cast<int>(threadIdx.y);
-      if (side >= 2 * dim) break;
-      int place = -1;
-      if ((boundary & (1U << side | irregular_cell)) == 0) {
-        const std::int32_t other = others[round];
-#pragma unroll
-        for (int i = 0; i < tile_blocks; ++i) {
-          if (other / interleave == blocks[i]) place = i * interleave + other % interleave;
-        }
-      }
-      if (cell == topology.null) place = 0;  // anything
-      if (place < 0) {
-        // Lanes that are here together, with one side, take consecutive numbers.
-        const unsigned together = __activemask();
-        const int lane = static_cast<int>(threadIdx.x % 32);
-        const int leader = __ffs(static_cast<int>(together)) - 1;
-        int first = 0;
-        if (lane == leader) first = atomicAdd(shared.count + side / 2, __popc(together));
-        const int at = __shfl_sync(together, first, leader) + __popc(together & ((1U << lane) - 1));
-        shared.side[side / 2 * shared.faces + at] = static_cast<std::uint16_t>(2 * slot + side % 2);
-        place = cells + at;
-      }
-      shared.where[side * cells + slot] = static_cast<std::uint16_t>(place);
-    }
-  }
-  /// Faces of component c: first those in direction c + 1, then those in c + 2.
-  __device__ static int face_count(const Shared& shared, int c) {
-    return shared.count[(c + 1) % dim] + (dim == 3 ? shared.count[(c + 2) % dim] : 0);
-  }
-  /// What lies behind the faces, for all components. A few at a time, so that their loads are on their way together.
-  __device__ static void find_faces(const Arguments& arguments, const Shared& shared) {
-    const CellTopology& topology = arguments.topology;
-    constexpr int together = whole_cells ? 4 : 2;
-    int end[dim];  // of the components' faces
-#pragma unroll
-    for (int c = 0; c < dim; ++c) end[c] = (c == 0 ? 0 : end[c - 1]) + face_count(shared, c);
-    for (int item = thread_number(); item < end[dim - 1]; item += together * threads) {
-      int place[together];
-      unsigned upper[together];
-      TileFace found[together];
-      Face own_face[together];
-      Face below_face[together];
-#pragma unroll
-      for (int i = 0; i < together; ++i) {
-        const int number = min(item + i * threads, end[dim - 1] - 1);
-        const int c = (number >= end[0] ? 1 : 0) + (dim == 3 && number >= end[dim - 2] ? 1 : 0);
-        const int at = number - (c == 0 ? 0 : c == 1 ? end[0] : end[1]);
-        const int first = shared.count[(c + 1) % dim];
-        const bool second = at >= first;
-        const int t = (c + (second ? 2 : 1)) % dim;
-        const unsigned entry = shared.side[t * shared.faces + at - (second ? first : 0)];
-        upper[i] = entry % 2;
-        const auto side = static_cast<int>(2 * t + upper[i]);
-        const std::int32_t cell = cell_at(topology, shared, static_cast<int>(entry / 2));
-        const std::int32_t below = __ldg(topology.neighbour[2 * c] + cell);
-        const std::int32_t other = __ldg(topology.neighbour[side] + cell);
-        own_face[i] = topology.face[side][cell];
-        const std::int32_t mine = own_face[i] == Face::interior ? other : cell;
-        const std::int32_t other_below = __ldg(topology.neighbour[side] + below);
-        below_face[i] = topology.face[side][below];
-        found[i] = {mine, __ldg(topology.neighbour[2 * c + 1] + mine),
-                    below_face[i] == Face::interior ? other_below : below};
-        place[i] = c * shared.faces + at;
-      }
-#pragma unroll
-      for (int i = 0; i < together; ++i) {
-        const auto end_of_cell = static_cast<int>(upper[i]);
-        shared.face[place[i]] = found[i];
-        shared.code[place[i]] = static_cast<std::uint8_t>(face_signs(own_face[i], end_of_cell) |
-                                                          face_signs(below_face[i], end_of_cell) << 2);
-      }
-    }
+  static constexpr std::size_t shared_bytes(const Tiles& tiles) {
+    return ((S::block + (whole_cells ? 0 : S::columns)) * cells + 2 * n * lines * tiles.most_faces) * sizeof(T) +
+           (tile_header + tiles.most_blocks) * sizeof(std::int32_t);
   }
   __device__ static int thread_number() { return static_cast<int>(threadIdx.x + threadIdx.y * blockDim.x); }
 
   // --- 1: mass matrix and traces -------------------------------------------------------------------------------------
 
-  /// A cell and those below and above it in the component's direction: where a line begins in each.
+  /// A cell and those below and above it in the component's direction: where the component begins in each.
   struct Stack {
     const T* own;
     const T* above;
     const T* below;
-    const T* top;  ///< of the cell below: has its upper hats
 
-    __device__ Stack(const T* x, int c, int start, const TileFace& cells, std::int32_t upper) {
-      const T* const first = x + (c * S::block + start) * interleave;
-      own = first + S::offset(cells.own);
-      above = first + S::offset(cells.above);
-      below = first + S::offset(cells.below);
-      top = first + S::offset(upper);
-    }
-    /// z of the column `at`, rows 0..k: what the cell gives; and what the one below gives to row 0.
-    __device__ void multiply(const Tables& tables, int at, T (&z)[n], T& z_below) const {
+    /// z of the column `at`, rows 0..k, and the stiffness matrix on its hat, over its factor. Weights of the hat: in
+    /// what the cell below gives to row 0, and in the stiffness matrix.
+    __device__ T multiply(const Tables& tables, int at, T mass_weight, T stiffness_weight, T (&z)[n]) const {
       T u[n + 1];
       T lower[rows_below];
 #pragma unroll
       for (int i = 0; i < n; ++i) u[i] = __ldg(own + at + i * S::columns * interleave);
       u[n] = __ldg(above + at);
-      const T hat = __ldg(top + at);
 #pragma unroll
       for (int i = 0; i < rows_below; ++i) lower[i] = __ldg(below + at + i * S::columns * interleave);
-      z_below = tables.mass[n][n] * hat;
-#pragma unroll
-      for (int i = 0; i < rows_below; ++i) z_below += tables.mass[n][i] * lower[i];
 #pragma unroll
       for (int i = 0; i < n; ++i) {
-        z[i] = T(0);
+        z[i] = i == 0 ? tables.mass[n][n] * (mass_weight * u[0]) : T(0);
 #pragma unroll
         for (int j = 0; j <= n; ++j) {
           if (mass_couples(n, i, j)) z[i] += tables.mass[i][j] * u[j];
         }
       }
+#pragma unroll
+      for (int i = 0; i < rows_below; ++i) z[0] += tables.mass[n][i] * lower[i];
+      return stiffness_weight * u[0] - u[n] - lower[0];
+    }
+    /// What the cell below gives to row 0 where its upper hat is that of `top`.
+    __device__ T from_below(const Tables& tables, int at, const T* top) const {
+      T z = tables.mass[n][n] * __ldg(top + at);
+#pragma unroll
+      for (int i = 0; i < rows_below; ++i) z += tables.mass[n][i] * __ldg(below + at + i * S::columns * interleave);
+      return z;
     }
   };
 
-  /// Traces of all faces.
-  __device__ static void contract_faces(const Tables& tables, const Arguments& arguments, const Shared& shared, int c) {
-    const CellTopology& topology = arguments.topology;
-    const int first = shared.count[(c + 1) % dim];
-    const int count = face_count(shared, c);
-    for (int at = first_item(); at < count; at += step) {
-      const TileFace face = shared.face[c * shared.faces + at];
-      const unsigned code = shared.code[c * shared.faces + at];
-      const bool second = dim == 3 && at >= first;
-      const int stride = second ? n * interleave : interleave;
-      std::int32_t top = face.own;
-      if ((code & 3) != (code >> 2 & 3) || face.below >= topology.cells)
-        top = topology.neighbour[2 * c + 1][face.below];
-      const Stack stack(arguments.x, c, 0, face, top);
-      const int line_stride = second ? interleave : n * interleave;
+  /// A face and where its columns are.
+  struct FaceStack : Stack {
+    std::uint32_t code;
+    const T* top;  ///< the record above `below`, where
+    bool uneven;   ///< the two cells of the hats have different neighbours behind this side. Rare.
+    int stride;    ///< of modes in a line,
+    int line;      ///< of lines
+
+    __device__ FaceStack(const Arguments& arguments, const Shared& shared, int c, int at, uint2 face) {
+      constexpr std::uint32_t name = (1U << name_bits) - 1;
+      const T* const x = arguments.x + c * S::block * interleave;
+      this->own = x + shared.offset(face.x & name);
+      this->above = x + shared.offset(face.x >> name_bits & name);
+      this->below = x + shared.offset(face.y & name);
+      top = x + shared.offset(face.y >> name_bits);
+      code = face.x >> 2 * name_bits;
+      uneven = top != this->own || (code & 3) != code >> 2;
+      const bool second = dim == 3 && at >= shared.count[(c + 1) % dim];
+      stride = second ? n * interleave : interleave;
+      line = second ? interleave : n * interleave;
+    }
+  };
+
+  /// Traces of line `line` of face `at`. z(mode, row).
+  template <class Z>
+  __device__ static void contract_line(const Tables& tables, const Shared& shared, const FaceStack& stack, int at,
+                                       int line, Z&& z) {
+    T p[n]{};
+    T q[n]{};
 #pragma unroll
-      for (int line = first_line(); line < lines; line += team) {
-        T p[n]{};
-        T q[n]{};
+    for (int m = 0; m < n; ++m) {
+      const T sign = (stack.code >> m % 2 & 1) != 0 ? T(-1) : T(1);
+      const T flux = sign * tables.flux[m];
+      const T value = sign * tables.value[m];
 #pragma unroll
-        for (int m = 0; m < n; ++m) {
-          T z[n];
-          T z_below;
-          stack.multiply(tables, line * line_stride + m * stride, z, z_below);
-          const T sign = (code >> m % 2 & 1) != 0 ? T(-1) : T(1);
-          const T sign_below = (code >> (2 + m % 2) & 1) != 0 ? T(-1) : T(1);
-          const T flux = sign * tables.flux[m];
-          const T value = sign * tables.value[m];
-          z[0] += sign * sign_below * z_below;
-#pragma unroll
-          for (int i = 0; i < n; ++i) {
-            p[i] += flux * z[i];
-            q[i] += value * z[i];
-          }
-        }
-        T* const to = shared.trace + line * shared.faces + at;
-#pragma unroll
-        for (int i = 0; i < n; ++i) {
-          to[i * lines * shared.faces] = p[i];
-          to[(n + i) * lines * shared.faces] = T(0.5) * q[i];
-        }
+      for (int i = 0; i < n; ++i) {
+        p[i] += flux * z(m, i);
+        q[i] += value * z(m, i);
       }
     }
+    if (stack.uneven) {
+#pragma unroll 1
+      for (int m = 0; m < n; ++m) {
+        const int place = line * stack.line + m * stack.stride;
+        const T sign = (stack.code >> m % 2 & 1) != 0 ? T(-1) : T(1);
+        const T sign_below = (stack.code >> (2 + m % 2) & 1) != 0 ? T(-1) : T(1);
+        const T more =
+            sign_below * stack.from_below(tables, place, stack.top) - sign * stack.from_below(tables, place, stack.own);
+        p[0] += tables.flux[m] * more;
+        q[0] += tables.value[m] * more;
+      }
+    }
+    T* const to = shared.trace + line * shared.faces + at;
+#pragma unroll
+    for (int i = 0; i < n; ++i) {
+      to[i * lines * shared.faces] = p[i];
+      to[(n + i) * lines * shared.faces] = T(0.5) * q[i];
+    }
+  }
+  /// The same, from memory.
+  __device__ static void contract_line(const Tables& tables, const Shared& shared, const FaceStack& stack, int at,
+                                       int line) {
+    T z[n][n];
+#pragma unroll
+    for (int m = 0; m < n; ++m) stack.multiply(tables, line * stack.line + m * stack.stride, T(1), T(1), z[m]);
+    contract_line(tables, shared, stack, at, line, [&](int m, int i) { return z[m][i]; });
   }
   /// Threads share (cell or face, line).
   static constexpr int step = dim == 3 ? cells : threads;
-  __device__ static int first_line() { return dim == 3 && team > 1 ? static_cast<int>(threadIdx.y) : 0; }
   __device__ static int first_item() {
     return static_cast<int>(threadIdx.x) + (dim == 3 ? 0 : cells * static_cast<int>(threadIdx.y));
+  }
+  /// The thread's first face of component c: asked for early.
+  __device__ static uint2 first_face(const Shared& shared, int c) {
+    const int at = first_item();
+    return at < shared.faces ? __ldg(shared.faces_of(c) + at) : uint2{};
+  }
+  /// Has what the warp's cells have of component c on its way to the first-level cache: a line of it for each lane.
+  __device__ static void prefetch(const Arguments& arguments, const Shared& shared, int c) {
+    constexpr int values = S::block / team;
+    const auto x = static_cast<int>(threadIdx.x);
+#pragma unroll
+    for (int first = 0; first < 2 * values; first += 32) {
+      const int i = first + x % 32;
+      if (i >= 2 * values) break;
+      const int block = x / 32 * 2 + i / values;
+      const int value = c * S::block + static_cast<int>(threadIdx.y) * values + i % values;
+      const T* const from = arguments.x + shared.offset(block * interleave) + value * interleave;
+      asm volatile("prefetch.global.L1 [%0];" ::"l"(from));
+    }
+  }
+  /// Traces of all faces of component c. `face`: the first one.
+  __device__ static void contract_faces(const Tables& tables, const Arguments& arguments, const Shared& shared, int c,
+                                        uint2 face) {
+    const uint2* const faces = shared.faces_of(c);
+    const int count = shared.face_count(c);
+    // What is left for a last round is shared out among the lanes of one warp.
+    const int left = !whole_cells && count % step * lines <= 32 ? count % step : 0;
+    const int most = count - left;
+    for (int at = first_item(); at < most; at += step) {
+      const FaceStack stack(arguments, shared, c, at, face);
+      if (at + step < most) face = __ldg(faces + at + step);
+      if constexpr (whole_cells) {
+        T z[S::columns][n];
+#pragma unroll
+        for (int i = 0; i < S::columns; ++i) stack.multiply(tables, i * interleave, T(1), T(1), z[i]);
+        const bool second = stack.stride != interleave;
+#pragma unroll
+        for (int line = 0; line < lines; ++line) {
+          contract_line(tables, shared, stack, at, line, [&](int m, int i) {
+            const int turned = dim == 3 ? m * n + line : m;
+            return second ? z[turned][i] : z[line * n + m][i];
+          });
+        }
+      } else {
+        contract_line(tables, shared, stack, at, dim == 3 ? static_cast<int>(threadIdx.y) : 0);
+      }
+    }
+    if (thread_number() < left * lines) {
+      const int at = most + thread_number() / lines;
+      const FaceStack stack(arguments, shared, c, at, __ldg(faces + at));
+      contract_line(tables, shared, stack, at, thread_number() % lines);
+    }
   }
 
   // --- 2: Laplacians -------------------------------------------------------------------------------------------------
@@ -327,8 +310,8 @@ struct OperatorTile {
   /// y += L^O z for h = 1 along the lines of planes of modes, y[row][slow][fast], for a thread's rows from `first` on.
   /// own(row, slow, fast): z of the thread's cell.
   template <int turn, class Z>
-  __device__ static void add_laplacian(const Tables& tables, const Shared& shared, int c, int first, Z&& own,
-                                       T (&y)[rows][lines][n]) {
+  __device__ static void add_laplacian(const Tables& tables, const Shared& shared, int c, int first,
+                                       const std::uint32_t (&sides)[2 * (dim - 1)], Z&& own, T (&y)[rows][lines][n]) {
     const auto slow = [](int line, int m) { return turn == 0 ? line : m; };
     const auto fast = [](int line, int m) { return turn == 0 ? m : line; };
     const auto for_lines = [](auto&& visit) {
@@ -346,11 +329,10 @@ struct OperatorTile {
         for (int j = m % 2; j < n; j += 2) y[i][slow(line, j)][fast(line, j)] += tables.interior[j][m] * z;
       }
     });
-    const int t = (c + 1 + turn) % dim;
     const int before = cells - (turn == 0 ? 0 : shared.count[(c + 1) % dim]);
 #pragma unroll
     for (int upper = 0; upper < 2; ++upper) {
-      const int place = shared.where[(2 * t + upper) * cells + static_cast<int>(threadIdx.x)];
+      const int place = side_where(sides[2 * turn + upper]);
       if (place < cells) {
         for_lines([&](int i, int line) {
 #pragma unroll
@@ -378,18 +360,20 @@ struct OperatorTile {
     }
   }
 
-  /// Adds the Laplacians and alpha z to component c of a thread's rows and writes it. `fixed`: row 0 stays zero.
+  /// Adds the Laplacians and alpha z to component c of a thread's rows and writes it, where value 0 of the cell is at
+  /// `offset`. `sides`: those in the other directions; `fixed`: row 0 stays zero.
   template <bool with_b, class Z>
   __device__ static void finish(const Tables& tables, const Arguments& arguments, const Shared& shared,
-                                std::int32_t cell, int c, int first, bool fixed, Z&& own, T (&y)[rows][lines][n]) {
+                                std::int64_t offset, int c, int first, const std::uint32_t (&sides)[2 * (dim - 1)],
+                                bool fixed, Z&& own, T (&y)[rows][lines][n]) {
     if constexpr (dim == 3) {
-      add_laplacian<dim - 2>(tables, shared, c, first, own, y);
+      add_laplacian<dim - 2>(tables, shared, c, first, sides, own, y);
       for_values([&](int i, int s, int f) { y[i][s][f] *= tables.ratio[c]; });
     }
-    add_laplacian<0>(tables, shared, c, first, own, y);
-    if (cell == arguments.topology.null) return;
+    add_laplacian<0>(tables, shared, c, first, sides, own, y);
+    if (shared.record(threadIdx.x) >= arguments.topology.cells) return;
     const T factor = with_b ? -tables.factor[(c + 1) % dim] : tables.factor[(c + 1) % dim];
-    T* const to = arguments.y + S::offset(cell) + (c * S::block + first * S::columns) * interleave;
+    T* const to = arguments.y + offset + (c * S::block + first * S::columns) * interleave;
     for_values([&](int i, int s, int f) {
       const T result = (i == 0 && fixed ? T(0) : factor) * (y[i][s][f] + tables.alpha[c] * own(i, s, f));
       __stcs(to + (i * S::columns + s * n + f) * interleave, result);
