@@ -241,7 +241,7 @@ def main():
     parser.add_argument("--include", action="append", default=[])
     parser.add_argument("--only", choices=LANGUAGES, help="blocks of this language")
     parser.add_argument("pages", nargs="*", type=Path)
-    options = parser.parse_args()
+    options = parser.parse_intermixed_args()
     options.program = str(Path(options.program).resolve())
     options.package = importlib.util.find_spec("solenoid") is not None
     with tempfile.TemporaryDirectory() as work:
