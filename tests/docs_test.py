@@ -34,7 +34,8 @@ SMALLER = [
     (r"(study iterations --preset paper).*", r"\1 --dim 2 --orders 3 --levels 4"),
     (r"(study iterations).*", r"\1 --dim 2 --orders ORDER --levels 3,4"),
     (r"(study throughput)( --domains [a-z,]+)?.*", r"\1\2 --dim 2 --orders ORDER --sizes 1e3"),
-    (r"(study \w+).*", r"\1 --help"),
+    (r"(study capacity).*", r"\1 --dim 2 --orders ORDER --size 1e4"),
+    (r"(study \w+).*", r"\1 --help"),  # the others take minutes: their options only
 ]
 
 # What may stand in a block beside `solenoid`: how it is dealt with.
