@@ -141,8 +141,9 @@ TEST_F(CudaSolve, PoissonByEveryMethod) {
   }
   SolverOptions additive;
   additive.multigrid.smoother = SmootherKind::additive;
-  EXPECT_EQ(solve_on(DeviceChoice::cuda, problem, additive).report.iterations,
-            solve_on(DeviceChoice::cpu, problem, additive).report.iterations);
+  const int on_gpu = solve_on(DeviceChoice::cuda, problem, additive).report.iterations;
+  const int on_cpu = solve_on(DeviceChoice::cpu, problem, additive).report.iterations;
+  EXPECT_TRUE(has_levels_of_the_cpu(problem) ? on_gpu == on_cpu : on_gpu <= on_cpu) << on_gpu << ' ' << on_cpu;
 }
 
 /// Engines may have kernels for large levels that the meshes above do not get to see.
@@ -164,7 +165,9 @@ TEST_F(CudaSolve, LargeLevelsEqualTheCpu) {
 
 TEST_F(CudaSolve, EveryMethodAndLocalSolver) {
   if (!test::has_order(2, 2)) GTEST_SKIP() << "the order is not in this build";
-  const Problem problem = test::paper(2, 2, 4);
+  Problem problem = test::paper(2, 2, 3);
+  problem.mesh.cells = {3, 3, 1};  // so that both engines have the same levels
+  ASSERT_TRUE(has_levels_of_the_cpu(problem));
   for (const Method method : {Method::gmres, Method::fmg, Method::vcycle}) {
     for (const LocalSolverKind local :
          {LocalSolverKind::direct, LocalSolverKind::chebyshev, LocalSolverKind::cg, LocalSolverKind::dense}) {
@@ -173,9 +176,8 @@ TEST_F(CudaSolve, EveryMethodAndLocalSolver) {
       options.multigrid.local_solver = local;
       const auto [expected, on_cpu] = solve_on(DeviceChoice::cpu, problem, options);
       const auto [actual, on_gpu] = solve_on(DeviceChoice::cuda, problem, options);
-      EXPECT_LE(std::abs(on_gpu.iterations - on_cpu.iterations), 1)
-          << static_cast<int>(method) << ' ' << static_cast<int>(local);
-      EXPECT_LE(difference(expected, actual), method == Method::fmg ? 1e-2 : 1e-6);
+      EXPECT_EQ(on_gpu.iterations, on_cpu.iterations) << static_cast<int>(method) << ' ' << static_cast<int>(local);
+      EXPECT_LE(difference(expected, actual), method == Method::fmg ? 1e-5 : 1e-6);
     }
   }
 }

@@ -274,11 +274,13 @@ class KernelsTest : public testing::TestWithParam<KernelCase> {
       const Level coarse(fine.equation, fine.grid.coarsen(directions), GetParam().rules);
       const Values x = test::random_vector(coarse, 5);
       const Values y = test::random_vector(fine, 6);
-      compare<T>(fine, fine, "prolong_add", [&](Bench<T>& bench) {
+      compare<T>(fine, fine, "prolong", [&](Bench<T>& bench) {
         const auto vx = bench.vector(x);
         auto vy = bench.vector(y);
+        auto vz = bench.vector(y);
         bench->prolong_add(coarse, vx.data(), vy.data());
-        return Results{bench.values(vy)};
+        bench->prolong(coarse, vx.data(), vz.data());
+        return Results{bench.values(vy), bench.values(vz)};
       });
       compare<T>(fine, coarse, "restrict_to", [&](Bench<T>& bench) {
         const auto vy = bench.vector(y);

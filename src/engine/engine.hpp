@@ -47,6 +47,11 @@ class Kernels {
   virtual void restrict_to(const Level& coarse_level, const T* fine, T* coarse) = 0;
   /// fine += P coarse
   virtual void prolong_add(const Level& coarse_level, const T* coarse, T* fine) = 0;
+  /// fine = P coarse
+  virtual void prolong(const Level& coarse_level, const T* coarse, T* fine) {
+    zero(fine);
+    prolong_add(coarse_level, coarse, fine);
+  }
 
   // Vector operations.
   virtual void zero(T* x) = 0;

@@ -154,8 +154,11 @@ class Solve {
     for (int l = levels - 1; l > 0; --l)
       kernels(l).restrict_to(*hierarchy_.levels[l - 1], load(l), nested_[l - 1].load.data());
     for (int l = 0; l < levels; ++l) {
-      kernels(l).zero(value(l));
-      if (l > 0) kernels(l).prolong_add(*hierarchy_.levels[l - 1], value(l - 1), value(l));
+      if (l == 0) {
+        kernels(l).zero(value(l));
+      } else {
+        kernels(l).prolong(*hierarchy_.levels[l - 1], value(l - 1), value(l));
+      }
       for (int cycle = 0; cycle < options_.cycles; ++cycle) {
         const bool from_zero = l == 0 && cycle == 0;
         if (!from_zero) kernels(l).residual(load(l), value(l), r.data());

@@ -367,16 +367,24 @@ class CudaKernels final : public Kernels<T> {
     device_->prepare_transfer(coarse);
     coarse_ = shared_.level(coarse);
     const cuda::Rehearsal rehearsal;
-    table_.restrict_to(transfer(coarse_->blocks(), nullptr, nullptr), shared_.stream);
-    table_.prolong_add(transfer(device_->blocks(), nullptr, nullptr), shared_.stream);
+    table_.restrict_to(transfer(coarse_->blocks(), nullptr, nullptr, false), shared_.stream);
+    table_.prolong(transfer(device_->blocks(), nullptr, nullptr, false), shared_.stream);
   }
   void restrict_to(const Level& coarse, const T* fine_vector, T* coarse_vector) override {
     if (coarse_ == nullptr) prepare_transfer(coarse);
-    table_.restrict_to(transfer(coarse_->blocks(), fine_vector, coarse_vector), shared_.stream);
+    table_.restrict_to(transfer(coarse_->blocks(), fine_vector, coarse_vector, false), shared_.stream);
   }
   void prolong_add(const Level& coarse, const T* coarse_vector, T* fine_vector) override {
     if (coarse_ == nullptr) prepare_transfer(coarse);
-    table_.prolong_add(transfer(device_->blocks(), coarse_vector, fine_vector), shared_.stream);
+    table_.prolong(transfer(device_->blocks(), coarse_vector, fine_vector, true), shared_.stream);
+  }
+  void prolong(const Level& coarse, const T* coarse_vector, T* fine_vector) override {
+    // Hats of hat-only records are sums.
+    if (level_.grid.records() != level_.grid.cells()) {
+      return Kernels<T>::prolong(coarse, coarse_vector, fine_vector);
+    }
+    if (coarse_ == nullptr) prepare_transfer(coarse);
+    table_.prolong(transfer(device_->blocks(), coarse_vector, fine_vector, false), shared_.stream);
   }
 
   void zero(T* x) override { cuda::zero(level_.size(), x, shared_.stream); }
@@ -647,7 +655,7 @@ class CudaKernels final : public Kernels<T> {
     }
   }
 
-  [[nodiscard]] cuda::TransferArguments<T> transfer(cuda::RecordBlocks blocks, const T* from, T* to) const {
+  [[nodiscard]] cuda::TransferArguments<T> transfer(cuda::RecordBlocks blocks, const T* from, T* to, bool add) const {
     return {&cell_,
             device_->topology(),
             coarse_->topology(),
@@ -656,7 +664,8 @@ class CudaKernels final : public Kernels<T> {
             {level_.coarsened[0], level_.coarsened[1], level_.coarsened[2]},
             blocks,
             from,
-            to};
+            to,
+            add};
   }
 
   Shared& shared_;

@@ -107,6 +107,7 @@ struct TransferArguments {
   RecordBlocks blocks;  ///< of the fine grid to prolong, of the coarse grid to restrict
   const T* from;
   T* to;
+  bool add;  ///< what is prolonged to what is there; otherwise instead of it, where there are no hat-only records
 };
 
 template <class T>
@@ -141,7 +142,7 @@ struct KernelTable {
   void (*smooth_general)(const SmoothArguments<T>&, Stream);
   PoissonKernel<T> poisson;
   void (*restrict_to)(const TransferArguments<T>&, Stream);
-  void (*prolong_add)(const TransferArguments<T>&, Stream);
+  void (*prolong)(const TransferArguments<T>&, Stream);
 };
 
 /// The instance for an equation, dimension and order. \throws InputError that lists the orders of this build.

@@ -26,7 +26,7 @@ KernelTable<T> make_table() {
     table.poisson = {Smoother::patches, &Smoother::launch_smooth};
   }
   table.restrict_to = &Transfer<T, velocity_components(equation, dim), dim, order>::launch_restrict_to;
-  table.prolong_add = &Transfer<T, velocity_components(equation, dim), dim, order>::launch_prolong_add;
+  table.prolong = &Transfer<T, velocity_components(equation, dim), dim, order>::launch_prolong;
   return table;
 }
 

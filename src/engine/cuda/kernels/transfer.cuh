@@ -49,6 +49,7 @@ struct Transfer {
     RecordBlocks blocks;
     const T* from;
     T* to;
+    bool add;
   };
 
   /// Direction with stride n^turn inside a plane of component c (`velocities`: the scalar field).
@@ -98,8 +99,7 @@ struct Transfer {
     return c == velocities ? tables.embed_o[child][i][j] : tables.embed_p[child][i][j];
   }
 
-  __device__ static void prolong_add(const Tables& tables, const Arguments& arguments, std::int32_t cell, int row,
-                                     int c) {
+  __device__ static void prolong(const Tables& tables, const Arguments& arguments, std::int32_t cell, int row, int c) {
     const std::int32_t bits = arguments.parent[cell] % corners;
     const std::int32_t coarse = arguments.parent[cell] / corners;
     T plane[columns]{};
@@ -117,7 +117,7 @@ struct Transfer {
     embed_plane<false>(tables, arguments, c, bits, plane);
     T* to = arguments.to + S::offset(cell) + (c * S::block + row * columns) * interleave;
 #pragma unroll
-    for (int i = 0; i < columns; ++i) to[i * interleave] += plane[i];
+    for (int i = 0; i < columns; ++i) to[i * interleave] = arguments.add ? to[i * interleave] + plane[i] : plane[i];
   }
 
   __device__ static void restrict_to(const Tables& tables, const Arguments& arguments, std::int32_t cell, int row,
@@ -191,11 +191,12 @@ struct Transfer {
     return S::offset(hat) + (c * S::block + column) * interleave;
   }
 
-  static void launch_prolong_add(const TransferArguments<T>& arguments, Stream stream);
+  static void launch_prolong(const TransferArguments<T>& arguments, Stream stream);
   static void launch_restrict_to(const TransferArguments<T>& arguments, Stream stream);
 
   static Arguments plain(const TransferArguments<T>& a) {
-    return {a.fine, a.coarse, a.children, a.parent, {a.refined[0], a.refined[1], a.refined[2]}, a.blocks, a.from, a.to};
+    return {a.fine,   a.coarse, a.children, a.parent, {a.refined[0], a.refined[1], a.refined[2]},
+            a.blocks, a.from,   a.to,       a.add};
   }
   /// The components of some cells are neighbours.
   static unsigned thread_blocks(const RecordBlocks& blocks) {
@@ -207,7 +208,7 @@ struct Transfer {
   }
 };
 
-/// fine += P coarse. Threads: (fine cell, row), blocks: (cells, component).
+/// fine += P coarse, or fine = P coarse. Threads: (fine cell, row), blocks: (cells, component).
 template <class T, int velocities, int dim, int order>
 __global__ __launch_bounds__(Transfer<T, velocities, dim, order>::cells*(order + 1)) void prolong_cells(
     const __grid_constant__ TransferTables<T, dim, order> tables,
@@ -215,8 +216,8 @@ __global__ __launch_bounds__(Transfer<T, velocities, dim, order>::cells*(order +
   wait_for_earlier_kernels();
   const std::int32_t cell = cell_of_thread(arguments.blocks, arguments.fine, blockIdx.x / (velocities + 1));
   if (cell == arguments.fine.null) return;
-  Transfer<T, velocities, dim, order>::prolong_add(tables, arguments, cell, static_cast<int>(threadIdx.y),
-                                                   static_cast<int>(blockIdx.x % (velocities + 1)));
+  Transfer<T, velocities, dim, order>::prolong(tables, arguments, cell, static_cast<int>(threadIdx.y),
+                                               static_cast<int>(blockIdx.x % (velocities + 1)));
 }
 
 /// coarse = P^T fine. Threads: (coarse cell, row), blocks: (cells, component).
@@ -262,12 +263,12 @@ __global__ void restrict_hat_only(const __grid_constant__ TransferTables<T, dim,
 }
 
 template <class T, int velocities, int dim, int order>
-void Transfer<T, velocities, dim, order>::launch_prolong_add(const TransferArguments<T>& arguments, Stream stream) {
+void Transfer<T, velocities, dim, order>::launch_prolong(const TransferArguments<T>& arguments, Stream stream) {
   const Tables tables(*arguments.cell);
-  launch("prolong_add", prolong_cells<T, velocities, dim, order>, thread_blocks(arguments.blocks), dim3(cells, n), 0,
+  launch("prolong", prolong_cells<T, velocities, dim, order>, thread_blocks(arguments.blocks), dim3(cells, n), 0,
          stream, tables, plain(arguments));
   if constexpr (velocities > 0) {
-    launch("prolong_add on hat-only records", prolong_hat_only<T, velocities, dim, order>, hat_blocks(arguments.coarse),
+    launch("prolong on hat-only records", prolong_hat_only<T, velocities, dim, order>, hat_blocks(arguments.coarse),
            hat_threads, 0, stream, tables, plain(arguments));
   }
 }
