@@ -46,6 +46,9 @@ nb::dict info() {
 
 NB_MODULE(_core, m) {
   m.doc() = "The compiled part of the package solenoid.";
+  // Python cannot look through a field at the function it holds, nor from there at the globals of a script: at the end
+  // of a program some objects are still there, which is nothing to warn of.
+  nb::set_leak_warnings(false);
   m.attr("version") = version;
   nb::exception<InputError>(m, "InputError", PyExc_ValueError);
   nb::exception<ResourceError>(m, "ResourceError", PyExc_RuntimeError);
