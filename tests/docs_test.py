@@ -28,13 +28,15 @@ BLOCK = re.compile(r"(?:<!-- not run: (?P<reason>[^\n]*) -->\n)?^```(?P<language
 TIME_LIMIT = 300
 LANGUAGES = ["sh", "toml", "cpp", "python"]
 
-# Studies and cases are run on few unknowns. The first rule that fits a command is applied.
+# Studies are run on few unknowns; cases are refined three times at most (Page.shrink_cases). All by one thread: two that
+# wait for each other are slow beside other tests. The first rule that fits a command is applied.
 SMALLER = [
-    (r"(study convergence)( --dim \d)?.*", r"\1 --dim 2 --orders ORDER --refine 2,3"),
-    (r"(study iterations --preset paper).*", r"\1 --dim 2 --orders 3 --levels 4"),
-    (r"(study iterations).*", r"\1 --dim 2 --orders ORDER --levels 3,4"),
-    (r"(study throughput)( --domains [a-z,]+)?.*", r"\1\2 --dim 2 --orders ORDER --sizes 1e3"),
-    (r"(study capacity).*", r"\1 --dim 2 --orders ORDER --size 1e4"),
+    (r"(solve (?:(?!--threads).)*)$", r"\1 --threads 1"),
+    (r"(study convergence)( --dim \d)?.*", r"\1 --dim 2 --orders ORDER --refine 2,3 --threads 1"),
+    (r"(study iterations --preset paper).*", r"\1 --dim 2 --orders 3 --levels 4 --threads 1"),
+    (r"(study iterations).*", r"\1 --dim 2 --orders ORDER --levels 3,4 --threads 1"),
+    (r"(study throughput)( --domains [a-z,]+)?.*", r"\1\2 --dim 2 --orders ORDER --sizes 1e3 --threads 1"),
+    (r"(study capacity).*", r"\1 --dim 2 --orders ORDER --size 1e4 --threads 1"),
     (r"(study \w+).*", r"\1 --help"),  # the others take minutes: their options only
 ]
 
