@@ -195,6 +195,19 @@ TEST(DenseInverse, IsExactToRounding) {
   }
 }
 
+/// Walls leave a lone cell of order 0 its pressure, a constant, and nothing else.
+TEST(DenseInverse, OfALoneCellIsZero) {
+  if (!test::has_order(2, 0)) GTEST_SKIP() << "the order is not in this build";
+  Problem problem;
+  problem.mesh = Mesh::unit(2, 0);
+  problem.order = 0;
+  const Level level(equation_of(problem), Grid(problem.mesh, problem.boundary), PatchRules{});
+  const auto engine = make_cpu_engine(1);
+  const auto [index, matrix] = invert(*engine, level, LocalSolverKind::direct);
+  ASSERT_EQ(matrix.size(), 1);
+  EXPECT_EQ(matrix(0, 0), 0.0);
+}
+
 /// An engine may have levels end early.
 TEST(DenseInverse, OfALargerLevelSolvesTheSame) {
   if (!test::has_order(3, 1)) GTEST_SKIP() << "the order is not in this build";

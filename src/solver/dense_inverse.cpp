@@ -2,6 +2,7 @@
 
 #include <Eigen/LU>
 #include <algorithm>
+#include <cmath>
 
 #include "base/parallel.hpp"
 
@@ -69,6 +70,16 @@ void add_constant(const Field& field, double s, MatrixXd& matrix) {
   }
 }
 
+/// The entry of a field's diagonal that is largest in size: s of its constant. 1 where there is none but zeros, as with
+/// the pressure of a lone cell.
+double shift(const MatrixXd& matrix, const Field& field) {
+  double largest = 0.0;
+  for (std::int64_t i = field.begin; i < field.end; ++i) {
+    if (std::abs(matrix(i, i)) > std::abs(largest)) largest = matrix(i, i);
+  }
+  return largest != 0.0 ? largest : 1.0;
+}
+
 /// Exchanges unknowns [begin, end) for their equations: M x = b becomes M' x' = b' with these unknowns, negative, in b'
 /// and their right-hand sides in x'. M and M' are symmetric; of both the lower triangle is used. After all unknowns
 /// M' = -M^-1.
@@ -109,10 +120,7 @@ DenseInverse invert(Engine& engine, const Level& level, LocalSolverKind local) {
   MatrixXd matrix = operator_matrix(engine, level, local, index);
   std::vector<double> shifts;
   for (const Field& field : fields) {
-    const auto diagonal = matrix.diagonal().segment(field.begin, field.end - field.begin);
-    const double high = diagonal.maxCoeff();
-    const double low = diagonal.minCoeff();
-    shifts.push_back(high > -low ? high : low);
+    shifts.push_back(shift(matrix, field));
     if (field.singular) add_constant(field, shifts.back(), matrix);
     for (std::int64_t begin = field.begin; begin < field.end; begin += together) {
       exchange(matrix, begin, std::min(begin + together, field.end));
