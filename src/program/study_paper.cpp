@@ -99,6 +99,7 @@ class PaperStudy {
         if (known(*experiments[i], task)) continue;
         measure(*experiments[i], task);
         if (StudyRun::interrupted()) {
+          report();
           run_.print("Interrupted. The same command goes on from here.");
           return not_converged;
         }
@@ -197,6 +198,7 @@ class PaperStudy {
     page.text(
         "Every number is of this run, or is the paper's or its authors' and said to be. Times are medians of at least "
         "ten runs. paper.json and the CSV files beside this page have all rows.");
+    if (StudyRun::interrupted()) page.remark("This run was interrupted: rows are missing.");
     for (const Experiment* experiment : experiments) {
       const Rows& rows = rows_[experiment->name];
       if (rows.empty()) continue;
