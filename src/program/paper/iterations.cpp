@@ -102,8 +102,7 @@ void present_table1(const Rows& rows, const Setting& /*setting*/, report::Page& 
   page.text(
       "Both halves are exact solutions of the same local problems here, by a dense pseudo-inverse and by conjugate "
       "gradients on the Schur complement, and so have the same counts. The paper's Schur half is what an exact local "
-      "solve gives; its direct half needs up to 0.6 iterations fewer on fine meshes, for which its text has no "
-      "explanation.");
+      "solve gives; its direct half has up to 0.6 iterations fewer on fine meshes, which its text does not explain.");
   remark_left_out(rows, page);
 }
 
@@ -140,13 +139,12 @@ void present_3d(const Rows& rows, const Setting& /*setting*/, report::Page& page
     page.figure(svg(chart), preset == Preset::paper
                                 ? "The paper's method: V-cycle for all orders, left preconditioning."
                                 : "The default of solenoid: right preconditioning, so that the true residual is what "
-                                  "falls; diagonal colours; F-cycle for k = 1.");
+                                  "falls; diagonal colours; for k = 1 a weaker penalty on coarse levels.");
   }
   page.text(
       "The paper says of its figure that counts do not depend on the level and that from k = 3 on at most three "
-      "iterations are needed; it prints no numbers. With k = 1 the V-cycle's counts grow slowly with the level, for "
-      "which "
-      "the default is the F-cycle there.");
+      "iterations are needed; it prints no numbers. With k = 1 the counts of its method grow slowly with the level; a "
+      "weaker penalty on coarse levels, the default of solenoid there, makes them fewer.");
   remark_left_out(rows, page);
 }
 

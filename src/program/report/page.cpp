@@ -13,7 +13,7 @@ constexpr const char* style = R"(
 body { font: 16px/1.5 sans-serif; color: #222; max-width: 46rem; margin: 1.5rem auto; padding: 0 1rem; }
 h1 { font-size: 1.6rem; line-height: 1.25; } h2 { font-size: 1.25rem; margin-top: 2.2rem; }
 nav ul { padding-left: 1.2rem; } a { color: #0072b2; }
-figure { margin: 1.2rem 0; } figure svg { width: 100%; height: auto; display: block; }
+figure { margin: 1.2rem 0; } figure svg { width: 100%; max-width: 38rem; height: auto; display: block; }
 figcaption, caption { font-size: .9rem; color: #555; text-align: left; padding: .3rem 0; }
 .scroll { overflow-x: auto; }
 table { border-collapse: collapse; font-size: .85rem; font-variant-numeric: tabular-nums; margin: 1rem 0; }

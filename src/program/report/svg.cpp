@@ -10,10 +10,10 @@ namespace solenoid::report {
 namespace {
 
 // Sizes in units of the view box; the text is legible from a third of the width on (a phone) up to print.
-constexpr double width = 640.0;
-constexpr double plot_left = 74.0;
+constexpr double width = 480.0;
+constexpr double plot_left = 70.0;
 constexpr double plot_right = width - 14.0;
-constexpr double plot_height = 320.0;
+constexpr double plot_height = 260.0;
 constexpr double below = 50.0;       // for the labels and the title of the x axis
 constexpr double legend_row = 20.0;  // height
 constexpr double character = 7.4;    // width, about
