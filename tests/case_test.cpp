@@ -438,6 +438,15 @@ TEST_F(Program, ReportsWhatDidNotConverge) {
   EXPECT_NE(json["reason"], "");
 }
 
+TEST_F(Program, MistypedCommandsAreNamed) {
+  EXPECT_EQ(run("sovle case.toml"), 2);
+  expect_contains(errors(), {"sovle", "solve"});
+  EXPECT_EQ(run("study itertions --levels 3"), 2);
+  expect_contains(errors(), {"itertions", "iterations"});
+  EXPECT_EQ(run("nonsense"), 2);
+  expect_contains(errors(), {"nonsense", "solve", "check", "info", "study"});
+}
+
 TEST_F(Program, BadInputIsCodeTwoAndWritesNothing) {
   write("bad.toml", square + "[physics]\nvisosity = 1\n");
   EXPECT_EQ(run("solve bad.toml --output results --json result.json"), 2);

@@ -2,9 +2,11 @@
 #include <fmt/format.h>
 
 #include <new>
+#include <string_view>
 #include <utility>
 #include <vector>
 
+#include "case/nearest.hpp"
 #include "program/commands.hpp"
 #include "solenoid/error.hpp"
 #include "solenoid/version.hpp"
@@ -12,6 +14,18 @@
 namespace {
 
 using namespace solenoid::program;
+
+/// \throws InputError if the next word is none of the commands that there are.
+void check_command(CLI::App& app, int argc, const char* const* argv) {
+  const auto commands = app.get_subcommands({});
+  if (commands.empty() || argc == 0 || *argv[0] == '-') return;
+  std::vector<std::string_view> names;
+  for (CLI::App* command : commands) {
+    if (command->get_name() == argv[0]) return check_command(*command, argc - 1, argv + 1);
+    names.emplace_back(command->get_name());
+  }
+  throw solenoid::InputError(fmt::format("unknown command `{}`{}", argv[0], solenoid::suggestion(argv[0], names)));
+}
 
 int run(int argc, char** argv) {
   CLI::App app("Incompressible viscous flow with exactly divergence-free velocities", "solenoid");
@@ -29,6 +43,7 @@ int run(int argc, char** argv) {
   add("info", "The build, the devices and what is supported", add_info);
   add("study", "Reproductions and sweeps", add_study);
 
+  check_command(app, argc - 1, argv + 1);
   app.failure_message(CLI::FailureMessage::simple);
   try {
     app.parse(argc, argv);
