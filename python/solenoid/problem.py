@@ -150,15 +150,20 @@ class Problem:
         )
 
 
-def _core_problem(equation: str, mesh: Mesh, sides: _Sides, **arguments: Any) -> _core.Problem:
+def _core_problem(
+    equation: str, mesh: Mesh, sides: _Sides, order: Any, viscosity: Any, mass: Any, force: list
+) -> _core.Problem:
     return _core.make_problem(
         equation=equation,
+        order=_integer("order", order),
+        viscosity=_number("viscosity", viscosity),
+        mass=_number("mass", mass),
+        force=force,
         lower=list(mesh.lower),
         upper=list(mesh.upper),
         cells=list(mesh.cells),
         refine=mesh.refine,
         holes=[(list(first), list(end)) for first, end in mesh.holes],
-        **arguments,
         **sides.all(),
     )
 
@@ -233,10 +238,10 @@ class Stokes(Problem):
                 "stokes",
                 mesh,
                 sides,
-                order=_integer("order", order),
-                viscosity=_number("viscosity", viscosity),
-                mass=_number("mass", mass),
-                force=[] if force is None else vector(force, dim, "force"),
+                order,
+                viscosity,
+                mass,
+                [] if force is None else vector(force, dim, "force"),
             )
         )
 
@@ -280,15 +285,7 @@ class Poisson(Problem):
         for side, data in _mapping("value", value or {}).items():
             sides.add("value", side, "velocity", [scalar(data, mesh.dim, f"value {side}")])
         super().__init__(
-            _core_problem(
-                "poisson",
-                mesh,
-                sides,
-                order=_integer("order", order),
-                viscosity=_number("viscosity", viscosity),
-                mass=_number("mass", mass),
-                force=[scalar(force, mesh.dim, "force")],
-            )
+            _core_problem("poisson", mesh, sides, order, viscosity, mass, [scalar(force, mesh.dim, "force")])
         )
 
     def __repr__(self) -> str:
