@@ -112,7 +112,7 @@ class ConvergenceStudy {
   }
 
   [[nodiscard]] bool poisson() const { return options_.equation == EquationKind::poisson; }
-  [[nodiscard]] std::string element(int order) const { return fmt::format("{}_{}", poisson() ? "Q" : "RT", order); }
+  [[nodiscard]] std::string element(int order) const { return element_name(options_.equation, order); }
 
   /// One element on its meshes. True if all errors fall as they should.
   bool study(int dim, int order) {

@@ -73,7 +73,7 @@ class PaperStudy {
         engine_(make_engine(options.device, options.threads)),
         setting_{*engine_, options.device, options.threads,
                  options.device != DeviceChoice::cpu && cuda_unavailable().empty(), options.quick},
-        run_(no_json(), "paper", 1.0) {}
+        run_(StudyArguments{}, "paper", 1.0) {}
 
   int operator()() {
     fs::create_directories(options_.output);
@@ -110,10 +110,6 @@ class PaperStudy {
   }
 
  private:
-  static const StudyArguments& no_json() {
-    static const StudyArguments arguments;
-    return arguments;
-  }
   [[nodiscard]] fs::path store() const { return options_.output / "paper.json"; }
   [[nodiscard]] bool wanted(const Experiment& experiment) const {
     return options_.only.empty() ||

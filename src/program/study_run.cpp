@@ -149,6 +149,10 @@ int StudyRun::finish(bool good) {
   return good && !interrupted() ? solved : not_converged;
 }
 
+std::string element_name(EquationKind equation, int order) {
+  return fmt::format("{}_{}", equation == EquationKind::poisson ? "Q" : "RT", order);
+}
+
 std::string cells_text(int dim, int refine) { return fmt::format("{}^{}", 1LL << refine, dim); }
 
 double unknowns_about(int dim, int order, int refine, EquationKind equation) {

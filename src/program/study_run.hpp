@@ -65,6 +65,8 @@ class StudyRun {
   double done_ = 0.0;
 };
 
+/// "RT_2", with Poisson's equation "Q_2".
+std::string element_name(EquationKind equation, int order);
 /// Cells of a mesh of 2^refine cells per direction: "16^3".
 std::string cells_text(int dim, int refine);
 /// Cells times numbers per record: close to the unknowns.

@@ -46,11 +46,6 @@ struct Options : StudyArguments {
   double rtol = 1e-6;
 };
 
-/// "RT_2"
-std::string element_name(EquationKind equation, int order) {
-  return fmt::format("{}_{}", equation == EquationKind::poisson ? "Q" : "RT", order);
-}
-
 Problem problem_on(EquationKind equation, Domain domain, int dim, int order, int refine) {
   Problem problem = equation == EquationKind::poisson
                         ? manufactured_poisson(dim, order, refine)
