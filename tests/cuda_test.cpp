@@ -146,6 +146,23 @@ TEST_F(CudaSolve, PoissonByEveryMethod) {
   EXPECT_TRUE(has_levels_of_the_cpu(problem) ? on_gpu == on_cpu : on_gpu <= on_cpu) << on_gpu << ' ' << on_cpu;
 }
 
+/// Both engines have the paper's levels there, and so its fractional iterations.
+TEST_F(CudaSolve, ThePapersMethodHasTheSameFractionalIterations) {
+  for (const auto& [dim, order, refine] : {std::tuple(2, 2, 4), std::tuple(2, 3, 5), std::tuple(3, 1, 4)}) {
+    if (!test::has_order(dim, order)) continue;
+    SolverOptions options;
+    options.apply(Preset::paper);
+    options.precision = Precision::full_double;
+    for (const LocalSolverKind local : {LocalSolverKind::dense, LocalSolverKind::cg, LocalSolverKind::direct}) {
+      options.multigrid.local_solver = local;
+      const Problem problem = test::paper(dim, order, refine);
+      const Report on_cpu = solve_on(DeviceChoice::cpu, problem, options).report;
+      const Report on_gpu = solve_on(DeviceChoice::cuda, problem, options).report;
+      EXPECT_NEAR(on_gpu.fractional_iterations, on_cpu.fractional_iterations, 1e-3) << dim << "D, order " << order;
+    }
+  }
+}
+
 /// Engines may have kernels for large levels that the meshes above do not get to see.
 TEST_F(CudaSolve, LargeLevelsEqualTheCpu) {
   for (const auto& [dim, order, refine] : {std::tuple(2, 2, 7), std::tuple(3, 1, 5), std::tuple(3, 2, 5)}) {

@@ -128,6 +128,10 @@ TEST(SolverOptions, PaperPresetIsThePaper) {
   EXPECT_EQ(options.side, PreconditionerSide::left);
   EXPECT_EQ(options.multigrid.colour_order, ColourOrder::lexicographic);
   EXPECT_EQ(options.multigrid.patch, PatchProblem::galerkin);
+  // Its levels go down to one patch, whatever an engine could solve at once.
+  const Hierarchy hierarchy(paper(3, 1, 4), options.multigrid, 2000);
+  EXPECT_EQ(hierarchy.size(), 4);
+  EXPECT_EQ(hierarchy.coarse, CoarseSolve::patch);
 }
 
 /// The F-cycle for k = 0, and for k = 1 unless coarse levels have a weaker penalty, as those of cubes have.

@@ -38,6 +38,8 @@ struct MultigridOptions {
   /// Interior penalty of all levels but the finest, relative to that of the element on their cells; 0 chooses 2/3 for
   /// k = 1 where cells are coarsened in three directions, otherwise 1.
   double coarse_penalty = 0.0;
+  /// Levels down to one refinement of the coarse boxes, also on an engine that would solve a larger one directly.
+  bool all_levels = false;
 };
 
 /// A message while work goes on: the stage ("set-up", "solve", ...), what is done of it (0 to 1) and a line of text.

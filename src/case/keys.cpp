@@ -175,8 +175,9 @@ void read_boundary(const Value& value, Boundary& boundary) {
 constexpr Key<SolverOptions> solver_keys[] = {
     // The preset comes first: single settings override it.
     {{"preset", "\"default\" or \"paper\"", "\"default\"",
-      "`side`, `colour_order` and `patch` together; `paper`: left, lexicographic, galerkin; single settings override "
-      "it"},
+      "`side`, `colour_order` and `patch` together; `paper`: left, lexicographic, galerkin, and one V-cycle through "
+      "all "
+      "levels with one penalty for every order; single settings override it"},
      [](const Value& v, SolverOptions& options) { options.apply(v.choice<Preset>()); }},
     {{"method", "\"gmres\", \"fmg\" or \"vcycle\"", "\"gmres\"",
       "GMRES preconditioned by a V-cycle, full multigrid, or V-cycles alone"},

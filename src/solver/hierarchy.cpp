@@ -88,7 +88,7 @@ Hierarchy::Hierarchy(const Problem& problem, const MultigridOptions& options, st
         break;
       }
     }
-    if (&level != finest && level.dofs() <= dense_limit) {
+    if (&level != finest && !options.all_levels && level.dofs() <= dense_limit) {
       coarse = CoarseSolve::dense;
       break;
     }

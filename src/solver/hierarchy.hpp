@@ -21,9 +21,9 @@ enum class CoarseSolve {
 struct Hierarchy {
   /// Levels go down to one refinement of the coarse boxes; from there on only while the coarsest is too large for a
   /// direct solve and the boxes pair up. They end earlier below the finest where a dense inverse has at most
-  /// `dense_limit` unknowns (Engine::dense_limit) and one patch does not do. In cells that are not near square only the
-  /// short directions are coarsened.
-  /// \throws InputError if the finest level has unknowns that no vertex patch reaches.
+  /// `dense_limit` unknowns (Engine::dense_limit) and one patch does not do, unless the options ask for all levels. In
+  /// cells that are not near square only the short directions are coarsened. \throws InputError if the finest level has
+  /// unknowns that no vertex patch reaches.
   Hierarchy(const Problem& problem, const MultigridOptions& options, std::int64_t dense_limit = 0);
 
   [[nodiscard]] const Level& finest() const { return *levels.back(); }

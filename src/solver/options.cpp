@@ -9,6 +9,7 @@ void SolverOptions::apply(Preset preset) {
   multigrid.patch = paper ? PatchProblem::galerkin : PatchProblem::symmetric;
   multigrid.cycle_index = paper ? 1 : 0;
   multigrid.coarse_penalty = paper ? 1.0 : 0.0;
+  multigrid.all_levels = paper;
 }
 
 }  // namespace solenoid
