@@ -7,14 +7,27 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <array>
+
 #include "binding.hpp"
 #include "solenoid/error.hpp"
 
 namespace solenoid::python {
 namespace {
 
-using In = nb::ndarray<const double, nb::ndim<1>, nb::c_contig>;
-using Out = nb::ndarray<double, nb::ndim<1>, nb::c_contig>;
+/// Of any type and shape, so that it is said here what is wrong with them.
+using In = nb::ndarray<nb::ro>;
+using Out = nb::ndarray<>;
+
+std::string described(const In& array) {
+  constexpr std::array kinds = {"int", "uint", "float", "opaque", "bfloat", "complex", "bool"};
+  const std::size_t kind = array.dtype().code;
+  const auto* const shape = array.shape_ptr();
+  const auto* const strides = array.stride_ptr();
+  return fmt::format("{}{}, shape ({}), strides ({})", kind < kinds.size() ? kinds.at(kind) : "type ",
+                     array.dtype().bits, fmt::join(shape, shape + array.ndim(), ", "),
+                     fmt::join(strides, strides + array.ndim(), ", "));
+}
 
 class System {
  public:
@@ -22,66 +35,82 @@ class System {
 
   LinearSystem& system() { return system_; }
 
-  void apply(const In& x, const Out& y) {
-    run(x, y, [&](const double* from, double* to) { system_.apply(from, to); });
+  void apply(const In& x, const Out& out) {
+    run(x, out, [&](const double* from, double* to) { system_.apply(from, to); });
   }
-  void precondition(const In& r, const Out& z) {
-    run(r, z, [&](const double* from, double* to) { system_.precondition(from, to); });
+  void precondition(const In& x, const Out& out) {
+    run(x, out, [&](const double* from, double* to) { system_.precondition(from, to); });
   }
-  void load(const Out& b) {
-    check_size(b.size());
-    double* const to = lives_here(b.device_type()) ? b.data() : staged(to_);
+  void load(const Out& out) {
+    double* const to = target(out);
     released([&] { system_.load(to); });
-    finish(to, b);
+    finish(to, out);
   }
   Solved solution(const In& x) {
-    check_size(x.size());
-    const double* const from = on_device(x);
+    const double* const from = source(x);
     Solution solution = released([&] { return system_.solution(from); });
     return {case_of(solution.problem()), std::move(solution), {}};
   }
 
+  /// \throws InputError if an array on this GPU (they are numbered) is not one for this system.
+  void expect_gpu(int number, const char* name) const {
+    if (!system_.on_gpu()) {
+      throw InputError(
+          fmt::format("{}: the array lies in the memory of a GPU, but the system is on {}: make it with "
+                      "device=\"cuda\", or copy the array",
+                      name, system_.device()));
+    }
+    if (number != 0) {
+      throw InputError(fmt::format(
+          "{}: the array lies on GPU {}, but the system on GPU 0, which CUDA_VISIBLE_DEVICES chooses", name, number));
+    }
+  }
+
  private:
   template <class Work>
-  void run(const In& x, const Out& y, const Work& work) {
-    check_size(x.size());
-    check_size(y.size());
-    const double* const from = on_device(x);
-    double* const to = lives_here(y.device_type()) ? y.data() : staged(to_);
+  void run(const In& x, const Out& out, const Work& work) {
+    const double* const from = source(x);
+    double* const to = target(out);
     work(from, to);
-    finish(to, y);
+    finish(to, out);
   }
 
-  /// Whether an array lies in the memory of the system's device; if not, it lies in that of the host.
-  [[nodiscard]] bool lives_here(int device) const {
-    const bool gpu = device == nb::device::cuda::value || device == nb::device::cuda_managed::value;
-    if (gpu && !system_.on_gpu()) {
-      throw InputError(
-          fmt::format("the array lies in the memory of a GPU, but the system is on {}: make it with "
-                      "device=\"cuda\", or copy the array",
-                      system_.device()));
-    }
-    return gpu || !system_.on_gpu();
-  }
-
-  const double* on_device(const In& x) {
-    if (lives_here(x.device_type())) return x.data();
-    system_.upload({x.data(), x.size()}, staged(from_));
+  /// Values of an array in the memory of the system's device.
+  const double* source(const In& x) {
+    const auto* const values = static_cast<const double*>(x.data());
+    if (lives_here(x, "x")) return values;
+    system_.upload({values, x.size()}, staged(from_));
     return from_.get();
   }
-
+  /// Where in the memory of the system's device a result goes.
+  double* target(const Out& out) { return lives_here(In(out), "out") ? static_cast<double*>(out.data()) : staged(to_); }
   /// Other streams and the host may use the result once this returns.
-  void finish(double* result, const Out& y) {
-    if (result == y.data()) {
+  void finish(double* result, const Out& out) {
+    auto* const values = static_cast<double*>(out.data());
+    if (result == values) {
       system_.synchronise();
     } else {
-      system_.download(result, {y.data(), y.size()});
+      system_.download(result, {values, out.size()});
     }
   }
 
-  void check_size(std::size_t size) const {
-    if (static_cast<std::int64_t>(size) == system_.size()) return;
-    throw InputError(fmt::format("expected a vector of {} numbers, got {}", system_.size(), size));
+  /// Whether an array lies in the memory of the system's device; if not, it lies in that of the host. \throws
+  /// InputError if it is not a vector, or lies elsewhere.
+  [[nodiscard]] bool lives_here(const In& array, const char* name) const {
+    const auto size = static_cast<std::size_t>(system_.size());
+    const bool column = array.ndim() == 1 || (array.ndim() == 2 && array.shape(1) == 1);
+    if (!column || array.shape(0) != size || array.stride(0) != 1 || array.dtype() != nb::dtype<double>()) {
+      throw InputError(
+          fmt::format("{}: expected a contiguous array of {} float64, got {}", name, size, described(array)));
+    }
+    switch (array.device_type()) {
+      case nb::device::cuda::value:
+      case nb::device::cuda_managed::value: expect_gpu(array.device_id(), name); return true;
+      case nb::device::cpu::value:
+      case nb::device::cuda_host::value: return !system_.on_gpu();
+      default:
+        throw InputError(fmt::format("{}: the array lies neither in the memory of the host nor of a CUDA GPU", name));
+    }
   }
 
   /// Memory of a GPU for arrays of the host.
@@ -124,18 +153,20 @@ void bind_linear_system(nb::module_& m) {
              const std::size_t count = places.size();
              return numpy_array(std::move(places), {count});
            })
-      .def("apply", &System::apply, nb::arg("x").noconvert(), nb::arg("y").noconvert())
-      .def("precondition", &System::precondition, nb::arg("r").noconvert(), nb::arg("z").noconvert())
-      .def("load", &System::load, nb::arg("b").noconvert())
+      .def("expect_gpu", &System::expect_gpu)
+      .def("apply", &System::apply, nb::arg("x").noconvert(), nb::arg("out").noconvert())
+      .def("precondition", &System::precondition, nb::arg("x").noconvert(), nb::arg("out").noconvert())
+      .def("load", &System::load, nb::arg("out").noconvert())
       .def("solution", &System::solution, nb::arg("x").noconvert());
 
   /// What objects of the CUDA array interface say about themselves, as an array that the functions above take.
   m.def(
       "gpu_array",
-      [](std::uintptr_t address, std::size_t size, nb::handle owner) {
-        return nb::ndarray<double, nb::ndim<1>, nb::device::cuda>(reinterpret_cast<void*>(address), {size}, owner);
+      [](std::uintptr_t address, const std::vector<std::size_t>& shape, nb::handle owner) {
+        return nb::ndarray<double, nb::device::cuda>(reinterpret_cast<void*>(address), shape.size(), shape.data(),
+                                                     owner);
       },
-      nb::arg("address"), nb::arg("size"), nb::arg("owner"));
+      nb::arg("address"), nb::arg("shape"), nb::arg("owner"));
 }
 
 }  // namespace solenoid::python

@@ -10,10 +10,10 @@ import numpy as np
 
 from . import _core
 from ._core import InputError
+from .solution import Solution
 
 if TYPE_CHECKING:
     from .problem import Problem
-    from .solution import Solution
 
 _CUDA = (2, 13)  # device types of DLPack: memory of a GPU, managed memory
 
@@ -32,12 +32,13 @@ class LinearOperator:
     `matvec` and `@`.
 
     Vectors are arrays of shape (N,) or (N, 1) of float64, of numpy, cupy, torch or any library that speaks DLPack or
-    the CUDA array interface. An array that is contiguous and lies in the memory of the system's device is used where it
-    is, without a copy. Arrays of the host are copied to and from a GPU; others (float32, strided) are converted, but
-    never written to. The result is of the library of the argument.
+    the CUDA array interface. Contiguous ones in the memory of the system's device are used where they are, without a
+    copy; the result is of the library of the argument. Arrays of the host are copied to a GPU and from there. Of numpy,
+    x may be of any type and strides and is converted; all other misfits are errors.
 
-    On a GPU the operator waits for work that the library of an array has queued for it (DLPack's protocol), and returns
-    when its own is done.
+    On a GPU an operator's work comes after what the library of each array has queued in its current stream so far, and
+    is done when the call returns: results may be used in all streams. Memory of a GPU must be aligned to 128 bytes, as
+    it is where an allocation begins.
     """
 
     dtype = np.dtype(np.float64)
@@ -55,13 +56,13 @@ class LinearOperator:
 
         Args:
             x: an array of shape (N,) or (N, 1).
-            out: where the result goes, an array like x; of numpy it must be contiguous float64. Not x itself for A.
+            out: where the result goes, contiguous and of float64. Not x itself for A.
 
         Returns:
             `out`, or a new array.
 
         Raises:
-            InputError: if shape, type or device do not fit.
+            InputError: if shape, type, strides or device do not fit; the message says which.
         """
         given = self._system._readable(x, "x")
         if out is None:
@@ -173,55 +174,40 @@ class LinearSystem:
 
     def solution(self, x: Any) -> Solution:
         """The solution whose coefficients, without prescribed boundary velocities, are x: what solves A x = b."""
-        from .solution import Solution
-
         return Solution(self._core.solution(self._readable(x, "x")), self.problem)
 
     def __repr__(self) -> str:
         return f"LinearSystem: {self.dofs} unknowns in vectors of {self.size} on {self.device}"
 
-    # Arrays of all libraries as the compiled part takes them: numpy's, or a capsule of DLPack's.
+    # Arrays of all libraries as the compiled part takes them: numpy's, or capsules of DLPack's that share memory.
 
     def _readable(self, x: Any, name: str) -> Any:
         if (hasattr(x, "__dlpack__") and not isinstance(x, np.ndarray)) or hasattr(x, "__cuda_array_interface__"):
             return self._foreign(x, name)
-        return self._flat(np.ascontiguousarray(x, dtype=np.float64), name)
+        return np.ascontiguousarray(x, dtype=np.float64)
 
     def _writable(self, out: Any, name: str) -> Any:
         if not isinstance(out, np.ndarray):
             return self._foreign(out, name)
-        if out.dtype != np.float64 or not out.flags.c_contiguous or not out.flags.writeable:
-            raise InputError(f"{name}: expected a contiguous array of float64 that can be written to")
-        return self._flat(out, name)
-
-    def _flat(self, array: np.ndarray, name: str) -> np.ndarray:
-        if array.shape not in ((self.size,), (self.size, 1)):
-            raise InputError(f"{name}: expected an array of shape ({self.size},), got {array.shape}")
-        return array.reshape(-1)
+        if not out.flags.writeable:
+            raise InputError(f"{name}: the array is read-only")
+        return out
 
     def _foreign(self, array: Any, name: str) -> Any:
-        shape, dtype = getattr(array, "shape", None), getattr(array, "dtype", None)
-        if shape is None or tuple(shape) != (self.size,) or "float64" not in str(dtype):
-            given = f"{type(array).__name__} of {dtype}, {shape}"
-            raise InputError(f"{name}: expected an array of {self.size} float64, got {given}")
+        """With work of the array's library so far before what comes next in the system's stream."""
         if hasattr(array, "__dlpack__"):
-            if array.__dlpack_device__()[0] not in _CUDA:
+            device, number = array.__dlpack_device__()
+            if device not in _CUDA:
                 return array
-            self._expect_gpu(name)
+            self._core.expect_gpu(number, name)
             return array.__dlpack__(stream=self._core.stream)
         if not hasattr(array, "__cuda_array_interface__"):
             raise InputError(f"{name}: expected an array, got {type(array).__name__}")
-        self._expect_gpu(name)
+        self._core.expect_gpu(0, name)
         interface = array.__cuda_array_interface__
-        if interface.get("strides") not in (None, (8,)):
-            raise InputError(f"{name}: expected a contiguous array")
+        if interface["typestr"] != "<f8" or interface.get("strides") not in (None, (8,), (8, 8)):
+            given = f"{interface['typestr']} with strides {interface.get('strides')}"
+            raise InputError(f"{name}: expected a contiguous array of float64, got {given}")
         legacy_default_stream = 1
         self._core.wait_for(interface.get("stream") or legacy_default_stream)
-        return _core.gpu_array(interface["data"][0], self.size, array)
-
-    def _expect_gpu(self, name: str) -> None:
-        if not self.on_gpu:
-            raise InputError(
-                f"{name}: the array lies in the memory of a GPU, but the system is on {self.device}: make it with "
-                'device="cuda", or copy the array'
-            )
+        return _core.gpu_array(interface["data"][0], list(interface["shape"]), array)

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from . import _core
 from ._core import InputError
 from .fields import Scalar, Vector, scalar, vector
 from .linear import LinearOperator, LinearSystem
 from .mesh import Mesh
-
-if TYPE_CHECKING:
-    from .solution import Solution
+from .solution import Solution
 
 SIDES = ("xmin", "xmax", "ymin", "ymax", "zmin", "zmax")
 

@@ -12,6 +12,8 @@ os.environ.setdefault("MPLBACKEND", "Agg")
 
 import solenoid as so
 
+#: Of a linear system to compare with.
+CPU = {"device": "cpu", "precision": "double"}
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 
@@ -37,6 +39,14 @@ def lid(points):
     u = np.zeros_like(points)
     u[:, 0] = 16 * x**2 * (1 - x) ** 2
     return u
+
+
+def random_vector(problem, seed=1):
+    """A vector of the problem's linear system."""
+    system = problem.system(**CPU)
+    x = np.zeros(system.size)
+    x[system.unknowns] = np.random.default_rng(seed).standard_normal(system.dofs)
+    return x
 
 
 @pytest.fixture

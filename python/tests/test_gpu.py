@@ -1,0 +1,260 @@
+"""Arrays of cupy and torch in the memory of a GPU."""
+
+import contextlib
+import json
+import re
+
+import numpy as np
+import pytest
+import solenoid as so
+from conftest import CPU, random_vector
+
+pytestmark = [
+    pytest.mark.skipif(bool(so.info()["no_cuda"]), reason=f"no GPU: {so.info()['no_cuda']}"),
+    pytest.mark.filterwarnings("ignore:.*Profiler clears events"),
+]
+
+GPU = {"device": "cuda", "precision": "double"}
+
+
+@pytest.fixture(params=["cupy", "torch"])
+def xp(request):
+    """A library of arrays."""
+    return pytest.importorskip(request.param)
+
+
+def on_gpu(xp, x):
+    return xp.asarray(x) if xp.__name__ == "cupy" else xp.from_numpy(x).cuda()
+
+
+def on_host(x):
+    return x.get() if hasattr(x, "get") else x.cpu().numpy()
+
+
+def address(x):
+    return x.data.ptr if hasattr(x.data, "ptr") else x.data_ptr()
+
+
+def new_stream(xp):
+    """A stream that does not wait for the default one, while it is entered."""
+    return xp.cuda.Stream(non_blocking=True) if xp.__name__ == "cupy" else xp.cuda.stream(xp.cuda.Stream())
+
+
+def keep_busy(xp):
+    """Queues work for some milliseconds or more in the library's current stream."""
+    numbers = xp.zeros(1 << 25, dtype=xp.float64, **({} if xp.__name__ == "cupy" else {"device": "cuda"}))
+    for _ in range(200):
+        numbers += 1
+
+
+@pytest.fixture
+def watch(tmp_path):
+    """A function that does `work` and returns what the GPU did for it, for any library in this process, as NVIDIA's
+    profiling interface (CUPTI) recorded it: copies as (kind, bytes), and the number of kernels."""
+    torch = pytest.importorskip("torch")
+
+    def run(work):
+        work()  # once before, for what is only done the first time
+        torch.cuda.synchronize()
+        with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as profile:
+            work()
+            torch.cuda.synchronize()
+        trace = tmp_path / "trace.json"
+        profile.export_chrome_trace(str(trace))
+        events = json.loads(trace.read_text())["traceEvents"]
+        copies = [(event["name"], event["args"]["bytes"]) for event in events if event.get("cat") == "gpu_memcpy"]
+        return copies, sum(event.get("cat") == "kernel" for event in events)
+
+    return run
+
+
+def operators(problem, precision="double"):
+    options = {"device": "cuda", "precision": precision}
+    return {"A": problem.operator(**options), "M": problem.preconditioner(**options)}
+
+
+@pytest.mark.parametrize("precision", ["double", "mixed"])
+@pytest.mark.parametrize("name", ["A", "M"])
+def test_gpu_arrays_are_not_copied(cavity, xp, watch, name, precision):
+    operator = operators(cavity, precision)[name]
+    x = on_gpu(xp, random_vector(cavity))
+    out = on_gpu(xp, np.full(operator.shape[0], np.nan))
+    memory, place = operator._system.memory_bytes, address(out)
+    copies, kernels = watch(lambda: operator.matvec(x, out=out))
+    assert copies == [] and kernels > 0
+    assert operator._system.memory_bytes == memory and address(out) == place
+    result = operator @ x
+    assert type(result) is type(x) and np.array_equal(on_host(result), on_host(out))
+
+
+@pytest.mark.parametrize("name", ["A", "M"])
+def test_host_arrays_are_copied_there_and_back(cavity, watch, name):
+    """Which shows that test_gpu_arrays_are_not_copied would see copies."""
+    operator = operators(cavity)[name]
+    x = random_vector(cavity)
+    copies, _ = watch(lambda: operator @ x)
+    assert [(kind.split()[1], size) for kind, size in copies] == [("HtoD", x.nbytes), ("DtoH", x.nbytes)]
+    expected = operators(cavity)[name] @ on_gpu(pytest.importorskip("torch"), x)
+    assert np.array_equal(operator @ x, on_host(expected))
+
+
+@pytest.mark.parametrize("precision", ["double", "mixed"])
+@pytest.mark.parametrize("dim", [2, 3])
+@pytest.mark.parametrize("equation", [so.Stokes, so.Poisson])
+def test_results_are_those_of_the_cpu(xp, equation, dim, precision):
+    force = ["x", "x*y", "z"][:dim] if equation is so.Stokes else "x"
+    # On this mesh both have the same levels: on others a GPU solves a larger coarse level directly.
+    problem = equation(so.Mesh.box(cells=(1,) * dim, refine=2), order=2, force=force)
+    x = random_vector(problem)
+    ours = operators(problem, precision)
+    for name, operator, tolerance in (
+        ("A", problem.operator(**CPU), 1e-12),
+        ("M", problem.preconditioner(**CPU), 1e-9 if precision == "double" else 1e-3),
+    ):
+        result = ours[name] @ on_gpu(xp, x)
+        assert type(result) is type(on_gpu(xp, x))
+        expected = operator @ x
+        assert np.abs(on_host(result) - expected).max() <= tolerance * np.abs(expected).max()
+    b = problem.load(xp=xp, device="cuda", precision=precision)
+    assert np.allclose(on_host(b), problem.load(**CPU), rtol=0, atol=1e-13)
+
+
+def test_operator_with_holes(xp):
+    mesh = so.Mesh.box(cells=(3, 2, 1), refine=2, holes=[((0, 0, 0), (1, 1, 1))])
+    problem = so.Stokes(mesh, order=2, mass=1.0, slip=["zmin"], outflow=["xmax"])
+    x = random_vector(problem)
+    expected = problem.operator(**CPU) @ x
+    assert np.allclose(on_host(problem.operator(**GPU) @ on_gpu(xp, x)), expected, atol=1e-12 * np.abs(expected).max())
+
+
+def test_solutions_are_those_of_the_cpu(cavity, poisson):
+    points = np.random.default_rng(5).random((50, 2))
+    for precision in ("double", "mixed"):
+        theirs, ours = (so.solve(cavity, rtol=1e-11, device=where, precision=precision) for where in ("cpu", "cuda"))
+        assert "cuda" in ours.report.device
+        assert np.allclose(ours.velocity(points), theirs.velocity(points), atol=1e-10)
+        assert np.allclose(ours.coefficients, theirs.coefficients, atol=1e-8)
+        theirs, ours = (so.solve(poisson, rtol=1e-11, device=where, precision=precision) for where in ("cpu", "cuda"))
+        assert np.allclose(ours.value(points), theirs.value(points), atol=1e-10)
+
+
+def test_gmres_of_cupy(cavity):
+    """The coefficients that come out are an array on the GPU, which other libraries share."""
+    cupy = pytest.importorskip("cupy")
+    linalg = pytest.importorskip("cupyx.scipy.sparse.linalg")
+    A, M = operators(cavity).values()
+    x, status = linalg.gmres(A, cavity.load(xp=cupy, **GPU), M=M, rtol=1e-11)
+    assert status == 0 and isinstance(x, cupy.ndarray)
+    points = np.random.default_rng(6).random((50, 2))
+    expected = so.solve(cavity, rtol=1e-11, **GPU).velocity(points)
+    assert np.allclose(cavity.solution(x, **GPU).velocity(points), expected, atol=1e-8)
+    torch = pytest.importorskip("torch")
+    shared = torch.from_dlpack(x)
+    assert address(shared) == address(x)
+    assert np.array_equal(cavity.solution(shared, **GPU).coefficients, cavity.solution(x, **GPU).coefficients)
+
+
+def test_richardson_iteration_stays_on_the_gpu(cavity, xp, watch):
+    A, M = operators(cavity).values()
+    b = cavity.load(xp=xp, **GPU)
+    x = xp.zeros_like(b)
+
+    def iterate():
+        x[:] = x + M @ (b - A @ x)
+
+    for _ in range(25):
+        iterate()
+    copies, _ = watch(iterate)
+    assert all("DtoD" in kind for kind, _ in copies)  # `x[:] =`
+    expected = so.solve(cavity, rtol=1e-12).velocity([0.5, 0.5])
+    assert np.allclose(cavity.solution(x, **GPU).velocity([0.5, 0.5]), expected, atol=1e-9)
+
+
+@pytest.mark.parametrize("own_stream", [False, True])
+def test_work_that_is_queued_for_the_arrays_comes_first(cavity, xp, own_stream):
+    """What fills the argument, and what reads where the result goes."""
+    x = random_vector(cavity)
+    for operator in operators(cavity).values():
+        expected = on_host(operator @ on_gpu(xp, x))
+        with new_stream(xp) if own_stream else contextlib.nullcontext():
+            values, source, out = on_gpu(xp, x), on_gpu(xp, np.zeros_like(x)), on_gpu(xp, x)
+            keep_busy(xp)
+            source += values
+            before = out + 0
+            operator.matvec(source, out=out)
+            after = out + 0
+            assert np.array_equal(on_host(before), x)
+            assert np.array_equal(on_host(after), expected)
+
+
+@pytest.mark.parametrize("own_stream", [False, True])
+def test_arrays_with_the_cuda_array_interface_only(cavity, own_stream):
+    cupy = pytest.importorskip("cupy")
+
+    class Array:
+        def __init__(self, array):
+            self.array = array
+
+        @property
+        def __cuda_array_interface__(self):
+            return self.array.__cuda_array_interface__
+
+    A = operators(cavity)["A"]
+    x = random_vector(cavity)
+    expected = on_host(A @ cupy.asarray(x))
+    with new_stream(cupy) if own_stream else contextlib.nullcontext():
+        values, source, out = cupy.asarray(x), cupy.zeros(x.size), cupy.zeros((x.size, 1))
+        keep_busy(cupy)
+        source += values
+        A.matvec(Array(source), out=Array(out))
+        assert np.array_equal(out.get()[:, 0], expected)
+    for wrong in (values.astype(np.float32), cupy.zeros(2 * x.size)[::2], values[:-1]):
+        with pytest.raises(so.InputError, match="x: expected a contiguous array of"):
+            A.matvec(Array(wrong), out=out)
+
+
+def test_columns(cavity, xp):
+    x = random_vector(cavity)
+    for operator in operators(cavity).values():
+        column = operator @ on_gpu(xp, x[:, None])
+        assert tuple(column.shape) == (x.size, 1)
+        assert np.array_equal(on_host(column)[:, 0], on_host(operator @ on_gpu(xp, x)))
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        (lambda xp, x: on_gpu(xp, x)[:-1], "expected a contiguous array of 2160 float64, got float64, shape (2159)"),
+        (lambda xp, x: on_gpu(xp, x.astype(np.float32)), "got float32, shape (2160)"),
+        (lambda xp, x: on_gpu(xp, np.stack([x, x], axis=1))[:, 0], "strides (2)"),
+        (lambda xp, x: on_gpu(xp, np.stack([x, x])), "shape (2, 2160)"),
+        (lambda xp, x: on_gpu(xp, np.append(x, 0))[1:], "aligned to 128 bytes"),
+    ],
+)
+def test_wrong_arrays(cavity, xp, wrong, message):
+    x = random_vector(cavity)
+    for operator in operators(cavity).values():
+        with pytest.raises(so.InputError, match=re.escape(message)):
+            operator.matvec(wrong(xp, x), out=on_gpu(xp, x))
+        with pytest.raises(so.InputError, match=re.escape(message)):
+            operator.matvec(on_gpu(xp, x), out=wrong(xp, x))
+    with pytest.raises(so.InputError, match=re.escape(message)):
+        cavity.solution(wrong(xp, x), **GPU)
+
+
+def test_arrays_elsewhere(cavity, xp):
+    x = on_gpu(xp, random_vector(cavity))
+    with pytest.raises(so.InputError, match="x: the array lies in the memory of a GPU, but the system is on cpu"):
+        cavity.operator(**CPU) @ x
+
+    class OnAnotherGpu:
+        def __dlpack_device__(self):
+            return (2, 1)
+
+        def __dlpack__(self, stream=None):
+            raise AssertionError
+
+    with pytest.raises(so.InputError, match="x: the array lies on GPU 1, but the system on GPU 0"):
+        cavity.operator(**GPU).matvec(OnAnotherGpu(), out=x)
+    with pytest.raises(so.InputError, match="in place"):
+        cavity.operator(**GPU).matvec(x, out=x)
