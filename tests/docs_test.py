@@ -3,12 +3,13 @@
 
 docs_test.py PROGRAM [--compiler CXX] [--include FOLDER]... [--only LANGUAGE] [PAGE]...
 
-sh     lines that call `solenoid` are run in a temporary folder with a copy of cases/, on small sizes (SMALLER); of other
-       commands only those are let through that OTHER_COMMANDS knows
+sh     lines that call `solenoid` are run in a temporary folder with a copy of cases/, on small sizes (SMALLER); other
+       commands must be known to OTHER_COMMANDS, which says what becomes of them
 toml   `solenoid check`
-cpp    compiled (the README's example is run by the test `install`)
+cpp    compiled; the test `install` builds and runs them, with the README's lines of CMake
 python run if this Python can import the package solenoid; blocks of a page share their variables
-A block after <!-- not run: REASON --> is skipped, and so are those of other languages: text, json, cmake.
+A block after <!-- not run: REASON --> is skipped, unless the reason is something missing that is there (NEEDS), and so
+are those of other languages: text, json, cmake.
 """
 
 import argparse
@@ -28,31 +29,33 @@ BLOCK = re.compile(r"(?:<!-- not run: (?P<reason>[^\n]*) -->\n)?^```(?P<language
 TIME_LIMIT = 300
 LANGUAGES = ["sh", "toml", "cpp", "python"]
 
-# Studies are run on few unknowns; cases are refined three times at most (Page.shrink_cases). All by one thread: two that
-# wait for each other are slow beside other tests. The first rule that fits a command is applied.
+# Studies are run on few unknowns; cases are refined three times at most (Page.smaller). All by one thread: two that wait
+# for each other are slow beside other tests. The first rule that fits a command is applied.
 SMALLER = [
     (r"(solve (?:(?!--threads).)*)$", r"\1 --threads 1"),
     (r"(study convergence)( --dim \d)?.*", r"\1 --dim 2 --orders ORDER --refine 2,3 --threads 1"),
-    (r"(study iterations --preset paper).*", r"\1 --dim 2 --orders 3 --levels 4 --threads 1"),
+    (r"(study iterations --preset paper).*", r"\1 --dim 2 --orders ORDER --levels 4 --threads 1"),
     (r"(study iterations).*", r"\1 --dim 2 --orders ORDER --levels 3,4 --threads 1"),
     (r"(study throughput)( --domains [a-z,]+)?.*", r"\1\2 --dim 2 --orders ORDER --sizes 1e3 --threads 1"),
     (r"(study capacity).*", r"\1 --dim 2 --orders ORDER --size 1e4 --threads 1"),
     (r"(study \w+).*", r"\1 --help"),  # the others take minutes: their options only
 ]
 
-# What may stand in a block beside `solenoid`: how it is dealt with.
+# What may stand in a block beside `solenoid`: "run", or what is checked of it here, or what else tests it.
 OTHER_COMMANDS = [
-    (r"cmake --preset (\S+)", "preset"),
-    (r"cmake --build --preset (\S+)", "preset"),
-    (r"ctest --preset (\S+)", "preset"),
-    (r"cmake --install ", "skip"),  # the test `install`
-    (r"\./(\S+)", "exists"),
-    (r"docs/(\S+)", "exists"),
-    (r"tools/(\S+)", "exists"),
-    (r"build/\S+/tests/", "skip"),  # built for this only
-    (r"(pip|python3? -m pip|python3 -m venv|\.) ", "skip"),
     (r"mkdir -p |python3 -c |sed ", "run"),
+    (r"(?:cmake|cmake --build|ctest) --preset (\S+)", "preset"),
+    (r"(?:\./)?((?:docs|tools|packaging|python|\.ci)/\S+|quickstart|test)\b", "file"),
+    (r"cmake --install |g\+\+ .*pkg-config", "left to the test install"),
+    (r"(?:pip|python3 -m venv|\.) ", "left to python/test and packaging/wheel"),
+    (r"build/\S+/tests/", "needs a build of its own"),
 ]
+
+# What blocks that are marked as not run may need: whether it is there.
+NEEDS = {
+    "needs a GPU": lambda info: "\n             cuda, " in info,
+    "needs a GPU and cupy": lambda info: "\n             cuda, " in info and bool(importlib.util.find_spec("cupy")),
+}
 
 
 class Failure(Exception):
@@ -62,46 +65,44 @@ class Failure(Exception):
 class Page:
     """The blocks of a page, run one after the other in a folder of their own."""
 
-    def __init__(self, options, folder, order):
-        self.options, self.folder, self.order = options, folder, order
+    def __init__(self, options, folder):
+        self.options, self.folder = options, folder
+        self.order = 2 if 2 in options.orders else options.orders[0]
         self.python_blocks = []
         shutil.copytree(ROOT / "cases", folder / "cases")
 
     def call(self, command, shell=False, **more):
+        path = f"{Path(self.options.program).parent}:{os.environ['PATH']}"
         result = subprocess.run(
             command, shell=shell, cwd=self.folder, capture_output=True, text=True, timeout=TIME_LIMIT,
-            executable="/bin/bash" if shell else None,
-            env={**os.environ, "PATH": f"{Path(self.options.program).parent}:{os.environ['PATH']}", "MPLBACKEND": "Agg"}, **more)
+            executable="/bin/bash" if shell else None, env={**os.environ, "PATH": path, "MPLBACKEND": "Agg"}, **more)
         return result.returncode, result.stdout + result.stderr
 
     def run_block(self, language, text):
         return {"sh": self.shell, "toml": self.toml, "cpp": self.cpp, "python": self.python}[language](text)
 
     def shell(self, text):
-        done = 0
+        done = []
         for line in text.replace("\\\n", " ").splitlines():
             for command in re.split(r"\s+&&\s+", re.sub(r"\s+#\s.*", "", line).strip()):
-                if not command or command.startswith(("#", "cd ")):
-                    continue
-                done += self.command(command)
-        return f"{done} run" if done else "nothing to run"
+                if command and not command.startswith(("#", "cd ")):
+                    done.append(self.command(command))
+        return ", ".join(f"{done.count(what)} {what}" for what in dict.fromkeys(done))
 
     def command(self, command):
+        """Runs or checks a command and returns what was done."""
         call = re.fullmatch(r"(?:build/\w+/)?solenoid( .*)?", command)
         if call is None:
-            for pattern, kind in OTHER_COMMANDS:
-                found = re.match(pattern, command)
-                if not found:
-                    continue
-                if kind == "preset" and found[1] not in presets():
-                    raise Failure(f"no preset {found[1]}")
-                if kind == "exists" and not (ROOT / command.split()[0]).exists():
-                    raise Failure(f"{command.split()[0]} does not exist")
-                if kind == "run":
-                    break
-                return 0
-            else:
+            found, kind = next(((found, kind) for pattern, kind in OTHER_COMMANDS
+                                if (found := re.match(pattern, command))), (None, None))
+            if found is None:
                 raise Failure(f"unknown command: mark the block as not run, or add it to OTHER_COMMANDS: {command}")
+            if kind == "preset" and found[1] not in presets():
+                raise Failure(f"no preset {found[1]}")
+            if kind == "file" and not (ROOT / found[1]).exists():
+                raise Failure(f"{found[1]} does not exist")
+            if kind != "run":
+                return f"{kind} checked" if kind in ("preset", "file") else kind
         else:
             arguments = (call[1] or "").replace("CASE.toml", "cases/cavity_2d.toml")
             for pattern, smaller in SMALLER:
@@ -109,30 +110,29 @@ class Page:
                 if count:
                     break
             command = "solenoid" + arguments.replace("ORDER", str(self.order))
-        self.shrink_cases()
-        status, output = self.call(command, shell=True)
-        if status != 0 and "is not part of this build" in output:
-            return 0
-        if status != 0:
-            raise Failure(f"{command}: exit status {status}\n{output}")
-        return 1
-
-    def shrink_cases(self):
-        """Cases at most three times refined, and of an order that the build has."""
         for case in self.folder.rglob("*.toml"):
             text = case.read_text()
-            small = re.sub(r"^refine = ([4-9]|\d\d)", "refine = 3", text, flags=re.MULTILINE)
-            if small != text:
+            if (small := self.smaller(text)) != text:
                 case.write_text(small)
+        status, output = self.call(command, shell=True)
+        if status != 0:
+            raise Failure(f"{command}: exit status {status}\n{output}")
+        return "run"
+
+    def smaller(self, case):
+        """A case at most three times refined, and of an order that the build has."""
+        case = re.sub(r"^refine = ([4-9]|\d\d)", "refine = 3", case, flags=re.MULTILINE)
+        return re.sub(r"^order = (\d+)", lambda order: order[0] if int(order[1]) in self.options.orders
+                      else f"order = {self.order}", case, flags=re.MULTILINE)
 
     def toml(self, text):
         file = self.folder / "block.toml"
         if "[mesh]" not in text:
             text += "\n[mesh]\ncells = [1, 1]\n"
-        file.write_text(text)
+        file.write_text(self.smaller(text))
         status, output = self.call([self.options.program, "check", file.name])
         file.unlink()
-        if status != 0 and "is not part of this build" not in output:
+        if status != 0:
             raise Failure(output)
         return "checked"
 
@@ -165,18 +165,20 @@ def pages():
     return sorted(page for page in found if "auto_gallery" not in page.parts)
 
 
-def check_page(path, options, order):
+def check_page(path, options):
     """Runs the blocks of a page and returns how many failed."""
     failures = 0
     text = path.read_text()
-    page = Page(options, Path(tempfile.mkdtemp(dir=options.work)), order)
+    page = Page(options, Path(tempfile.mkdtemp(dir=options.work)))
     for match in BLOCK.finditer(text):
         language = match["language"]
         if language not in ([options.only] if options.only else LANGUAGES):
             continue
         line = text.count("\n", 0, match.start("language")) + 1
+        reason = match["reason"]
         try:
-            result = f"not run: {match['reason']}" if match["reason"] else page.run_block(language, match["text"])
+            run = not reason or (reason in NEEDS and NEEDS[reason](options.info))
+            result = page.run_block(language, match["text"]) if run else f"not run: {reason}"
         except (Failure, subprocess.TimeoutExpired) as failure:
             failures += 1
             result = f"FAILED\n{failure}"
@@ -221,10 +223,9 @@ def check_result_keys(program, work):
     return failures
 
 
-def check_dependencies(program):
+def check_dependencies(info):
     """packaging/dependencies.md has what `solenoid info` says is built in, with the same licence."""
     page = (ROOT / "packaging/dependencies.md").read_text()
-    info = subprocess.run([program, "info"], check=True, capture_output=True, text=True).stdout
     failures = []
     for name, licence in re.findall(r"^(?:built with)? +(\S.*?) [\d.]+ \((.*)\)$", info, re.MULTILINE):
         if not re.search(rf"^\| {re.escape(name)} \|.*\| {re.escape(licence)} \|$", page, re.MULTILINE):
@@ -232,9 +233,10 @@ def check_dependencies(program):
     return failures
 
 
-def orders_2d(program):
-    info = subprocess.run([program, "info"], check=True, capture_output=True, text=True).stdout
-    return [int(order) for order in re.search(r"^orders 2D +(.*)$", info, re.MULTILINE)[1].split(", ")]
+def orders(info):
+    """Those of the build in 2D and in 3D."""
+    lists = re.findall(r"^(?:orders|Poisson) \dD +(.*)$", info, re.MULTILINE)
+    return sorted(set.intersection(*({int(order) for order in text.split(", ")} for text in lists)))
 
 
 def main():
@@ -247,12 +249,12 @@ def main():
     options = parser.parse_intermixed_args()
     options.program = str(Path(options.program).resolve())
     options.package = importlib.util.find_spec("solenoid") is not None
+    options.info = subprocess.run([options.program, "info"], check=True, capture_output=True, text=True).stdout
+    options.orders = orders(options.info)
     with tempfile.TemporaryDirectory() as work:
         options.work = work
-        orders = orders_2d(options.program)
-        order = 2 if 2 in orders else orders[0]
-        failures = sum(check_page(page.resolve(), options, order) for page in options.pages or pages())
-        problems = check_links() + check_result_keys(options.program, Path(work)) + check_dependencies(options.program)
+        failures = sum(check_page(page.resolve(), options) for page in options.pages or pages())
+        problems = check_links() + check_result_keys(options.program, Path(work)) + check_dependencies(options.info)
     for problem in problems:
         print(problem)
     if failures or problems:

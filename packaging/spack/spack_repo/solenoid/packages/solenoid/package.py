@@ -1,4 +1,7 @@
 # Spack recipe; see packaging/dependencies.md.
+from spack_repo.builtin.build_systems.cmake import CMakePackage
+from spack_repo.builtin.build_systems.cuda import CudaPackage
+
 from spack.package import *
 
 
@@ -7,7 +10,7 @@ class Solenoid(CMakePackage, CudaPackage):
     boxes, Raviart-Thomas elements, matrix-free monolithic multigrid, on processors and NVIDIA GPUs."""
 
     # The recipe builds the checkout that it lies in.
-    git = "file://" + ancestor(__file__, 5)
+    git = "file://" + ancestor(__file__, 7)
 
     license("Apache-2.0")
 
