@@ -178,12 +178,21 @@ class Figures {
   Rows rows_;
 };
 
-constexpr const char* operator_stages[] = {"padding", "basic", "shared memory", "conflict-free"};
-constexpr const char* smoother_stages[] = {"direct", "Schur complement", "conflict-free"};
+/// A variant of a kernel, and its colour in all charts.
+struct Variant {
+  const char* name;
+  int colour;
+};
+constexpr Variant our_kernels{"solenoid", 4};
+constexpr Variant operator_stages[] = {{"padding", 0}, {"basic", 1}, {"shared memory", 2}, {"conflict-free", 3}};
+constexpr Variant smoother_stages[] = {{"direct", 0}, {"Schur complement", 1}, {"conflict-free", 3}};
+
+/// To three digits, as tables have them.
+std::string three_digits(double value) { return fmt::format("{:#.3g}", value); }
 
 /// Unknowns per second of the paper's variants and of ours, in groups by order.
 template <std::size_t stages>
-void add_rates(const Figures& figures, const char* const (&names)[stages], const char* kernel, const char* part,
+void add_rates(const Figures& figures, const Variant (&variants)[stages], const char* kernel, const char* part,
                double share_of_part, const std::string& caption, report::Page& page) {
   report::BarChart chart{.title = "billion unknowns per second", .groups = {}, .bars = {}, .logarithmic = true};
   report::Table table{.caption = "ns per unknown, double precision (in brackets: single)", .head = {""}, .rows = {}};
@@ -193,11 +202,11 @@ void add_rates(const Figures& figures, const char* const (&names)[stages], const
     table.head.push_back(fmt::format("RT_{}", order));
   }
   const auto cell = [](std::optional<double> in_double, std::optional<double> in_single) {
-    const auto text = [](std::optional<double> ns) { return ns ? fmt::format("{:.3g}", *ns) : std::string("-"); };
+    const auto text = [](std::optional<double> ns) { return ns ? three_digits(*ns) : std::string("-"); };
     return fmt::format("{} ({})", text(in_double), text(in_single));
   };
-  for (const char* name : names) {
-    report::BarChart::Bars bars{name, {}};
+  for (const auto& [name, colour] : variants) {
+    report::BarChart::Bars bars{name, {}, colour};
     std::vector<std::string> line{fmt::format("the paper's, {}", name)};
     for (int order = 1; order <= last_order; ++order) {
       const auto ns = [&](const char* precision) -> std::optional<double> {
@@ -211,8 +220,8 @@ void add_rates(const Figures& figures, const char* const (&names)[stages], const
     chart.bars.push_back(bars);
     table.rows.push_back(line);
   }
-  report::BarChart::Bars bars{"solenoid", {}};
-  std::vector<std::string> line{"solenoid"};
+  report::BarChart::Bars bars{our_kernels.name, {}, our_kernels.colour};
+  std::vector<std::string> line{our_kernels.name};
   for (int order = 1; order <= last_order; ++order) {
     const auto ns = [&](const char* precision) -> std::optional<double> {
       const auto whole = figures.ours_ns(order, part, precision);
@@ -239,10 +248,8 @@ void add_roofline(const Figures& figures, report::Page& page) {
   bool any = false;
   double least = std::numeric_limits<double>::infinity();
   double most = 0.0;
-  int colour = 0;
-  for (const char* stage : operator_stages) {
+  for (const auto& [stage, colour] : operator_stages) {
     report::Series series{.name = stage, .points = {}, .colour = colour, .marker = colour, .line = false};
-    ++colour;
     for (int order = 1; order <= last_order; ++order) {
       for (const Json& timing : where(figures.timings(order, "operator", "double"), "stage", stage)) {
         const double flops = timing["flops"];
@@ -305,20 +312,23 @@ void add_limits(const Figures& figures, report::Page& page) {
   add("smoothing step, single", smoothing_floor, "smoothing_step_seconds", "single", "smoothing step");
   page.table(table);
   page.text(fmt::format(
-      "Ours is near what memory allows: an operator reads and writes every unknown once, {:.4f} ns at the copy rate of "
+      "What memory allows at most: an operator reads and writes every unknown once, {:.4f} ns at the copy rate of "
       "{:.2f} TB/s; a smoothing step reads two vectors and writes one for every colour, {:.3f} ns in single precision. "
-      "docs/performance.md has the limits kernel by kernel. The paper's kernels are bounded by shared memory; written "
-      "anew they are faster than the authors' own, so that the ratios are smaller than those to the authors' kernels.",
+      "The table has the part of it that ours reach; docs/performance.md has the limits kernel by kernel. The paper's "
+      "kernels are bounded by shared memory; written anew they are faster than the authors' own, so that the ratios "
+      "are smaller than those to the authors' kernels.",
       operator_floor, copy * 1e-12, smoothing_floor));
 }
 
 void add_comparison(const Figures& figures, report::Page& page) {
   page.heading("The paper's method against ours, on one card");
   report::Table table{.caption = "ns per unknown: the paper's kernels, ours, and the ratio",
-                      .head = {"", "precision", "RT_1", "RT_2", "RT_3", "RT_4"},
+                      .head = {"", "RT_1", "RT_2", "RT_3", "RT_4"},
                       .rows = {}};
   const auto entry = [](std::optional<double> theirs, std::optional<double> ours) {
-    return theirs && ours ? fmt::format("{:.3g} / {:.3g} = {:.0f}", *theirs, *ours, *theirs / *ours) : std::string("-");
+    return theirs && ours ? fmt::format("{} / {} = {:.{}f}", three_digits(*theirs), three_digits(*ours),
+                                        *theirs / *ours, *theirs < 10.0 * *ours ? 1 : 0)
+                          : std::string("-");
   };
   struct Part {
     const char* kernel;
@@ -327,14 +337,14 @@ void add_comparison(const Figures& figures, report::Page& page) {
   for (const auto& [kernel, ours] :
        {Part{"operator", "operator_seconds"}, Part{"smoothing step", "smoothing_step_seconds"}}) {
     for (const char* precision : {"double", "single"}) {
-      std::vector<std::string> line{kernel, precision};
+      std::vector<std::string> line{fmt::format("{}, {}", kernel, precision)};
       for (int order = 1; order <= last_order; ++order) {
         line.push_back(entry(figures.fastest_ns(order, kernel, precision), figures.ours_ns(order, ours, precision)));
       }
       table.rows.push_back(line);
     }
   }
-  std::vector<std::string> line{"solve to 1e-6", "mixed"};
+  std::vector<std::string> line{"solve to 1e-6, mixed"};
   for (int order = 1; order <= last_order; ++order) {
     const auto smoothing = figures.fastest_ns(order, "smoothing step", "single");
     const auto matvec = figures.fastest_ns(order, "operator", "double");

@@ -246,7 +246,7 @@ std::string svg(const BarChart& chart) {
   for (std::size_t i = 0; i < chart.bars.size(); ++i) {
     legend.push_back(
         {chart.bars[i].name, fmt::format("<rect x=\"-11\" y=\"-6\" width=\"22\" height=\"12\" fill=\"{}\"/>",
-                                         colour_of(static_cast<int>(i)))});
+                                         colour_of(chart.bars[i].colour))});
     for (const auto& value : chart.bars[i].values) {
       if (value) values.push_back(*value);
     }
@@ -276,7 +276,7 @@ std::string svg(const BarChart& chart) {
       body += fmt::format(
           "<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\" fill=\"{}\"><title>{}: {:.4g}</title>"
           "</rect>",
-          x, y.from - height, bar_width - 1.5, height, colour_of(static_cast<int>(i)), escaped(chart.bars[i].name),
+          x, y.from - height, bar_width - 1.5, height, colour_of(chart.bars[i].colour), escaped(chart.bars[i].name),
           *all[group]);
       if (bar_width > 26.0) {
         body += fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"middle\" font-size=\"10.5\">{:.3g}</text>",

@@ -43,6 +43,7 @@ struct BarChart {
   struct Bars {
     std::string name;
     std::vector<std::optional<double>> values;  ///< one per group; nothing leaves a gap
+    int colour = 0;
   };
   std::vector<Bars> bars;
   bool logarithmic = false;  ///< then from a power of ten below all values
