@@ -40,6 +40,8 @@ nb::dict info() {
   for (const auto& [name, found, licence] : build_info::dependencies) {
     libraries.append(fmt::format("{} {} ({})", name, found, licence));
   }
+  libraries.append(
+      fmt::format("nanobind {}.{}.{} (BSD-3-Clause)", NB_VERSION_MAJOR, NB_VERSION_MINOR, NB_VERSION_PATCH));
   result["built_with"] = libraries;
   return result;
 }
