@@ -3,7 +3,6 @@
 /// The parity smoother for any order: `workers` = 32 / patches lanes share the lines of a patch's problem.
 
 #include "engine/cuda/kernels/parity_batch.cuh"
-#include "engine/cuda/kernels/tensor_tiles.cuh"
 
 namespace solenoid::cuda {
 
@@ -43,9 +42,9 @@ struct LineSmoother : ParityBatch<T, dim, order, patches_, teams, LineFields<dim
       Batch::find_uncovered, Batch::for_items, Batch::group, Batch::groups, Batch::keep_places, Batch::kind,
       Batch::load_table, Batch::n, Batch::neighbour_of, Batch::numbers, Batch::offset, Batch::others, Batch::patch,
       Batch::patches, Batch::place, Batch::pointer, Batch::problem, Batch::problems, Batch::reciprocal,
-      Batch::record_at, Batch::shared, Batch::sign, Batch::table_divergence, Batch::table_lambda_o,
-      Batch::table_lambda_p, Batch::table_p, Batch::tables, Batch::team, Batch::team_numbers, Batch::threads,
-      Batch::to_patch, Batch::unbutterfly, Batch::worker, Batch::workers;
+      Batch::record_at, Batch::shared, Batch::sign, Batch::solve_schur_tiles, Batch::sum_of_teams,
+      Batch::table_divergence, Batch::table_lambda_o, Batch::table_lambda_p, Batch::table_p, Batch::tables, Batch::team,
+      Batch::team_numbers, Batch::threads, Batch::to_patch, Batch::unbutterfly, Batch::worker, Batch::workers;
   using Fields::ends_at, Fields::line_1, Fields::line_2, Fields::lines, Fields::pressure_at, Fields::pressure_field,
       Fields::row, Fields::trace_at, Fields::trace_field, Fields::velocity_at, Fields::velocity_field;
   using typename Batch::Around, typename Batch::Uncovered;
@@ -653,13 +652,6 @@ struct LineSmoother : ParityBatch<T, dim, order, patches_, teams, LineFields<dim
 
   // --- 3: Schur complement -------------------------------------------------------------------------------------------
 
-  /// A number of this team and those of the others at the same place.
-  __device__ T sum_of_teams(const T* mine) const {
-    T sum = *mine;
-#pragma unroll
-    for (int other = 1; other < teams; ++other) sum += mine[((team + other) % teams - team) * team_numbers];
-    return sum;
-  }
   /// p = S^+ rhs, the sum of what the teams have, where S is a plain matrix.
   __device__ void solve_plain_schur() const {
     const int number = kind >> ParityPatch::schur_shift;
@@ -680,75 +672,6 @@ struct LineSmoother : ParityBatch<T, dim, order, patches_, teams, LineFields<dim
       if (first + worker < block) p[schur_position(first + worker) * patches] = out[first / workers];
     }
     __syncwarp();
-  }
-  /// p = S^+ rhs, the sum of what the teams have, for the patches of this warp: a product of matrices on tensor cores,
-  /// tiles of 16 rows x 8 patches. All patches are multiplied with the blocks of each kind among them; each keeps what
-  /// is its own. Teams share the rows.
-  __device__ void solve_schur() const {
-    constexpr SchurTiles tiles(block);
-    constexpr int width = (patches + 7) / 8;
-    const int lane = threadIdx.x % 32;
-    const int number = kind >> ParityPatch::schur_shift;
-    T* p = shared + pressure_at + problem * (pressure_field * patches);
-    unsigned rest = ~0U;
-    while (rest != 0) {
-      const int same_number = __shfl_sync(~0U, number, __ffs(static_cast<int>(rest)) - 1);
-      const unsigned same = __ballot_sync(~0U, number == same_number);
-      rest &= ~same;
-      const T* from = arguments.schur + static_cast<std::int64_t>(same_number * problems + problem) * tiles.numbers() +
-                      team * SchurTiles::tile + lane * 4;
-      constexpr int rows = (tiles.rows + teams - 1) / teams;  // of this team: every so-manieth
-      T sum[rows][width][4];
-      for_tiles<rows, width>([&](int r, int w) {
-#pragma unroll
-        for (int k = 0; k < 4; ++k) sum[r][w][k] = T(0);
-      });
-#pragma unroll(tiles.columns <= 8 ? 8 : 2)
-      for (int column = 0; column < tiles.columns; ++column) {
-        const int i = column * 8 + lane % 4;
-        const int at[2]{i < block ? schur_position(i) : 0, i + 4 < block ? schur_position(i + 4) : 0};
-        T b[width][2];
-#pragma unroll
-        for (int w = 0; w < width; ++w) {
-#pragma unroll
-          for (int k = 0; k < 2; ++k) {
-            const int of = w * 8 + lane / 4;
-            const bool inside = i + 4 * k < block && (patches >= 8 || of < patches);
-            b[w][k] = inside ? sum_of_teams(p + at[k] * patches + of) : T(0);
-          }
-        }
-#pragma unroll
-        for (int r = 0; r < rows; ++r) {
-          if (r * teams + team >= tiles.rows) continue;
-          T a[4];
-          load_four(from + (column * tiles.rows + r * teams) * SchurTiles::tile, a);
-#pragma unroll
-          for (int w = 0; w < width; ++w) multiply_tile(a, b[w], sum[r][w]);
-        }
-      }
-      teams == 1 ? __syncwarp() : __syncthreads();
-      for_tiles<rows, width>([&](int r, int w) {
-#pragma unroll
-        for (int k = 0; k < 4; ++k) {
-          const int i = (r * teams + team) * 16 + k / 2 * 8 + lane / 4;
-          const int column = w * 8 + lane % 4 * 2 + k % 2;
-          if (i >= block || column >= patches || (same >> column & 1) == 0) continue;
-#pragma unroll
-          for (int other = 0; other < teams; ++other) {
-            p[schur_position(i) * patches + column + (other - team) * team_numbers] = sum[r][w][k];
-          }
-        }
-      });
-      teams == 1 ? __syncwarp() : __syncthreads();
-    }
-  }
-  template <int rows, int width, class F>
-  static __device__ void for_tiles(F&& f) {
-#pragma unroll
-    for (int r = 0; r < rows; ++r) {
-#pragma unroll
-      for (int w = 0; w < width; ++w) f(r, w);
-    }
   }
   static __device__ int schur_position(int i) {
     return i % n + line_1 * (i / n % n) + (dim == 3 ? line_2 * (i / (n * n)) : 0);
@@ -906,7 +829,7 @@ struct LineSmoother : ParityBatch<T, dim, order, patches_, teams, LineFields<dim
       forward_velocity(here);
       __syncthreads();
     }
-    solve_schur();
+    solve_schur_tiles(shared + pressure_at + problem * (pressure_field * patches), schur_position);
 #pragma unroll(unrolled_components)
     for (int c = dim - 1; c >= 0; --c) {
       frame.template rotate<true>();
@@ -956,7 +879,7 @@ struct LineSmoother : ParityBatch<T, dim, order, patches_, teams, LineFields<dim
     if constexpr (block <= largest_plain_schur) {
       solve_plain_schur();
     } else {
-      solve_schur();
+      solve_schur_tiles(shared + pressure_at + problem * (pressure_field * patches), schur_position);
     }
     backward_velocity(frame);
     if (team == 0) backward_pressure();

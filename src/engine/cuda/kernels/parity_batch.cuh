@@ -5,6 +5,7 @@
 /// covers.
 
 #include "engine/cuda/kernels/parity.hpp"
+#include "engine/cuda/kernels/tensor_tiles.cuh"
 #include "engine/cuda/launch.hpp"
 #include "mesh/record.hpp"
 
@@ -146,6 +147,11 @@ struct ParityBatch {
   /// From the frame of component c (bit 0: c, bit 1: a, bit 2: b) to that of the patch (bit d: direction d).
   static __device__ int to_patch(int bits, int c) { return (bits << c | bits >> (dim - c)) & (problems - 1); }
 
+  /// A problem's bits in the frame of component c, with the parity of the velocity.
+  static constexpr __device__ int parity_of(int c, int problem) {
+    return ((problem >> c | problem << (dim - c)) & (problems - 1)) ^ 1;
+  }
+
   static __device__ std::uint32_t offset(std::int32_t r) {
     const auto index = static_cast<std::uint32_t>(r);  // spares the signed division
     return index / interleave * (interleave * record) + index % interleave;
@@ -200,6 +206,29 @@ struct ParityBatch {
         for (int k = 0; k < 4 && i + k < size; ++k) to[i + k] = four.of[k];
       }
     }
+  }
+  /// m^T x or m x along index d of a tensor, the fastest of them 0.
+  template <bool transposed, int d, int size>
+  static __device__ void apply_along(const T (&m)[n][n], T (&x)[size]) {
+    constexpr int stride = power(n, d);
+#pragma unroll
+    for (int line = 0; line < size / n; ++line) {
+      T* const first = x + (line / stride * n * stride + line % stride);
+      T out[n];
+#pragma unroll
+      for (int i = 0; i < n; ++i) {
+        out[i] = T(0);
+#pragma unroll
+        for (int j = 0; j < n; ++j) out[i] += (transposed ? m[j][i] : m[i][j]) * first[j * stride];
+      }
+#pragma unroll
+      for (int i = 0; i < n; ++i) first[i * stride] = out[i];
+    }
+  }
+  template <bool transposed>
+  static __device__ void transform(const T (&fast)[n][n], const T (&slow)[n][n], T (&x)[columns]) {
+    apply_along<transposed, 0>(fast, x);
+    if constexpr (dim == 3) apply_along<transposed, 1>(slow, x);
   }
   static __device__ T reciprocal(T value) {
     if constexpr (sizeof(T) == 4) {
@@ -328,6 +357,87 @@ struct ParityBatch {
       asm volatile("prefetch.global.L1 [%0];" ::"l"(from + at));
     }
   }
+  // --- Schur complement ----------------------------------------------------------------------------------------------
+
+  /// A number of this team and those of the others at the same place.
+  __device__ T sum_of_teams(const T* mine) const {
+    T sum = *mine;
+#pragma unroll
+    for (int other = 1; other < teams; ++other) sum += mine[((team + other) % teams - team) * team_numbers];
+    return sum;
+  }
+  /// p = S^+ rhs, the sum of what the teams have, for the patches of this warp: a product of matrices on tensor cores,
+  /// tiles of 16 rows x 8 patches. All patches are multiplied with the blocks of each kind among them; each keeps what
+  /// is its own. Teams share the rows.
+  template <class Position>
+  __device__ void solve_schur_tiles(T* p, Position position) const {
+    constexpr SchurTiles tiles(block);
+    constexpr int width = (patches + 7) / 8;
+    const int lane = threadIdx.x % 32;
+    const int number = kind >> ParityPatch::schur_shift;
+    unsigned rest = ~0U;
+    while (rest != 0) {
+      const int same_number = __shfl_sync(~0U, number, __ffs(static_cast<int>(rest)) - 1);
+      const unsigned same = __ballot_sync(~0U, number == same_number);
+      rest &= ~same;
+      const T* from = arguments.schur + static_cast<std::int64_t>(same_number * problems + problem) * tiles.numbers() +
+                      team * SchurTiles::tile + lane * 4;
+      constexpr int rows = (tiles.rows + teams - 1) / teams;  // of this team: every so-manieth
+      T sum[rows][width][4];
+      for_tiles<rows, width>([&](int r, int w) {
+#pragma unroll
+        for (int k = 0; k < 4; ++k) sum[r][w][k] = T(0);
+      });
+#pragma unroll(tiles.columns <= 8 ? 8 : 2)
+      for (int column = 0; column < tiles.columns; ++column) {
+        const int i = column * 8 + lane % 4;
+        const int at[2]{i < block ? position(i) : 0, i + 4 < block ? position(i + 4) : 0};
+        T b[width][2];
+#pragma unroll
+        for (int w = 0; w < width; ++w) {
+#pragma unroll
+          for (int k = 0; k < 2; ++k) {
+            const int of = w * 8 + lane / 4;
+            const bool inside = i + 4 * k < block && (patches >= 8 || of < patches);
+            b[w][k] = inside ? sum_of_teams(p + at[k] * patches + of) : T(0);
+          }
+        }
+#pragma unroll
+        for (int r = 0; r < rows; ++r) {
+          if (r * teams + team >= tiles.rows) continue;
+          T a[4];
+          load_four(from + (column * tiles.rows + r * teams) * SchurTiles::tile, a);
+#pragma unroll
+          for (int w = 0; w < width; ++w) multiply_tile(a, b[w], sum[r][w]);
+        }
+      }
+      teams == 1 ? __syncwarp() : __syncthreads();
+      for_tiles<rows, width>([&](int r, int w) {
+#pragma unroll
+        for (int k = 0; k < 4; ++k) {
+          const int i = (r * teams + team) * 16 + k / 2 * 8 + lane / 4;
+          const int column = w * 8 + lane % 4 * 2 + k % 2;
+          if (i >= block || column >= patches || (same >> column & 1) == 0) continue;
+#pragma unroll
+          for (int other = 0; other < teams; ++other) {
+            p[position(i) * patches + column + (other - team) * team_numbers] = sum[r][w][k];
+          }
+        }
+      });
+      teams == 1 ? __syncwarp() : __syncthreads();
+    }
+  }
+  template <int rows, int width, class F>
+  static __device__ void for_tiles(F&& f) {
+#pragma unroll
+    for (int r = 0; r < rows; ++r) {
+#pragma unroll
+      for (int w = 0; w < width; ++w) f(r, w);
+    }
+  }
+
+  // --- records outside all patches -----------------------------------------------------------------------------------
+
   /// This block's share of the records outside all patches.
   struct Uncovered {
     int next;  // of this lane

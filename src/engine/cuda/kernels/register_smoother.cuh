@@ -40,9 +40,9 @@ template <class T, int dim, int order>
 struct RegisterSmoother : ParityBatch<T, dim, order, 32, 1, RegisterFields<dim, order>::numbers> {
   using Fields = RegisterFields<dim, order>;
   using Base = ParityBatch<T, dim, order, 32, 1, Fields::numbers>;
-  using Base::a_of, Base::arguments, Base::b_of, Base::batch, Base::block, Base::columns, Base::extra_of, Base::group,
-      Base::n, Base::neighbour_of, Base::others, Base::patch, Base::patches, Base::place, Base::problem, Base::problems,
-      Base::sign, Base::to_patch;
+  using Base::a_of, Base::apply_along, Base::arguments, Base::b_of, Base::batch, Base::block, Base::columns,
+      Base::extra_of, Base::group, Base::n, Base::neighbour_of, Base::others, Base::parity_of, Base::patch,
+      Base::patches, Base::place, Base::problem, Base::problems, Base::sign, Base::to_patch, Base::transform;
   using typename Base::Around, typename Base::Uncovered;
   static constexpr int around = Fields::around;
   static constexpr int trace_field = Fields::trace_field;
@@ -57,10 +57,6 @@ struct RegisterSmoother : ParityBatch<T, dim, order, 32, 1, RegisterFields<dim, 
     return this->shared + Fields::traces_at + parity * (trace_field * patches) + patch;
   }
   __device__ T* ends(int parity) const { return this->shared + Fields::ends_at + parity * (columns * patches) + patch; }
-  /// A problem's bits in the frame of component c, with the parity of the velocity.
-  static constexpr __device__ int parity_of(int c, int problem) {
-    return ((problem >> c | problem << (dim - c)) & (problems - 1)) ^ 1;
-  }
   static __device__ T load(const T* from, std::uint32_t place, int at) {
     return __ldg(Base::pointer(from, place) + at);
   }
@@ -80,30 +76,6 @@ struct RegisterSmoother : ParityBatch<T, dim, order, 32, 1, RegisterFields<dim, 
   };
   static_assert(sizeof(Table) == parity_table_size(n) * sizeof(T));
   __device__ const Table& table(int d) const { return *reinterpret_cast<const Table*>(this->tables(d)); }
-
-  /// m^T x or m x along index d of a tensor, the fastest of them 0.
-  template <bool transposed, int d, int size>
-  static __device__ void apply_along(const T (&m)[n][n], T (&x)[size]) {
-    constexpr int stride = power(n, d);
-#pragma unroll
-    for (int line = 0; line < size / n; ++line) {
-      T* const first = x + (line / stride * n * stride + line % stride);
-      T out[n];
-#pragma unroll
-      for (int i = 0; i < n; ++i) {
-        out[i] = T(0);
-#pragma unroll
-        for (int j = 0; j < n; ++j) out[i] += (transposed ? m[j][i] : m[i][j]) * first[j * stride];
-      }
-#pragma unroll
-      for (int i = 0; i < n; ++i) first[i * stride] = out[i];
-    }
-  }
-  template <bool transposed>
-  static __device__ void transform(const T (&fast)[n][n], const T (&slow)[n][n], T (&x)[columns]) {
-    apply_along<transposed, 0>(fast, x);
-    if constexpr (dim == 3) apply_along<transposed, 1>(slow, x);
-  }
 
   // --- gather --------------------------------------------------------------------------------------------------------
 

@@ -19,7 +19,8 @@
 /// Work of a thread block: `patches` patches side by side, one warp for each of the 2^dim problems; `workers` =
 /// 32 / patches lanes share the lines of a patch's problem. Matrices of one direction depend on the weight at the ends
 /// of the patch and may differ from lane to lane, so that patches of all kinds go together (parity_batch.cuh). A lane
-/// has a whole problem in registers for k <= 1 (register_smoother.cuh); otherwise (line_smoother.cuh) the steps are:
+/// has a whole problem in registers for k <= 1 (register_smoother.cuh) and, in 3D and single precision, for k = 2
+/// (quadratic_smoother.cuh); otherwise (line_smoother.cuh) the steps are:
 ///
 ///   1. Places of the patch's cells, of their neighbours, and of the cells above those (for their hats).
 ///   2. For the pressure and one velocity component after the other:
@@ -48,12 +49,13 @@
 /// to 16 (each face of a patch is read by its neighbour) plus 4 for f where it is stashed, half as much again where
 /// rows of cells begin in the middle of an interleaved block. Registers, spills, warps: bench/parity_bench.cpp prints
 /// them. Limits (H200): k = 1 94 instructions per unknown and colour (37 of them arithmetic), 1.8 of 4 per cycle; k = 2
-/// 144, 2.2 per cycle; latency with 16 warps on a multiprocessor above.
+/// 87, 1.7 per cycle; latency with 16 warps on a multiprocessor from there on.
 
 #include <algorithm>
 #include <type_traits>
 
 #include "engine/cuda/kernels/line_smoother.cuh"
+#include "engine/cuda/kernels/quadratic_smoother.cuh"
 #include "engine/cuda/kernels/register_smoother.cuh"
 
 namespace solenoid::cuda {
@@ -73,7 +75,7 @@ constexpr ParityShape parity_shape(int dim, int order, int variant) {
                                     {8, true, 4},  {8, true, 3},  {8, true, 2},  {8, true, 2}};
   constexpr ParityShape double_2d[]{{16, true, 8}, {16, true, 5}, {16, true, 4}, {8, true, 4}, {8, true, 3},
                                     {8, true, 2},  {8, true, 2},  {8, true, 2},  {8, true, 2}};
-  constexpr ParityShape single_3d[]{{32, true, 4}, {32, true, 3}, {16, false, 3},
+  constexpr ParityShape single_3d[]{{32, true, 4}, {32, true, 3}, {32, false, 2},
                                     {8, false, 2}, {8, false, 2}, {8, false, 1}};
   constexpr ParityShape double_3d[]{{16, true, 2}, {16, true, 2}, {8, false, 2},
                                     {8, false, 1}, {8, false, 1}, {8, false, 1}};
@@ -84,8 +86,10 @@ constexpr ParityShape parity_shape(int dim, int order, int variant) {
 template <class T, int dim, int order, int variant>
 using ShapedParitySmoother = std::conditional_t<
     variant == 0 && order <= 1, RegisterSmoother<T, dim, order>,
-    LineSmoother<T, dim, order, parity_shape<T>(dim, order, variant).patches,
-                 parity_shape<T>(dim, order, variant).resident, parity_shape<T>(dim, order, variant).teams>>;
+    std::conditional_t<
+        variant == 0 && dim == 3 && order == 2 && sizeof(T) == sizeof(float), QuadraticSmoother<T>,
+        LineSmoother<T, dim, order, parity_shape<T>(dim, order, variant).patches,
+                     parity_shape<T>(dim, order, variant).resident, parity_shape<T>(dim, order, variant).teams>>>;
 
 /// One thread block for each batch of patches; all take a share of the records that no patch covers, or, with teams,
 /// more thread blocks do.
