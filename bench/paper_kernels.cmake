@@ -1,11 +1,11 @@
 # The paper's kernels (paper_kernels.hpp) as a library of their own, for studies, and a program that checks and times
-# them. Without CUDA there are none: orders() is empty.
+# them. Without CUDA there are none, nor in the Python package, which people install to solve: orders() is empty.
 
 set(paper_folder ${PROJECT_SOURCE_DIR}/bench/paper)
 add_library(solenoid_paper_kernels STATIC)
 target_include_directories(solenoid_paper_kernels PUBLIC ${PROJECT_SOURCE_DIR}/bench)
 target_link_libraries(solenoid_paper_kernels PUBLIC solenoid_internal)
-if(NOT solenoid_cuda)
+if(NOT solenoid_cuda OR SOLENOID_PYTHON)
   target_sources(solenoid_paper_kernels PRIVATE ${paper_folder}/no_cuda.cpp)
   return()
 endif()

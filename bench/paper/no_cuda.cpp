@@ -4,7 +4,9 @@
 namespace solenoid::paper {
 namespace {
 
-[[noreturn]] void refuse() { throw InputError("this build has no kernels of the paper: it was made without CUDA"); }
+[[noreturn]] void refuse() {
+  throw InputError("this build has no kernels of the paper: it was made without CUDA, or for Python");
+}
 
 }  // namespace
 
