@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
 #include <cstddef>
 #include <vector>
 
@@ -15,11 +14,17 @@
 
 namespace solenoid {
 
-/// Time of work(), which waits until it is done, each time after prepare(): the median of at least ten runs, after one
-/// that does not count.
+/// Time of work(), which waits until it is done.
+template <class Work>
+double seconds_of(Work work) {
+  const auto start = std::chrono::steady_clock::now();
+  work();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+/// The same, each time after prepare(): the median of at least ten runs, after one that does not count.
 template <class Prepare, class Work>
 double median_seconds(Prepare prepare, Work work) {
-  using Clock = std::chrono::steady_clock;
   constexpr std::size_t fewest_runs = 10;
   constexpr double enough = 0.2;  // seconds in all
   prepare();
@@ -28,9 +33,7 @@ double median_seconds(Prepare prepare, Work work) {
   double sum = 0.0;
   while (times.size() < fewest_runs || sum < enough) {
     prepare();
-    const auto start = Clock::now();
-    work();
-    times.push_back(std::chrono::duration<double>(Clock::now() - start).count());
+    times.push_back(seconds_of(work));
     sum += times.back();
   }
   const auto middle = times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2);
@@ -103,13 +106,18 @@ class TimedSolve {
     outer().project(x_.data());
     engine_.synchronise();
   }
+  /// Of work() that the engine may finish later. A run is as many in a row as take some milliseconds: inside a solve,
+  /// too, nobody waits for each.
   template <class Work>
   double seconds(Work work) {
-    return median_seconds([] {},
-                          [&] {
-                            work();
-                            engine_.synchronise();
-                          });
+    constexpr double run = 5e-3;
+    const auto in_a_row = [&](int count) {
+      for (int i = 0; i < count; ++i) work();
+      engine_.synchronise();
+    };
+    in_a_row(1);
+    const int count = std::max(1, static_cast<int>(run / seconds_of([&] { in_a_row(1); })));
+    return median_seconds([] {}, [&] { in_a_row(count); }) / count;
   }
   /// Vectors for the parts in precision S, which solves have no need of.
   void make_room() {

@@ -36,7 +36,7 @@ struct Setting {
 
 /// One row: what it is (`key`), its share of the work, and the function that measures it. The function returns the
 /// row's figures, or {"left_out": reason}.
-struct Task {
+struct Task {  // NOLINT(bugprone-exception-escape): moving JSON does not throw
   Json key;
   std::string label;
   double cost;

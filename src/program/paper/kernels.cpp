@@ -205,12 +205,12 @@ void add_rates(const Figures& figures, const Variant (&variants)[stages], const 
     const auto text = [](std::optional<double> ns) { return ns ? three_digits(*ns) : std::string("-"); };
     return fmt::format("{} ({})", text(in_double), text(in_single));
   };
-  for (const auto& [name, colour] : variants) {
-    report::BarChart::Bars bars{name, {}, colour};
-    std::vector<std::string> line{fmt::format("the paper's, {}", name)};
+  for (const Variant& variant : variants) {
+    report::BarChart::Bars bars{variant.name, {}, variant.colour};
+    std::vector<std::string> line{fmt::format("the paper's, {}", variant.name)};
     for (int order = 1; order <= last_order; ++order) {
       const auto ns = [&](const char* precision) -> std::optional<double> {
-        const Rows found = where(figures.timings(order, kernel, precision), "stage", name);
+        const Rows found = where(figures.timings(order, kernel, precision), "stage", variant.name);
         return found.empty() ? std::nullopt : std::optional(Figures::ns_of(found[0]));
       };
       const auto in_double = ns("double");

@@ -243,11 +243,10 @@ std::string svg(const BarChart& chart) {
   std::string body;
   std::vector<LegendEntry> legend;
   std::vector<double> values;
-  for (std::size_t i = 0; i < chart.bars.size(); ++i) {
-    legend.push_back(
-        {chart.bars[i].name, fmt::format("<rect x=\"-11\" y=\"-6\" width=\"22\" height=\"12\" fill=\"{}\"/>",
-                                         colour_of(chart.bars[i].colour))});
-    for (const auto& value : chart.bars[i].values) {
+  for (const BarChart::Bars& bars : chart.bars) {
+    legend.push_back({bars.name, fmt::format("<rect x=\"-11\" y=\"-6\" width=\"22\" height=\"12\" fill=\"{}\"/>",
+                                             colour_of(bars.colour))});
+    for (const auto& value : bars.values) {
       if (value) values.push_back(*value);
     }
   }
