@@ -254,22 +254,37 @@ struct QuadraticSmoother : ParityBatch<T, 3, 2, 32, 1, QuadraticFields::numbers>
       value[j] = arguments.trace_value[t][j];
       slope[j] = arguments.trace_slope[t][j];
     }
-    // Of row r of a cell that lies, or looks as if it lay, above or below.
-    const auto trace = [&](bool above, std::uint32_t cell, int r) {
+    // Of row r of a cell that lies, or looks as if it lay, below (side = 1) or above (-1).
+    const auto trace = [&](T side, std::uint32_t cell, int r) {
       Trace sum{};
 #pragma unroll
       for (int j = 0; j < n; ++j) {
         const T mode = __ldg(pointer(x[j], cell) + r * columns * interleave);
-        sum.of[0] += (above && j % 2 == 1 ? -value[j] : value[j]) * mode;
-        sum.of[1] += (above && j % 2 == 1 ? -slope[j] : slope[j]) * mode;
+        sum.of[0] += (j % 2 == 1 ? side * value[j] : value[j]) * mode;
+        sum.of[1] += (j % 2 == 1 ? side * slope[j] : slope[j]) * mode;
       }
       return sum;
+    };
+    // Of a lower cell, the upper one and the one after it, which gives its end hat.
+    const auto traces = [&](T side, std::uint32_t lower, std::uint32_t upper, std::uint32_t after) {
+      Beside beside;
+      auto& row = beside.row;
+      row[0][n] = trace(side, lower, 0);
+      row[0][0] = row[1][0] = trace(side, upper, 0);
+#pragma unroll
+      for (int r = 1; r < n; ++r) {
+        row[0][r] = trace(side, lower, r);
+        row[1][r] = trace(side, upper, r);
+      }
+      row[1][n] = trace(side, after, 0);
+      return beside;
     };
     constexpr int corners = problems / 2;  // bit 0: end in direction t, bit 1: the other direction
     const auto corner_of = [&](int i) { return (i & 1) << t | (i >> 1) << other; };
     T even[2][n][corners];  // [value, slope][row]
     T odd[2][n][corners];   // row 0 is not there
-    const auto multiply_by_mass = [&](int i, const Beside& beside, auto&& store) {
+    // store(to, value) for what the rows give times the mass matrix, `to` for all corners.
+    const auto multiply_by_mass = [&](const Beside& beside, auto&& store) {
 #pragma unroll
       for (int q = 0; q < 2; ++q) {
         T sum[n + 1];
@@ -282,70 +297,81 @@ struct QuadraticSmoother : ParityBatch<T, 3, 2, 32, 1, QuadraticFields::numbers>
         }
 #pragma unroll
         for (int r = 0; r < n; ++r) {
-          store(even[q][r][i], times_mass(r, sum));
-          if (r > 0) store(odd[q][r][i], times_mass(r, difference));
+          store(even[q][r], times_mass(r, sum));
+          if (r > 0) store(odd[q][r], times_mass(r, difference));
         }
       }
     };
 #pragma unroll
     for (int i = 0; i < corners; ++i) {
-      const bool above = (i & 1) != 0;
       const std::uint32_t lower = place(neighbour_of(t, corner_of(i)));
       const std::uint32_t upper = place(neighbour_of(t, corner_of(i) | 1 << c));
-      Beside beside;
-      auto& row = beside.row;
-      row[0][n] = trace(above, lower, 0);
-      row[0][0] = row[1][0] = trace(above, upper, 0);
-#pragma unroll
-      for (int r = 1; r < n; ++r) {
-        row[0][r] = trace(above, lower, r);
-        row[1][r] = trace(above, upper, r);
-      }
-      row[1][n] = trace(above, place(Base::above_of(c, tau, i & 1, i >> 1)), 0);
-      multiply_by_mass(i, beside, [](T& to, T from) { to = from; });
+      const std::uint32_t after = place(Base::above_of(c, tau, i & 1, i >> 1));
+      multiply_by_mass(traces(sign((i & 1) != 0), lower, upper, after), [&](T(&to)[corners], T from) { to[i] = from; });
     }
-    const auto add = [](T& to, T from) { to += from; };
-    if ((batch.flags & PatchBatch::mixed_faces) != 0) {
+    const T other_sign = sign(other_mode == 1);
+#pragma unroll
+    for (int q = 0; q < 2; ++q) {
+#pragma unroll
+      for (int r = 0; r < n; ++r) {
+        Base::butterfly({T(1), other_sign, T(1)}, even[q][r]);
+        if (r > 0) Base::butterfly({T(1), other_sign, T(1)}, odd[q][r]);
+      }
+    }
+    // Corrections for a few patches go to what the butterflies made. One code for all corners: there is no room for
+    // more.
+    const auto correct = [&](int i, const Beside& beside) {
+      const T end_factor = sign((i & 1) != 0);
+      const T lower_factor = (i >> 1) != 0 ? other_sign : T(1);
+      const T upper_factor = (i >> 1) != 0 ? -other_sign : T(1);
+      multiply_by_mass(beside, [&](T(&to)[corners], T from) {
+        to[0] += lower_factor * from;
+        to[1] += lower_factor * end_factor * from;
+        to[2] += upper_factor * from;
+        to[3] += upper_factor * end_factor * from;
+      });
+    };
+    if ((batch.flags & PatchBatch::weaker_faces) != 0) {
+      // (A_pp - A~) x_p: the same for the patch's own modes at an end where the local matrix has more weight, mostly
+      // one or none. To the lower face a cell's own modes look like those of a cell above, and the other way round.
+      unsigned ends = 0;
 #pragma unroll
       for (int i = 0; i < corners; ++i) {
-        const bool above = (i & 1) != 0;
+        if (extra_of(t, corner_of(i)) != 0 || extra_of(t, corner_of(i) | 1 << c) != 0) ends |= 1U << (i & 1);
+      }
+      for (; ends != 0; ends &= ends - 1) {
+        const int end = __ffs(static_cast<int>(ends)) - 1;
+#pragma unroll 1
+        for (int i = end; i < corners; i += 2) {
+          const int own = corner_of(i);
+          Beside beside = traces(sign(end == 0), place(own), place(own | 1 << c), place(neighbour_of(c, own | 1 << c)));
+#pragma unroll
+          for (int half = 0; half < 2; ++half) {
+            const T extra = extra_of(t, own | half << c);
+#pragma unroll
+            for (int r = 0; r <= n; ++r) {
+#pragma unroll
+              for (int q = 0; q < 2; ++q) beside.row[half][r].of[q] *= extra;
+            }
+          }
+          correct(i, beside);
+        }
+      }
+    }
+    if ((batch.flags & PatchBatch::mixed_faces) != 0) {
+      // The middle hat beside the lower cell may not be that beside the upper one.
+#pragma unroll 1
+      for (int i = 0; i < corners; ++i) {
+        const T side = sign((i & 1) != 0);
         const std::int32_t lower = Base::record_at(place(neighbour_of(t, corner_of(i))));
-        const Trace taken = trace(above, place(neighbour_of(t, corner_of(i) | 1 << c)), 0);
-        const Trace right = trace(above, Base::offset(arguments.neighbour[2 * c + 1][lower]), 0);
+        const Trace taken = trace(side, place(neighbour_of(t, corner_of(i) | 1 << c)), 0);
+        const Trace right = trace(side, Base::offset(arguments.neighbour[2 * c + 1][lower]), 0);
         Beside beside{};
 #pragma unroll
         for (int q = 0; q < 2; ++q) beside.row[0][0].of[q] = right.of[q] - taken.of[q];
-        multiply_by_mass(i, beside, add);
+        correct(i, beside);
       }
     }
-    // (A_pp - A~) x_p: the same for the patch's own modes at an end where the local matrix has more weight. To the
-    // lower face a cell's own modes look like those of a cell above, and the other way round.
-#pragma unroll
-    for (int end = 0; end < 2; ++end) {
-      if ((batch.flags & PatchBatch::weaker_face << (2 * t + end)) == 0) continue;
-      T extra[2][2];
-#pragma unroll
-      for (int i = 0; i < 4; ++i) extra[i / 2][i % 2] = extra_of(t, corner_of(end + i / 2 * 2) | i % 2 << c);
-      if (extra[0][0] == 0 && extra[0][1] == 0 && extra[1][0] == 0 && extra[1][1] == 0) continue;  // most patches
-#pragma unroll
-      for (int i = end; i < corners; i += 2) {
-        Beside beside;
-#pragma unroll
-        for (int half = 0; half < 2; ++half) {
-          const int own = corner_of(i) | half << c;
-#pragma unroll
-          for (int r = 0; r <= n; ++r) {
-            const int cell = r == 0 ? corner_of(i) | 1 << c : r == n && half == 1 ? neighbour_of(c, own) : own;
-            Trace& to = beside.row[half][r];
-            to = trace(end == 0, place(cell), r % n);
-#pragma unroll
-            for (int q = 0; q < 2; ++q) to.of[q] *= extra[i / 2][half];
-          }
-        }
-        multiply_by_mass(i, beside, add);
-      }
-    }
-    const T other_sign = sign(other_mode == 1);
     const int end_pair = (tau == 0 ? 1 : 2) * Fields::around_pair * patches;
     const int other_pair = (tau == 0 ? 2 : 1) * Fields::around_pair * patches;
     T* const to = surroundings(0) + (tau * 2 * n + other_mode) * patches;
@@ -353,8 +379,6 @@ struct QuadraticSmoother : ParityBatch<T, 3, 2, 32, 1, QuadraticFields::numbers>
     for (int q = 0; q < 2; ++q) {
 #pragma unroll
       for (int r = 0; r < n; ++r) {
-        Base::butterfly({T(1), other_sign, T(1)}, even[q][r]);
-        if (r > 0) Base::butterfly({T(1), other_sign, T(1)}, odd[q][r]);
 #pragma unroll
         for (int i = 0; i < corners; ++i) {
           T* const at = to + (i & 1) * end_pair + (i >> 1) * other_pair + (r * around + q * n) * patches;
