@@ -291,7 +291,7 @@ TEST_P(Identity, GradientForcesOnlyChangeThePressure) {
     square[a] = 2;
     factors[a] = {{1.0, {}}, {periodic ? 0.0 : 1.0, linear}, {1.5, square}};
   }
-  const auto product = [&mesh](std::array<Polynomial, 3> f) {
+  const auto product = [&mesh](const std::array<Polynomial, 3>& f) {
     return std::function<double(const Point&)>([f, dim = mesh.dim, middle = centre(mesh)](Point x) {
       for (int a = 0; a < 3; ++a) x[a] -= middle[a];
       return f[0](x) * f[1](x) * (dim == 3 ? f[2](x) : 1.0);

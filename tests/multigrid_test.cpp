@@ -179,7 +179,7 @@ TEST(DenseInverse, IsExactToRounding) {
         Vector<double> x(engine, level.size());
         Vector<double> y(engine, level.size());
         const std::vector<double> random = test::random_vector(level, 5);
-        const auto values_of = [&](const Vector<double>& v) {
+        const auto values_of = [size, &matrix = matrix, &index = index](const Vector<double>& v) {
           std::vector<double> host(size);
           v.download(host.data());
           Eigen::VectorXd values(matrix.rows());

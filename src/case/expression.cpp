@@ -169,7 +169,7 @@ void ScalarField::evaluate(std::span<const Point> points, std::span<double> valu
 
 void ScalarField::evaluate(const Axes& axes, std::span<double> values) const {
   const auto& [x, y, z] = axes;
-  const auto point = [&](std::size_t i) {
+  const auto point = [&x = x, &y = y, &z = z](std::size_t i) {
     return Point{x[i % x.size()], y[i / x.size() % y.size()], z[i / x.size() / y.size()]};
   };
   values = values.first(x.size() * y.size() * z.size());

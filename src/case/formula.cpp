@@ -258,7 +258,9 @@ void Formula::run(const Axes& coordinates, bool scattered, std::span<double> val
     const int axes = axes_of(node);
     double* const result = &memory[node.slot * stride];
     const auto [first, second, third] = node.operand;
-    const auto two = [&](auto f) { binary(grid, axes, result, {operand(first), operand(second)}, f); };
+    const auto two = [&, &first = first, &second = second](auto f) {
+      binary(grid, axes, result, {operand(first), operand(second)}, f);
+    };
     switch (node.op) {
       case Op::less_equal: two([](double a, double b) { return a <= b ? 1.0 : 0.0; }); break;
       case Op::greater_equal: two([](double a, double b) { return a >= b ? 1.0 : 0.0; }); break;
