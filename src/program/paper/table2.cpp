@@ -38,6 +38,7 @@ int dofs_per_patch(EquationKind equation, int order) {
 }
 
 Json measure(const Setting& setting, const Column& column, int refine) {
+  if (orders_of_build(3, {column.order}, column.equation).empty()) return left_out("this build lacks the order");
   Problem problem = manufactured_problem(ManufacturedKind::gaussian, 3, column.order, refine);
   if (column.equation == EquationKind::poisson) {
     problem = {.mesh = Mesh::unit(3, refine), .order = column.order, .equation = EquationKind::poisson};
@@ -63,7 +64,6 @@ std::vector<Task> tasks(const Setting& setting) {
   std::vector<Task> list;
   const int refine = setting.quick ? 3 : 5;
   for (const Column& column : columns) {
-    if (orders_of_build(3, {column.order}, column.equation).empty()) continue;
     list.push_back({{{"column", column.name}, {"refine", refine}},
                     fmt::format("{}, {} cells", column.name, cells_text(3, refine)),
                     10.0 * unknowns_about(3, column.order, refine, column.equation),
