@@ -10,14 +10,14 @@ namespace solenoid::report {
 namespace {
 
 constexpr const char* style = R"(
-body { font: 16px/1.5 sans-serif; color: #222; max-width: 46rem; margin: 1.5rem auto; padding: 0 1rem; }
+body { font: 16px/1.5 sans-serif; color: #222; max-width: 48rem; margin: 1.5rem auto; padding: 0 1rem; }
 h1 { font-size: 1.6rem; line-height: 1.25; } h2 { font-size: 1.25rem; margin-top: 2.2rem; }
 nav ul { padding-left: 1.2rem; } a { color: #0072b2; }
 figure { margin: 1.2rem 0; } figure svg { width: 100%; max-width: 38rem; height: auto; display: block; }
-figcaption, caption { font-size: .9rem; color: #555; text-align: left; padding: .3rem 0; }
+figcaption { font-size: .9rem; color: #555; text-align: left; padding: .3rem 0; }
 .scroll { overflow-x: auto; }
-table { border-collapse: collapse; font-size: .85rem; font-variant-numeric: tabular-nums; margin: 1rem 0; }
-th, td { padding: .2rem .55rem; text-align: right; white-space: nowrap; border-bottom: 1px solid #ddd; }
+table { border-collapse: collapse; font-size: .85rem; font-variant-numeric: tabular-nums; }
+th, td { padding: .2rem .5rem; text-align: right; white-space: nowrap; border-bottom: 1px solid #ddd; }
 thead th { border-bottom: 2px solid #888; } th:first-child, td:first-child { text-align: left; }
 .remark { border-left: 4px solid #e69f00; background: #fff8ea; padding: .4rem .8rem; }
 @media print {
@@ -40,7 +40,8 @@ void Page::text(const std::string& text) { body_ += fmt::format("<p>{}</p>\n", e
 void Page::remark(const std::string& text) { body_ += fmt::format("<p class=\"remark\">{}</p>\n", escaped(text)); }
 
 void Page::table(const Table& table) {
-  body_ += fmt::format("<div class=\"scroll\"><table><caption>{}</caption>\n<thead><tr>", escaped(table.caption));
+  body_ += fmt::format("<figure><figcaption>{}</figcaption><div class=\"scroll\"><table>\n<thead><tr>",
+                       escaped(table.caption));
   for (const std::string& cell : table.head) body_ += fmt::format("<th>{}</th>", escaped(cell));
   body_ += "</tr></thead>\n<tbody>\n";
   for (const auto& row : table.rows) {
@@ -48,7 +49,7 @@ void Page::table(const Table& table) {
     for (const std::string& cell : row) body_ += fmt::format("<td>{}</td>", escaped(cell));
     body_ += "</tr>\n";
   }
-  body_ += "</tbody></table></div>\n";
+  body_ += "</tbody></table></div></figure>\n";
 }
 
 void Page::figure(const std::string& svg, const std::string& caption) {
