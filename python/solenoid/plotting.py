@@ -96,13 +96,14 @@ def plot(
         points[..., normal] = position
 
     if ax is None:
-        _, ax = plt.subplots(constrained_layout=True)
+        inches = np.clip(5.0 * size[up] / size[across] + 0.8, 2.2, 6.4)  # no blank above and below a long domain
+        _, ax = plt.subplots(figsize=(6.4, inches), constrained_layout=True)
     extent = (lower[across], upper[across], lower[up], upper[up])
     image = ax.imshow(
         _values(solution, quantity, points), **{"origin": "lower", "extent": extent, "aspect": "equal", **arguments}
     )
     if colorbar:
-        ax.figure.colorbar(image, ax=ax, label=_LABELS[quantity], shrink=0.8)
+        ax.figure.colorbar(image, ax=ax, label=_LABELS[quantity])
     if quantity == "speed" if streamlines is None else streamlines:
         velocity = solution.velocity(points)
         if np.nanmax(np.abs(velocity[..., [across, up]])) > 0.0:
