@@ -73,7 +73,8 @@ function(solenoid_add_cuda_engine library)
   target_compile_options(solenoid_cuda_kernels PRIVATE --expt-relaxed-constexpr)
   set_target_properties(solenoid_cuda_kernels PROPERTIES POSITION_INDEPENDENT_CODE ON)
   target_sources(${library} PRIVATE
-    ${sources}/cuda_engine.cpp ${sources}/profile.cpp ${sources}/tiles.cpp ${generated}/dispatch.cpp
+    ${sources}/cuda_engine.cpp ${sources}/cuda_kernels.cpp ${sources}/device_level.cpp ${sources}/error.cpp
+    ${sources}/profile.cpp ${sources}/tiles.cpp ${generated}/dispatch.cpp
     $<TARGET_OBJECTS:solenoid_cuda_kernels>)
   target_link_libraries(${library} PRIVATE CUDA::cudart_static)
 endfunction()

@@ -1,0 +1,114 @@
+#include "engine/cuda/device_level.hpp"
+
+#include <numeric>
+#include <utility>
+
+#include "base/parallel.hpp"
+#include "engine/cuda/parity_plan.hpp"
+#include "engine/cuda/tiles.hpp"
+#include "engine/tables.hpp"
+
+namespace solenoid::cuda {
+namespace {
+
+using Record = Grid::Record;
+using Key = std::uint64_t;
+
+/// Slabs of rows; in these, pairs of planes; in these, 32 x 2 x 2 cells (one block at even and one at odd x in each
+/// row): the slab, the pair of planes in it and so on, the first in the highest bits.
+Key key(const Grid& grid, std::int32_t block) {
+  constexpr int slab = 16;
+  const auto& [x, y, z] = grid.position(block * interleave);
+  Key key = 0;
+  const auto append = [&key](int value, int bits) { key = key << bits | static_cast<Key>(value); };
+  append(y / slab, 18);
+  append(z / 2, 20);
+  append(y % slab / 2, 3);
+  append(x / (2 * interleave), 18);
+  append(z % 2, 1);
+  append(y % 2, 1);
+  append(x % 2, 1);
+  return key;
+}
+
+std::vector<std::int32_t> all_blocks(const Grid& grid) {
+  std::vector<std::int32_t> blocks(static_cast<std::size_t>(whole_blocks(grid.cells()) / interleave));
+  std::iota(blocks.begin(), blocks.end(), 0);
+  return near_each_other(grid, std::move(blocks));
+}
+
+}  // namespace
+
+std::vector<std::int32_t> near_each_other(const Grid& grid, std::vector<std::int32_t> blocks) {
+  std::vector<std::pair<Key, std::int32_t>> keyed;
+  keyed.reserve(blocks.size());
+  for (const std::int32_t block : blocks) keyed.emplace_back(key(grid, block), block);
+  std::sort(keyed.begin(), keyed.end());
+  std::transform(keyed.begin(), keyed.end(), blocks.begin(), [](const auto& entry) { return entry.second; });
+  return blocks;
+}
+
+DeviceTiles::DeviceTiles(Engine& engine, const Level& level, const std::vector<std::int32_t>& blocks) {
+  const int cells = tile_cells(level.equation.dim, level.equation.order);
+  const TileList list = find_tiles(level.grid, blocks, cells / interleave);
+  first_ = {engine, list.first};
+  blocks_ = {engine, list.blocks};
+  pattern_ = {engine, list.pattern};
+  patterns_ = {engine, list.patterns};
+  tiles_ = {first_.data(),
+            blocks_.data(),
+            pattern_.data(),
+            patterns_.data(),
+            static_cast<std::int32_t>(list.pattern.size()),
+            list.most_blocks,
+            list.most_faces};
+}
+
+DeviceLevel::DeviceLevel(Engine& engine, const Level& level) : engine_(engine), level_(level) {
+  const Grid& grid = level.grid;
+  const std::size_t records = static_cast<std::size_t>(grid.null()) + 1;
+  topology_ = {{}, {}, grid.cells(), grid.records(), grid.null()};
+  for (int side = 0; side < 2 * grid.dim(); ++side) {
+    neighbours_[side] = {engine, {grid.neighbours(side), records}};
+    faces_[side] = {engine, {grid.faces(side), records}};
+    topology_.neighbour[side] = neighbours_[side].data();
+    topology_.face[side] = faces_[side].data();
+  }
+  const auto blocks = all_blocks(grid);
+  blocks_ = {engine, blocks};
+  if (level.equation.kind == EquationKind::poisson) {
+    boundary_sides_ = {engine, cuda::boundary_sides(grid)};
+  } else {
+    tiles_ = {engine, level, blocks};
+  }
+  const Patches& patches = level.patches;
+  lower_cells_ = {engine, patches.lower_cell};
+  for (std::size_t colour = 0; colour < patches.colours.size(); ++colour) {
+    DeviceColour device;
+    for (const PatchRun& run : patches.colours[colour]) {
+      device.runs.push_back({run.kind, lower_cells_.data() + run.begin, run.end - run.begin});
+    }
+    device.uncovered = {engine, copy_order(patches.uncovered[colour])};
+    device.uncovered_count = static_cast<std::int64_t>(patches.uncovered[colour].size());
+    colours_.push_back(std::move(device));
+  }
+  for (int c = 0; c < grid.dim(); ++c) {
+    hat_count_[c] = grid.cells();
+    for (Record r = grid.cells(); r < grid.records(); ++r) hat_count_[c] += grid.hat_direction(r) == c ? 1 : 0;
+  }
+}
+
+void DeviceLevel::prepare_transfer(const Level& coarse) {
+  if (children_.data() != nullptr) return;
+  const auto children = children_of(level_, coarse);
+  std::vector<std::int32_t> parent(level_.grid.cells(), 0);
+  parallel_ranges({std::ssize(children)}, [&](CellRange range, std::int64_t) {
+    for (auto i = range.begin; i < range.end; ++i) {
+      if (children[i] != level_.grid.null()) parent[children[i]] = static_cast<std::int32_t>(i);
+    }
+  });
+  children_ = {engine_, children};
+  parent_ = {engine_, parent};
+}
+
+}  // namespace solenoid::cuda

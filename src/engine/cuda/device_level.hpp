@@ -1,0 +1,123 @@
+#pragma once
+/// \file
+/// Levels on the device: what kernels look up, in either precision.
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "engine/cuda/kernels/arguments.hpp"
+#include "engine/engine.hpp"
+#include "level/level.hpp"
+
+namespace solenoid::cuda {
+
+/// An array in the engine's memory.
+template <class T>
+class Array {
+ public:
+  Array() = default;
+  Array(Engine& engine, std::span<const T> values) : memory_(engine, bytes_of(values)) {
+    engine.upload(values.data(), memory_.data(), values.size_bytes());
+  }
+  [[nodiscard]] const T* data() const { return reinterpret_cast<const T*>(memory_.data()); }
+
+ private:
+  static std::int64_t bytes_of(std::span<const T> values) {
+    return static_cast<std::int64_t>(std::max<std::size_t>(1, values.size()) * sizeof(T));
+  }
+  Vector<unsigned char> memory_;
+};
+
+/// Blocks of records in an order in which neighbours in space are near each other, so that kernels find in the caches
+/// what they or others have loaded.
+std::vector<std::int32_t> near_each_other(const Grid& grid, std::vector<std::int32_t> blocks);
+
+/// A list of blocks of records on the device.
+class DeviceBlocks {
+ public:
+  DeviceBlocks() = default;
+  DeviceBlocks(Engine& engine, const std::vector<std::int32_t>& blocks)
+      : memory_(engine, blocks), list_{memory_.data(), static_cast<std::int32_t>(blocks.size())} {}
+
+  [[nodiscard]] const RecordBlocks& list() const { return list_; }
+
+ private:
+  Array<std::int32_t> memory_;
+  RecordBlocks list_{};
+};
+
+/// Tiles of the operator on the device.
+class DeviceTiles {
+ public:
+  DeviceTiles() = default;
+  /// Of these blocks of the level's records.
+  DeviceTiles(Engine& engine, const Level& level, const std::vector<std::int32_t>& blocks);
+
+  [[nodiscard]] const Tiles& tiles() const { return tiles_; }
+  [[nodiscard]] bool empty() const { return tiles_.count == 0; }
+
+ private:
+  Array<std::int32_t> first_;
+  Array<std::int32_t> blocks_;
+  Array<std::int32_t> pattern_;
+  Array<std::uint32_t> patterns_;
+  Tiles tiles_{};
+};
+
+/// Patches of one colour and kind on the device.
+struct DeviceRun {
+  int kind;
+  const std::int32_t* lower;
+  std::int64_t count;
+};
+
+/// The blocks of records that a colour's patches of some kinds touch, and records that no patch of the colour has.
+struct DeviceColour {
+  std::vector<DeviceRun> runs;
+  Array<std::int32_t> uncovered;
+  std::int64_t uncovered_count;
+};
+
+/// What kernels need of a level in either precision.
+class DeviceLevel {
+ public:
+  DeviceLevel(Engine& engine, const Level& level);
+
+  /// Children and parents for transfers to the next coarser level.
+  void prepare_transfer(const Level& coarse);
+
+  [[nodiscard]] const CellTopology& topology() const { return topology_; }
+  /// All cells.
+  [[nodiscard]] const RecordBlocks& blocks() const { return blocks_.list(); }
+  /// The same for the operator of the Stokes equations;
+  [[nodiscard]] const Tiles& tiles() const { return tiles_.tiles(); }
+  /// and for that of Poisson's.
+  [[nodiscard]] const std::uint8_t* boundary_sides() const { return boundary_sides_.data(); }
+  /// Of all patches (Patches::lower_cell).
+  [[nodiscard]] const std::int32_t* lower_cells() const { return lower_cells_.data(); }
+  [[nodiscard]] const DeviceColour& colour(int i) const { return colours_[i]; }
+  [[nodiscard]] const std::int32_t* children() const { return children_.data(); }
+  [[nodiscard]] const std::int32_t* parent() const { return parent_.data(); }
+  /// Records with a hat in direction c.
+  [[nodiscard]] std::int64_t hat_count(int c) const { return hat_count_[c]; }
+
+ private:
+  Engine& engine_;
+  const Level& level_;
+  std::array<Array<Grid::Record>, 6> neighbours_;
+  std::array<Array<Face>, 6> faces_;
+  CellTopology topology_{};
+  DeviceBlocks blocks_;
+  DeviceTiles tiles_;
+  Array<std::uint8_t> boundary_sides_;
+  Array<Grid::Record> lower_cells_;
+  std::vector<DeviceColour> colours_;
+  Array<Grid::Record> children_;
+  Array<std::int32_t> parent_;
+  std::array<std::int64_t, 3> hat_count_{};
+};
+
+}  // namespace solenoid::cuda
