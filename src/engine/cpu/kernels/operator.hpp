@@ -525,7 +525,8 @@ struct Operator {
       carry_from_outside<1>(arguments);
       if constexpr (dim == 3) carry_from_outside<2>(arguments);
     }
-    constexpr int distance = 2;  // blocks; with less, much of the time is spent waiting for x
+    // Blocks; with less, much of the time is spent waiting for x, with more, other things leave the first-level cache.
+    constexpr int distance = std::max(2, (24 << 10) / (record * interleave * static_cast<int>(sizeof(T))));
     for (std::int64_t turn = 0; turn < arguments.block_count; ++turn) {
       const CellBlock& cells = arguments.blocks[turn];
       const Batch batch(arguments.topology, arguments.end, cells);
