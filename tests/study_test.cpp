@@ -298,7 +298,11 @@ TEST_F(Study, ThePaperInOneReport) {
   Json content = Json::parse(text("paper.json"));
   Json& rows = content["experiments"]["iterations_3d"];
   ASSERT_FALSE(rows.empty());
+  const auto orders = available_orders(3);
   for (const Json& row : rows) {
+    const bool built = std::find(orders.begin(), orders.end(), row["order"].get<int>()) != orders.end();
+    ASSERT_EQ(row.contains("left_out"), !built) << row;
+    if (!built) continue;
     EXPECT_TRUE(row["converged"]) << row;
     EXPECT_GT(row["fractional_iterations"], row["level"] == 2 ? 0.0 : 1.5) << row;
     EXPECT_LT(row["fractional_iterations"], row["order"] == 1 ? 8.0 : 5.0) << row;

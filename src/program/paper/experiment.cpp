@@ -33,14 +33,6 @@ void remark_left_out(const Rows& rows, report::Page& page) {
   }
 }
 
-std::vector<int> orders_of_build(int dim, const std::vector<int>& wanted, EquationKind equation) {
-  const auto available = available_orders(dim, equation);
-  std::vector<int> orders;
-  std::copy_if(wanted.begin(), wanted.end(), std::back_inserter(orders),
-               [&](int order) { return std::find(available.begin(), available.end(), order) != available.end(); });
-  return orders;
-}
-
 Json solve_row(const Problem& problem, const SolverOptions& options,
                const std::function<void(const Result&, Json&)>& use) {
   const Estimate need = estimate(problem, options);

@@ -35,7 +35,8 @@ struct Setting {
 };
 
 /// One row: what it is (`key`), its share of the work, and the function that measures it. The function returns the
-/// row's figures, or {"left_out": reason}.
+/// row's figures, or {"left_out": reason}, or throws an InputError or ResourceError, whose message is the reason: an
+/// order that the build lacks, too, is a row that says so.
 struct Task {  // NOLINT(bugprone-exception-escape): moving JSON does not throw
   Json key;
   std::string label;
@@ -79,8 +80,6 @@ Rows where(const Rows& rows, const char* field, const Value& value) {
 std::optional<double> number(const Json& row, const Json::json_pointer& field);
 /// A remark in the report for every reason for which rows were left out.
 void remark_left_out(const Rows& rows, report::Page& page);
-/// Orders of `wanted` that this build has.
-std::vector<int> orders_of_build(int dim, const std::vector<int>& wanted, EquationKind equation = EquationKind::stokes);
 /// Solves; what the report of the solve says about iterations, size and time. Its solution goes to `use`.
 Json solve_row(const Problem& problem, const SolverOptions& options,
                const std::function<void(const Result&, Json&)>& use = {});

@@ -54,7 +54,7 @@ constexpr Half halves[] = {{LocalSolverKind::dense, "direct solver", published::
 std::vector<Task> table1_tasks(const Setting& setting) {
   std::vector<Task> tasks;
   for (const Half& half : halves) {
-    for (const int order : orders_of_build(2, {3, 4, 5, 6, 7, 8})) {
+    for (const int order : {3, 4, 5, 6, 7, 8}) {
       if (setting.quick && order > 5) continue;
       for (int level = 3; level <= (setting.quick ? 6 : 9); ++level) {
         tasks.push_back(iterations(setting, 2, order, level, Preset::paper, half.local));
@@ -111,7 +111,7 @@ void present_table1(const Rows& rows, const Setting& /*setting*/, report::Page& 
 std::vector<Task> tasks_3d(const Setting& setting) {
   std::vector<Task> tasks;
   for (const Preset preset : {Preset::paper, Preset::standard}) {
-    for (const int order : orders_of_build(3, {1, 2, 3, 4})) {
+    for (const int order : {1, 2, 3, 4}) {
       const int last = !setting.quick ? 7 : order <= 2 ? 5 : 4;
       for (int level = 2; level <= last; ++level) {
         tasks.push_back(iterations(setting, 3, order, level, preset, LocalSolverKind::direct));

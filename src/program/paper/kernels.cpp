@@ -58,6 +58,7 @@ Json ours(const Setting& setting, int order) {
   SolverOptions options = setting.solver();
   options.rtol = rtol;
   const Problem problem = manufactured_problem(ManufacturedKind::gaussian, 3, order, refinement(setting, order));
+  validate(problem);
   const Hierarchy hierarchy(problem, options.multigrid, setting.engine.dense_limit());
   const auto load = assemble_load(problem, hierarchy.finest());
   Json row = {{"dofs", hierarchy.finest().dofs()}};
@@ -100,7 +101,7 @@ Json baseline(const Setting& setting, const char* kernel, int order, Real real) 
 std::vector<Task> tasks(const Setting& setting) {
   std::vector<Task> list;
   list.push_back({{{"method", "ceilings"}}, "what the machine can do at most", 1e6, [&] { return ceilings(setting); }});
-  for (const int order : orders_of_build(3, {1, 2, 3, 4})) {
+  for (const int order : {1, 2, 3, 4}) {
     const double unknowns = unknowns_about(3, order, refinement(setting, order));
     list.push_back({{{"method", "solenoid"}, {"order", order}},
                     fmt::format("RT_{}, our kernels", order),
