@@ -51,17 +51,9 @@ std::vector<std::int32_t> near_each_other(const Grid& grid, std::vector<std::int
 DeviceTiles::DeviceTiles(Engine& engine, const Level& level, const std::vector<std::int32_t>& blocks) {
   const int cells = tile_cells(level.equation.dim, level.equation.order);
   const TileList list = find_tiles(level.grid, blocks, cells / interleave);
-  first_ = {engine, list.first};
-  blocks_ = {engine, list.blocks};
-  pattern_ = {engine, list.pattern};
+  lists_ = {engine, list.lists};
   patterns_ = {engine, list.patterns};
-  tiles_ = {first_.data(),
-            blocks_.data(),
-            pattern_.data(),
-            patterns_.data(),
-            static_cast<std::int32_t>(list.pattern.size()),
-            list.most_blocks,
-            list.most_faces};
+  tiles_ = {lists_.data(), patterns_.data(), list.count, list.most_blocks, list.most_faces};
 }
 
 DeviceLevel::DeviceLevel(Engine& engine, const Level& level) : engine_(engine), level_(level) {

@@ -60,9 +60,7 @@ class DeviceTiles {
   [[nodiscard]] bool empty() const { return tiles_.count == 0; }
 
  private:
-  Array<std::int32_t> first_;
-  Array<std::int32_t> blocks_;
-  Array<std::int32_t> pattern_;
+  Array<std::int32_t> lists_;
   Array<std::uint32_t> patterns_;
   Tiles tiles_{};
 };

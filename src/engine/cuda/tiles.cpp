@@ -182,7 +182,9 @@ std::vector<std::uint8_t> boundary_sides(const Grid& grid) {
 TileList find_tiles(const Grid& grid, const std::vector<std::int32_t>& blocks, int tile_blocks) {
   struct Part {
     Patterns patterns;
-    TileList list;
+    std::vector<std::int32_t> pattern;              // [tile]: its number
+    std::vector<std::vector<std::int32_t>> blocks;  // [tile]
+    int most_faces = 0;
   };
   const std::span<const std::int32_t> all(blocks);
   const Ranges ranges{std::ssize(blocks), std::int64_t{256} * tile_blocks};
@@ -192,30 +194,30 @@ TileList find_tiles(const Grid& grid, const std::vector<std::int32_t>& blocks, i
     Part& part = parts[number];
     for (auto begin = range.begin; begin < range.end; begin += tile_blocks) {
       auto tile = surveyor.look_at(all.subspan(begin, std::min<std::int64_t>(tile_blocks, range.end - begin)));
-      part.list.first.push_back(static_cast<std::int32_t>(part.list.blocks.size()));
-      part.list.blocks.insert(part.list.blocks.end(), tile.blocks.begin(), tile.blocks.end());
-      part.list.pattern.push_back(part.patterns.add(std::move(tile.pattern)));
-      part.list.most_blocks = std::max(part.list.most_blocks, static_cast<std::int32_t>(tile.blocks.size()));
-      part.list.most_faces = std::max(part.list.most_faces, tile.faces);
+      part.pattern.push_back(part.patterns.add(std::move(tile.pattern)));
+      part.blocks.push_back(std::move(tile.blocks));
+      part.most_faces = std::max(part.most_faces, tile.faces);
     }
   });
   TileList list;
   for (const Part& part : parts) {
-    list.most_blocks = std::max(list.most_blocks, part.list.most_blocks);
-    list.most_faces = std::max(list.most_faces, part.list.most_faces);
+    for (const auto& blocks : part.blocks) {
+      list.most_blocks = std::max(list.most_blocks, static_cast<std::int32_t>(blocks.size()));
+    }
+    list.most_faces = std::max(list.most_faces, part.most_faces);
   }
   const int sides = 2 * grid.dim() * tile_blocks * interleave;
   const int size = tile_header + sides + 2 * grid.dim() * list.most_faces;
   Patterns patterns;
   for (const Part& part : parts) {
-    const auto before = static_cast<std::int32_t>(list.blocks.size());
-    for (const std::int32_t first : part.list.first) list.first.push_back(before + first);
     std::vector<std::int32_t> begin;
     for (const Pattern* pattern : part.patterns.all()) begin.push_back(size * patterns.add(*pattern));
-    for (const std::int32_t number : part.list.pattern) list.pattern.push_back(begin[number]);
-    list.blocks.insert(list.blocks.end(), part.list.blocks.begin(), part.list.blocks.end());
+    for (std::size_t tile = 0; tile < part.pattern.size(); ++tile) {
+      list.lists.push_back(begin[part.pattern[tile]]);
+      list.lists.insert(list.lists.end(), part.blocks[tile].begin(), part.blocks[tile].end());
+      list.lists.resize(static_cast<std::size_t>(++list.count) * (1 + list.most_blocks));
+    }
   }
-  list.first.push_back(static_cast<std::int32_t>(list.blocks.size()));
   for (const Pattern* pattern : patterns.all()) {
     auto from = pattern->begin();
     const auto append = [&](std::uint32_t words, int room) {

@@ -14,10 +14,9 @@ std::vector<std::uint8_t> boundary_sides(const Grid& grid);
 
 /// What Tiles (kernels/arguments.hpp) points to.
 struct TileList {
-  std::vector<std::int32_t> first;
-  std::vector<std::int32_t> blocks;
-  std::vector<std::int32_t> pattern;
+  std::vector<std::int32_t> lists;
   std::vector<std::uint32_t> patterns;
+  std::int32_t count = 0;
   std::int32_t most_blocks = 0;
   std::int32_t most_faces = 0;
 };

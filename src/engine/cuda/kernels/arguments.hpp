@@ -30,12 +30,11 @@ constexpr int tile_cells(int dim, int order) {
 /// around it; place 16 i + j in that list is its name for record j of block i. What lies where is the tile's pattern in
 /// these names, which it shares with most other tiles. A pattern has words of 32 bits: tile_header with the number of
 /// faces in each direction; then a tile_side for each [side][cell]; then, for one component after the other, room for
-/// most_faces, a TileFace for each face in the next direction and in the one after that.
+/// most_faces, a TileFace for each face in the next direction and in the one after that. Lists have room for the
+/// longest, so that a thread block finds its own at once.
 struct Tiles {
-  const std::int32_t* first;      ///< [tile, and the end]: of its blocks in the list of
-  const std::int32_t* blocks;     ///< all tiles
-  const std::int32_t* pattern;    ///< [tile]: where its pattern begins among
-  const std::uint32_t* patterns;  ///< all of them
+  const std::int32_t* lists;      ///< [tile][1 + most_blocks]: where its pattern begins, its blocks
+  const std::uint32_t* patterns;  ///< of all tiles
   std::int32_t count;
   std::int32_t most_blocks;  ///< of a tile
   std::int32_t most_faces;   ///< of a tile, for one component

@@ -27,7 +27,7 @@
 /// Everything from global memory goes through the read-only path, so that loads need not wait for stores. Traffic per
 /// unknown in double: DRAM 17 and 19 bytes for k = 1, 2 (floor 16), L2 29 and 38 (measured), of which a tile of
 /// 32 x 2 x 2 cells needs 26 and 32 if the first-level cache missed nothing twice. Limits (H200): latency of those
-/// loads; no unit is busier than 61 %.
+/// loads; no unit is busier than two thirds.
 
 #include <type_traits>
 

@@ -23,19 +23,25 @@ struct OperatorByCells : OperatorTile<T, dim, order> {
     Cell cell;
     cell.offset = shared.offset(threadIdx.x);
     wait_for_earlier_kernels(true);
-    load(arguments, cell);
+    Tile::prefetch(arguments.x, shared, 0);
+    Tile::prefetch(arguments.x, shared, dim);
+    if (with_b) Tile::prefetch(arguments.b, shared, 0);
 #pragma unroll 1
     for (int c = 0; c < dim; ++c) {
       T z[n][lines][n];
       T y[n][lines][n];
       Tile::contract_faces(tables, arguments, shared, c, face);
       const std::uint32_t lower = shared.side(2 * c);
-      along<with_b>(tables, arguments, shared, c, lower, cell, z, y);
+      const std::uint32_t upper = shared.side(2 * c + 1);
+      // Not before the loop, where the first face would not be asked for until p is there.
+      if (c == 0) load_pressure(arguments, cell);
+      along<with_b>(tables, arguments, shared, c, lower, upper, cell, z, y);
       std::uint32_t sides[2 * (dim - 1)];
       shared.sides_beside(c, sides);
       if (c + 1 < dim) face = Tile::first_face(shared, c + 1);
       __syncthreads();
-      if (c + 1 < dim) Tile::prefetch(arguments, shared, c + 1);
+      if (c + 1 < dim) Tile::prefetch(arguments.x, shared, c + 1);
+      if (with_b && c + 1 < dim) Tile::prefetch(arguments.b, shared, c + 1);
       const auto own = [&](int i, int s, int f) { return z[i][s][f]; };
       Tile::template finish<with_b>(tables, arguments, shared, cell.offset, c, 0, sides, side_fixed(lower), own, y);
       cell.turn();
@@ -49,7 +55,7 @@ struct OperatorByCells : OperatorTile<T, dim, order> {
   struct Cell {
     std::int64_t offset;  // of its values
     T p[n][lines][n];
-    T divergence[n][lines][n];
+    T divergence[n][lines][n]{};
 
     /// To the next component, whose own direction is a.
     __device__ void turn() {
@@ -68,25 +74,23 @@ struct OperatorByCells : OperatorTile<T, dim, order> {
       });
     }
   };
-  __device__ static void load(const Arguments& arguments, Cell& cell) {
+  __device__ static void load_pressure(const Arguments& arguments, Cell& cell) {
     const T* const p = arguments.x + cell.offset + dim * S::block * interleave;
     // In the order of component 0: a = 1, b = 2.
-    Tile::for_values([&](int i, int s, int f) {
-      cell.p[i][s][f] = __ldg(p + (i + n * f + n * n * s) * interleave);
-      cell.divergence[i][s][f] = T(0);
-    });
+    Tile::for_values([&](int i, int s, int f) { cell.p[i][s][f] = __ldg(p + (i + n * f + n * n * s) * interleave); });
   }
 
   /// z of component c, in registers and shared memory; y: what acts along c, minus b, over the factor of the last
   /// direction.
   template <bool with_b>
   __device__ static void along(const Tables& tables, const Arguments& arguments, const Shared& shared, int c,
-                               std::uint32_t lower, Cell& cell, T (&z)[n][lines][n], T (&y)[n][lines][n]) {
+                               std::uint32_t lower, std::uint32_t upper, Cell& cell, T (&z)[n][lines][n],
+                               T (&y)[n][lines][n]) {
     const std::int64_t at = cell.offset + c * S::block * interleave;
     const std::int32_t record_below = shared.record(side_neighbour(lower));
     const T* const component = arguments.x + c * S::block * interleave;
     const T* const own = arguments.x + at;
-    const T* const above = component + shared.offset(side_neighbour(shared.side(2 * c + 1)));
+    const T* const above = component + shared.offset(side_neighbour(upper));
     const std::int64_t offset_below = shared.offset(side_neighbour(lower));
     const T* const below = component + offset_below;
     const T* const p_below = arguments.x + offset_below + dim * S::block * interleave;

@@ -38,7 +38,7 @@ struct OperatorByRows : OperatorTile<T, dim, order> {
       const int next = c + static_cast<int>(gridDim.y);
       if (next < dim) face = Tile::first_face(shared, next);
       __syncthreads();
-      if (next < dim) Tile::prefetch(arguments, shared, next);
+      if (next < dim) Tile::prefetch(arguments.x, shared, next);
       if (row == 0) {
         const T factor = tables.factor[c] * tables.inverse_factor[(c + dim - 1) % dim];
 #pragma unroll

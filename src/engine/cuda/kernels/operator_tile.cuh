@@ -101,16 +101,16 @@ struct OperatorTile {
     int faces;                     ///< room for them
     const std::uint32_t* pattern;  ///< in global memory
 
-    __device__ Shared(unsigned char* memory, const Tiles& tiles)
-        : faces(tiles.most_faces), pattern(tiles.patterns + __ldg(tiles.pattern + blockIdx.x)) {
+    __device__ Shared(unsigned char* memory, const Tiles& tiles) : faces(tiles.most_faces) {
+      const std::int32_t* const list = tiles.lists + static_cast<std::int64_t>(blockIdx.x) * (1 + tiles.most_blocks);
+      pattern = tiles.patterns + __ldg(list);
       z = reinterpret_cast<T*>(memory);
       hat = z + S::block * cells;
       trace = hat + (whole_cells ? 0 : S::columns * cells);
       count = reinterpret_cast<int*>(trace + 2 * n * lines * faces);
       block = count + tile_header;
-      const int first = __ldg(tiles.first + blockIdx.x);
-      const int end = __ldg(tiles.first + blockIdx.x + 1);
-      for (int i = thread_number(); i < end - first; i += threads) block[i] = __ldg(tiles.blocks + first + i);
+#pragma unroll 1
+      for (int i = thread_number(); i < tiles.most_blocks; i += threads) block[i] = __ldg(list + 1 + i);
       if (thread_number() < dim) count[thread_number()] = static_cast<int>(__ldg(pattern + thread_number()));
     }
     /// Place of value 0 of a record, by name.
@@ -257,8 +257,9 @@ struct OperatorTile {
     const int at = first_item();
     return at < shared.faces ? __ldg(shared.faces_of(c) + at) : uint2{};
   }
-  /// Has what the warp's cells have of component c on its way to the first-level cache: a line of it for each lane.
-  __device__ static void prefetch(const Arguments& arguments, const Shared& shared, int c) {
+  /// Has what the warp's cells have of component c of a vector, or of the pressure (dim), on its way to the first-level
+  /// cache: a line of it for each lane.
+  __device__ static void prefetch(const T* vector, const Shared& shared, int c) {
     constexpr int values = S::block / team;
     const auto x = static_cast<int>(threadIdx.x);
 #pragma unroll
@@ -267,7 +268,7 @@ struct OperatorTile {
       if (i >= 2 * values) break;
       const int block = x / 32 * 2 + i / values;
       const int value = c * S::block + static_cast<int>(threadIdx.y) * values + i % values;
-      const T* const from = arguments.x + shared.offset(block * interleave) + value * interleave;
+      const T* const from = vector + shared.offset(block * interleave) + value * interleave;
       asm volatile("prefetch.global.L1 [%0];" ::"l"(from));
     }
   }
@@ -298,7 +299,7 @@ struct OperatorTile {
         contract_line(tables, shared, stack, at, dim == 3 ? static_cast<int>(threadIdx.y) : 0);
       }
     }
-    if (thread_number() < left * lines) {
+    if (!whole_cells && thread_number() < left * lines) {
       const int at = most + thread_number() / lines;
       const FaceStack stack(arguments, shared, c, at, __ldg(faces + at));
       contract_line(tables, shared, stack, at, thread_number() % lines);
