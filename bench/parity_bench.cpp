@@ -2,7 +2,7 @@
 /// The parity smoother alone: correctness against a plain double-precision implementation, and speed.
 ///
 ///     parity_bench check [dimension [order]]          instances on small meshes
-///     parity_bench time [millions [periodic|walls]]   nanoseconds per unknown of a smoothing step
+///     parity_bench time [millions [mesh]]             nanoseconds per unknown of a smoothing step
 ///     parity_bench latency                            microseconds per colour on small levels, single precision
 
 #include <cuda_runtime_api.h>
@@ -325,7 +325,7 @@ class Smoother {
     }
     for (std::size_t colour = 0; colour < plan_.colours.size(); ++colour) {
       batches_.push_back(std::make_unique<DeviceArray<cuda::PatchBatch>>(plan_.colours[colour]));
-      uncovered_.push_back(std::make_unique<DeviceArray<Record>>(cuda::copy_order(level.patches.uncovered[colour])));
+      uncovered_.push_back(std::make_unique<DeviceArray<Record>>(plan_.uncovered[colour]));
       cuda::ParityArguments<T> arguments{};
       arguments.cell = &cell_;
       for (int side = 0; side < 6; ++side) {
@@ -549,14 +549,15 @@ void time_instance(const Instance& instance, const Level& level, const cuda::Par
   std::fflush(stdout);
 }
 
-/// Steps on cubes of about so many million unknowns; `only`: "periodic" or "walls".
+/// Steps on cubes of about so many million unknowns; `only`: one of the names below. Holes are 8 of 64 boxes (2D: 4 of
+/// 16), stretched cells four times as long.
 int time_all(double millions, const std::string& only) {
   auto sorted = instances();
   std::stable_sort(sorted.begin(), sorted.end(), [](const Instance& a, const Instance& b) {
     return std::pair(a.dim, a.order) < std::pair(b.dim, b.order);
   });
   std::unique_ptr<Level> level;
-  for (const std::string name : {"periodic", "walls"}) {
+  for (const std::string name : {"periodic", "walls", "holes", "stretched"}) {
     if (!only.empty() && name != only) continue;
     int dim = 0;
     int order = -1;
@@ -573,6 +574,15 @@ int time_all(double millions, const std::string& only) {
         const std::vector<int> periodic = name == "periodic" ? std::vector{0, 1, 2} : std::vector<int>{};
         Case what = make_case(name, dim, {side, side, side}, periodic);
         what.mesh.upper = {1.0, 1.0, 1.0};
+        if (name == "stretched") what.mesh.upper[dim - 1] = 4.0;
+        const int box = side / 4;
+        for (int i = 0; i < 1 << dim && name == "holes"; ++i) {
+          IndexBox& hole = what.mesh.holes.emplace_back();
+          for (int a = 0; a < dim; ++a) {
+            hole.lower[a] = (i >> a & 1) * 2 * box;
+            hole.upper[a] = hole.lower[a] + box;
+          }
+        }
         level = std::make_unique<Level>(equation, Grid(what.mesh, what.boundary), PatchRules{});
       }
       std::visit([&](const auto* kernel) { time_instance(instance, *level, *kernel, name); }, instance.kernel);
@@ -661,6 +671,6 @@ int main(int count, char** arguments) {
     return solenoid::bench::time_all(count > 2 ? std::atof(arguments[2]) : 100.0, count > 3 ? arguments[3] : "");
   }
   if (what == "latency") return solenoid::bench::latency_all();
-  std::printf("parity_bench check [dimension [order]] | time [millions [periodic|walls]] | latency\n");
+  std::printf("parity_bench check [dimension [order]] | time [millions [mesh]] | latency\n");
   return 2;
 }

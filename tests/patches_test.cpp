@@ -76,12 +76,17 @@ void check_plan(const Level& level, int batch_size, const std::string& what) {
     for (const cuda::PatchBatch& batch : plan.colours[colour]) {
       EXPECT_LE(batch.count, batch_size) << what;
       for (auto i = batch.begin; i < batch.begin + batch.count; ++i) writers.patch(plan.patches[i].cells[0], closed);
+      for (auto i = batch.copy_begin; i < batch.copy_begin + batch.copy_count; ++i) {
+        writers.record(plan.uncovered[colour][i]);
+      }
     }
     for (const PatchRun& run : patches.colours[colour]) {
       if (plan.covered[run.kind] != 0) continue;
       for (auto i = run.begin; i < run.end; ++i) writers.patch(patches.lower_cell[i], patches.kinds[run.kind]);
     }
-    for (const Record r : patches.uncovered[colour]) writers.record(r);
+    if (plan.colours[colour].empty()) {
+      for (const Record r : plan.uncovered[colour]) writers.record(r);
+    }
     EXPECT_TRUE(writers.one_each()) << what << ", batches of " << batch_size << ", colour " << colour;
   }
 }

@@ -44,18 +44,16 @@ class CudaKernels final : public Kernels<T> {
 
   void smooth(int colour, const T* b, const T* x, T* y) override {
     if (!smoother_ready_) prepare_smoother(false);
-    const DeviceColour& device = device_->colour(colour);
     if (parity_ != nullptr) {
       auto arguments = parity_->colour(colour);
       arguments.cell = &cell_;
       arguments.topology = device_->topology();
-      arguments.uncovered = device.uncovered.data();
-      arguments.uncovered_count = static_cast<std::int32_t>(device.uncovered_count);
       arguments.b = b;
       arguments.x = x;
       arguments.y = y;
       parity_->smooth(arguments, shared_.stream);
     } else {
+      const DeviceColour& device = device_->colour(colour);
       cuda::copy_records(device.uncovered_count, device.uncovered.data(), level_.equation.record(), x, y,
                          shared_.stream);
     }
@@ -182,6 +180,10 @@ class CudaKernels final : public Kernels<T> {
       tables_ = {engine, plan.tables};
       schur_ = {engine, plan.schur};
       covered_ = plan.covered;
+      for (const auto& records : plan.uncovered) {
+        uncovered_.emplace_back(engine, records);
+        uncovered_count_.push_back(static_cast<std::int32_t>(records.size()));
+      }
       for (const auto& batches : plan.colours) {
         batches_.emplace_back(engine, batches);
         count_.push_back(static_cast<std::int32_t>(batches.size()));
@@ -193,6 +195,8 @@ class CudaKernels final : public Kernels<T> {
       arguments.patches = patches_.data();
       arguments.batches = batches_[i].data();
       arguments.batch_count = count_[i];
+      arguments.uncovered = uncovered_[i].data();
+      arguments.uncovered_count = uncovered_count_[i];
       arguments.tables = tables_.data();
       arguments.schur = schur_.data();
       return arguments;
@@ -206,6 +210,8 @@ class CudaKernels final : public Kernels<T> {
     Array<T> schur_;
     std::vector<Array<cuda::PatchBatch>> batches_;  // by colour
     std::vector<std::int32_t> count_;
+    std::vector<Array<std::int32_t>> uncovered_;  // by colour
+    std::vector<std::int32_t> uncovered_count_;
     std::vector<char> covered_;
   };
 

@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "base/parallel.hpp"
-#include "engine/cuda/parity_plan.hpp"
 #include "engine/cuda/tiles.hpp"
 #include "engine/tables.hpp"
 
@@ -80,7 +79,7 @@ DeviceLevel::DeviceLevel(Engine& engine, const Level& level) : engine_(engine), 
     for (const PatchRun& run : patches.colours[colour]) {
       device.runs.push_back({run.kind, lower_cells_.data() + run.begin, run.end - run.begin});
     }
-    device.uncovered = {engine, copy_order(patches.uncovered[colour])};
+    device.uncovered = {engine, patches.uncovered[colour]};
     device.uncovered_count = static_cast<std::int64_t>(patches.uncovered[colour].size());
     colours_.push_back(std::move(device));
   }

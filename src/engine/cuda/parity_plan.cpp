@@ -1,6 +1,7 @@
 #include "engine/cuda/parity_plan.hpp"
 
 #include <algorithm>
+#include <array>
 
 #include "base/parallel.hpp"
 
@@ -72,9 +73,21 @@ std::int32_t weights_of(const PatchKind& kind, int dim) {
   return weights;
 }
 
+/// The wall at one end of a patch if there is none at the other, bit 0: lower, 1: upper end.
+std::int32_t wall_of(const PatchEnds& ends) {
+  if (ends.weight[0] != 2) return 0;
+  return ends.face == std::array{2, 1} ? 1 : ends.face == std::array{1, 2} ? 2 : 0;
+}
+std::int32_t walls_of(const PatchKind& kind, int dim) {
+  std::int32_t walls = 0;
+  for (int a = 0; a < dim; ++a) walls |= wall_of(kind[a]) << (ParityPatch::wall_shift + 2 * a);
+  return walls;
+}
+
 std::int32_t flags_of(const PatchKind& kind, int dim) {
   std::int32_t flags = 0;
   for (int a = 0; a < dim; ++a) {
+    if (wall_of(kind[a]) != 0) continue;
     for (int end = 0; end < 2; ++end) {
       if (kind[a].face[end] != kind[a].weight[end]) flags |= PatchBatch::weaker_face << (2 * a + end);
       if (kind[a].face[end] == PatchEnds::mixed) flags |= PatchBatch::mixed_faces;
@@ -95,10 +108,10 @@ struct Entry {
 std::vector<PatchBatch> cut(const std::vector<Entry>& entries, int size) {
   const int unit = std::min(size, interleave);
   std::vector<PatchBatch> batches;
-  PatchBatch open{0, 0, 0};
+  PatchBatch open{};
   const auto close = [&] {
     if (open.count > 0) batches.push_back(open);
-    open = {open.begin + open.count, 0, 0};
+    open = {open.begin + open.count, 0, 0, 0, 0};
   };
   for (std::size_t i = 0; i < entries.size();) {
     std::size_t end = i;
@@ -115,27 +128,55 @@ std::vector<PatchBatch> cut(const std::vector<Entry>& entries, int size) {
   return batches;
 }
 
-}  // namespace
-
-std::vector<std::int32_t> copy_order(const std::vector<std::int32_t>& records) {
-  // Of blocks of records that patches have a part of, and of other blocks.
-  std::vector<std::int32_t> parts;
-  std::vector<std::int32_t> wholes;
-  for (std::size_t i = 0; i < records.size();) {
-    std::size_t end = i;
-    while (end < records.size() && records[end] / interleave == records[i] / interleave) ++end;
-    auto& list = end - i < interleave ? parts : wholes;
-    list.insert(list.end(), records.begin() + static_cast<long>(i), records.begin() + static_cast<long>(end));
-    i = end;
+/// Deals the records outside all patches of a colour out to batches, and returns them in the order of those. A batch
+/// gets those near its own cells, with which they share interleaved blocks of records, and some of the whole blocks
+/// that there are.
+std::vector<std::int32_t> deal(const Grid& grid, const std::vector<Entry>& entries, std::vector<PatchBatch>& batches,
+                               const std::vector<std::int32_t>& records) {
+  if (batches.empty() || records.empty()) return records;
+  std::vector<std::int32_t> batch_of(grid.records(), -1);
+  for (std::size_t i = 0; i < batches.size(); ++i) {
+    for (auto k = batches[i].begin; k < batches[i].begin + batches[i].count; ++k) {
+      for (const auto cell : patch_cells(grid, entries[k].lower())) {
+        if (cell < grid.cells()) batch_of[cell] = static_cast<std::int32_t>(i);
+      }
+    }
   }
-  std::vector<std::int32_t> order;
-  std::size_t part = 0;
-  for (std::size_t whole = 0; whole <= wholes.size(); ++whole) {
-    for (; part < parts.size() && part * wholes.size() <= whole * parts.size(); ++part) order.push_back(parts[part]);
-    if (whole < wholes.size()) order.push_back(wholes[whole]);
+  const auto nearest_batch = [&](std::int32_t record) {
+    const std::int32_t begin = record / interleave * interleave;
+    const std::int32_t end = std::min<std::int32_t>(begin + interleave, grid.records());
+    for (int distance = 1; distance < interleave; ++distance) {
+      for (const std::int32_t near : {record - distance, record + distance}) {
+        if (near >= begin && near < end && batch_of[near] >= 0) return batch_of[near];
+      }
+    }
+    return -1;
+  };
+  std::vector<std::int64_t> taker;  // of each record: a batch, or, less than that, minus the number of its whole block
+  std::int64_t whole_blocks = 0;
+  for (std::size_t i = 0; i < records.size(); ++i) {
+    const std::int32_t batch = nearest_batch(records[i]);
+    const bool begins_block = i == 0 || records[i] / interleave != records[i - 1] / interleave;
+    if (batch < 0 && begins_block) ++whole_blocks;
+    taker.push_back(batch < 0 ? -whole_blocks : batch);
   }
-  return order;
+  for (auto& i : taker) {
+    if (i < 0) i = (-i - 1) * std::ssize(batches) / whole_blocks;
+    ++batches[i].copy_count;
+  }
+  std::int32_t sum = 0;
+  for (PatchBatch& batch : batches) {
+    batch.copy_begin = sum;
+    sum += batch.copy_count;
+  }
+  std::vector<std::int32_t> next;
+  for (const PatchBatch& batch : batches) next.push_back(batch.copy_begin);
+  std::vector<std::int32_t> dealt(records.size());
+  for (std::size_t i = 0; i < records.size(); ++i) dealt[next[taker[i]]++] = records[i];
+  return dealt;
 }
+
+}  // namespace
 
 template <class T>
 ParityPlan<T>::ParityPlan(const Level& level, int batch) {
@@ -169,13 +210,15 @@ ParityPlan<T>::ParityPlan(const Level& level, int batch) {
   const auto colour_count = static_cast<std::int64_t>(all.colours.size());
   std::vector<std::vector<Entry>> entries(colour_count);
   colours.resize(colour_count);
+  uncovered.resize(colour_count);
   parallel_for(colour_count, [&] {
     return [&](std::int64_t colour) {
       auto& mine = entries[colour];
       for (const PatchRun& run : all.colours[colour]) {
         if (covered[run.kind] == 0) continue;
         const PatchKind& kind = all.kinds[run.kind];
-        const std::int32_t word = weights_of(kind, dim) | number_of[run.kind] << ParityPatch::schur_shift;
+        const std::int32_t word =
+            weights_of(kind, dim) | walls_of(kind, dim) | number_of[run.kind] << ParityPatch::schur_shift;
         const std::int32_t flags = flags_of(kind, dim);
         for (auto i = run.begin; i < run.end; ++i) {
           const Grid::Record lower = all.lower_cell[i];
@@ -187,6 +230,7 @@ ParityPlan<T>::ParityPlan(const Level& level, int batch) {
       }
       std::sort(mine.begin(), mine.end(), [](const Entry& a, const Entry& b) { return a.lower() < b.lower(); });
       colours[colour] = cut(mine, batch);
+      uncovered[colour] = deal(level.grid, mine, colours[colour], all.uncovered[colour]);
     };
   });
   patches.reserve(all.lower_cell.size());

@@ -38,16 +38,16 @@ struct LineSmoother : ParityBatch<T, dim, order, patches_, teams, LineFields<dim
   using Batch = ParityBatch<T, dim, order, patches_, teams, LineFields<dim, order, patches_, resident>::numbers>;
   using Fields = LineFields<dim, order, patches_, resident>;
   using Batch::a_of, Batch::above_of, Batch::arguments, Batch::b_of, Batch::batch, Batch::block, Batch::butterfly,
-      Batch::columns, Batch::copy_uncovered, Batch::extra_of, Batch::find_cells, Batch::find_cells_above,
-      Batch::find_uncovered, Batch::for_items, Batch::group, Batch::groups, Batch::keep_places, Batch::kind,
-      Batch::load_table, Batch::n, Batch::neighbour_of, Batch::numbers, Batch::offset, Batch::others, Batch::patch,
-      Batch::patches, Batch::place, Batch::pointer, Batch::problem, Batch::problems, Batch::reciprocal,
-      Batch::record_at, Batch::shared, Batch::sign, Batch::solve_schur_tiles, Batch::sum_of_teams,
-      Batch::table_divergence, Batch::table_lambda_o, Batch::table_lambda_p, Batch::table_p, Batch::tables, Batch::team,
-      Batch::team_numbers, Batch::threads, Batch::to_patch, Batch::unbutterfly, Batch::worker, Batch::workers;
+      Batch::columns, Batch::extra_of, Batch::find_cells, Batch::find_cells_above, Batch::for_items, Batch::group,
+      Batch::groups, Batch::keep_places, Batch::kind, Batch::load_table, Batch::n, Batch::neighbour_of, Batch::numbers,
+      Batch::offset, Batch::others, Batch::patch, Batch::patches, Batch::place, Batch::pointer, Batch::problem,
+      Batch::problems, Batch::reciprocal, Batch::record_at, Batch::shared, Batch::sign, Batch::solve_schur_tiles,
+      Batch::sum_of_teams, Batch::table_divergence, Batch::table_lambda_o, Batch::table_lambda_p, Batch::table_p,
+      Batch::tables, Batch::team, Batch::team_numbers, Batch::threads, Batch::to_patch, Batch::unbutterfly,
+      Batch::worker, Batch::workers;
   using Fields::ends_at, Fields::line_1, Fields::line_2, Fields::lines, Fields::pressure_at, Fields::pressure_field,
       Fields::row, Fields::trace_at, Fields::trace_field, Fields::velocity_at, Fields::velocity_field;
-  using typename Batch::Around, typename Batch::Uncovered;
+  using typename Batch::Around;
 
   /// One code for all components, or, where it is small, one for each, with constants for what depends on it.
   static constexpr int unrolled_components = block <= 27 ? dim : 1;
@@ -198,7 +198,8 @@ struct LineSmoother : ParityBatch<T, dim, order, patches_, teams, LineFields<dim
         const std::uint32_t from = place(i % 2 == 0 ? 0 : neighbour_of(frame.c, 0), frame, i);
         v[i] = *pointer(arguments.x + (frame.c * block + first + g) * interleave, from);
       }
-      butterfly(velocity_position(first + g).signs, v);
+      const Position position = velocity_position(first + g);
+      butterfly({this->open_above(frame.c), position.signs[1], position.signs[2]}, v);
       T* to = ends(0) + (first + g) * patches;
 #pragma unroll
       for (int i = 0; i < problems; ++i) to[i * columns * patches] = v[i];
@@ -256,9 +257,12 @@ struct LineSmoother : ParityBatch<T, dim, order, patches_, teams, LineFields<dim
         for (int i = 0; i < problems; ++i) {
           if ((i >> end_bit & 1) != end) continue;
           const int corner = to_patch(i, c);
-          const T extra = static_cast<T>(extra_of(t, corner));
+          T extra = static_cast<T>(extra_of(t, corner));
           int own = corner;
-          if (r == n && i % 2 == 1) own = neighbour_of(c, corner);
+          if (r == n && i % 2 == 1) {
+            own = neighbour_of(c, corner);
+            extra *= this->open_above(c);
+          }
           if (r == 0 && i % 2 == 0) own = to_patch(i | 1, c);
           T own_v;
           T own_d;
@@ -273,6 +277,10 @@ struct LineSmoother : ParityBatch<T, dim, order, patches_, teams, LineFields<dim
       signs[other_bit] = sign(other_mode % 2 != 0);
       butterfly(signs, v);
       butterfly(signs, d);
+      if (const int walls = this->walls(t); walls != 0) {
+        this->template join_ends<end_bit>(walls, v);
+        this->template join_ends<end_bit>(walls, d);
+      }
       T* to = traces(0) + (r * lines + tau * 2 * others + other_mode) * patches;
 #pragma unroll
       for (int i = 0; i < problems; ++i) {
@@ -804,14 +812,12 @@ struct LineSmoother : ParityBatch<T, dim, order, patches_, teams, LineFields<dim
     const bool with_x = arguments.x != nullptr;
     Around around;
     Values values;
-    const Uncovered uncovered = find_uncovered(arguments);
     find_cells(around);
     gather_pressure();
     if (with_x) find_cells_above(around);
     Frame frame = first_frame();
     fetch_velocity(frame, values);
     if (with_x) keep_places(around);
-    copy_uncovered(arguments, uncovered);
     __syncthreads();
 #pragma unroll(unrolled_components)
     for (int c = 0; c < dim; ++c) {
@@ -839,8 +845,11 @@ struct LineSmoother : ParityBatch<T, dim, order, patches_, teams, LineFields<dim
     }
     backward_pressure();
     const T mean = mean_pressure();
+    typename Batch::Copied copied;
+    this->fetch_copied(copied);
     __syncthreads();
     write_pressure(mean);
+    this->store_copied(copied);
   }
 
   /// The same by teams: each its component, the first one the pressure too.

@@ -12,11 +12,13 @@ namespace solenoid::cuda {
 struct ParityPatch {
   /// The lower cell, and those above it in y, z and both: what would take look-ups that wait for each other.
   std::int32_t cells[4];
-  /// Two bits for each direction: weight of the local matrix at the ends; above, the number of its Schur blocks.
+  /// Two bits for each direction: weight of the local matrix at the ends; then two more for each: whether its lower and
+  /// its upper end is a wall, if only one of them is; above, the number of its Schur blocks.
   std::int32_t kind;
 
   static constexpr int weight_bits = 2;
-  static constexpr int schur_shift = 6;
+  static constexpr int wall_shift = 6;
+  static constexpr int schur_shift = 12;
 };
 
 /// Patches of the list that a thread block takes together.
@@ -24,8 +26,11 @@ struct PatchBatch {
   std::int32_t begin;
   std::int32_t count;
   std::int32_t flags;
+  std::int32_t copy_begin;  ///< records outside all patches that it takes with it
+  std::int32_t copy_count;
 
-  /// Shifted by a side: some face of some patch there has a lower weight than the local matrix.
+  /// Shifted by a side: some face of some patch there has a lower weight than the local matrix, and it is not that the
+  /// other end is a wall (ParityPatch::kind).
   static constexpr std::int32_t weaker_face = 1;
   static constexpr std::int32_t weaker_faces = 63;
   /// The faces at some end of some patch differ.
@@ -62,7 +67,7 @@ struct ParityArguments {
   const ParityPatch* patches;
   const PatchBatch* batches;
   std::int32_t batch_count;
-  const std::int32_t* uncovered;  ///< records that are copied from x to y
+  const std::int32_t* uncovered;  ///< records that are copied from x to y, in the order of the batches that take them
   std::int32_t uncovered_count;
   const T* tables;  ///< [direction][weight][parity][parity_table_size]
   const T* schur;   ///< inverse Schur blocks [number][parity class][SchurTiles]

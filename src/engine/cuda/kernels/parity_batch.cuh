@@ -26,7 +26,7 @@ struct ParityParameters {
   const T* x;
   T* y;
   std::int32_t batch_count;
-  std::int32_t uncovered_share;  ///< of every thread block, and one more for each of the first
+  std::int32_t uncovered_share;  ///< of every thread block that only copies, and one more for each of the first
   std::int32_t uncovered_rest;
   T value[n];  ///< traces and outward derivatives of modes on a lower face
   T slope[n];
@@ -113,7 +113,9 @@ struct ParityBatch {
   static constexpr int table_numbers = dim * parity_weights * 2 * table_size;
   static constexpr int numbers = tables_at + table_numbers;
   static constexpr int extra_at = numbers * static_cast<int>(sizeof(T)) + slots * patches * 4;  // in bytes
-  static constexpr int team_bytes = (extra_at + dim * problems * patches + 15) / 16 * 16;
+  static constexpr int copied_at = (extra_at + dim * problems * patches + 3) / 4 * 4;
+  static constexpr int copied_bytes = teams == 1 ? (copied_records + 1) * 4 : 0;
+  static constexpr int team_bytes = (copied_at + copied_bytes + 15) / 16 * 16;
   static constexpr int team_numbers = team_bytes / static_cast<int>(sizeof(T));
   static constexpr int shared_bytes = teams * team_bytes;
 
@@ -171,7 +173,8 @@ struct ParityBatch {
   __device__ std::uint32_t& place(int slot) const {
     return reinterpret_cast<std::uint32_t*>(shared + numbers)[slot * patches + patch];
   }
-  /// Weight of the local matrix at the end of the patch less that of the face of the cell there.
+  /// Weight of the local matrix at the end of the patch less that of the face of the cell there; 0 instead of 1 where
+  /// the other end is a wall (find_cells).
   __device__ std::int8_t& extra_of(int t, int corner) const {
     return reinterpret_cast<std::int8_t*>(shared)[extra_at + (t * problems + corner) * patches + patch];
   }
@@ -281,6 +284,20 @@ struct ParityBatch {
     }
   }
 
+  /// Bits of this lane's patch: its lower, its upper end in direction t is a wall, and the other one is not.
+  __device__ int walls(int t) const { return kind >> (ParityPatch::wall_shift + 2 * t) & 3; }
+  /// Of hats on the upper end in direction c, which are not there at a wall.
+  __device__ T open_above(int c) const { return (walls(c) & 2) != 0 ? T(0) : T(1); }
+  /// What lies beyond the ends of a direction (`bit`) is all of one end where the other one is a wall (find_cells):
+  /// then its odd parts are the even ones with the sign of that end.
+  template <int bit, int size>
+  static __device__ void join_ends(int walls, T (&v)[size]) {
+#pragma unroll
+    for (int i = 0; i < size; ++i) {
+      if ((i >> bit & 1) == 0) v[i | 1 << bit] = sign(walls == 1) * v[i];
+    }
+  }
+
   // --- places and tables ---------------------------------------------------------------------------------------------
 
   /// Cells around one corner of the patch, on their way while b is gathered.
@@ -299,6 +316,9 @@ struct ParityBatch {
     }
   }
 
+  /// Where the patch ends at a wall, and not on the other side, its local matrix has the wall's weight there too: 1
+  /// more than the face. What that takes from the residual is what the patch's own modes at that other end would give
+  /// if they were beyond the wall. So they are looked for there.
   __device__ void find_cells(Around& around) const {
     const int corner = group % problems;
     std::int32_t cell = entry.cells[corner >> 1];
@@ -306,15 +326,16 @@ struct ParityBatch {
     place(corner) = offset(cell);
     if (arguments.x != nullptr) {
       for_directions([&](int i, int t) {
-        const int side = 2 * t + (corner >> t & 1);
-        around.beside[i] = arguments.neighbour[side][cell];
+        const int end = corner >> t & 1;
+        around.beside[i] = arguments.neighbour[2 * t + (end ^ (walls(t) >> end & 1))][cell];
         if ((batch.flags & PatchBatch::weaker_faces) != 0) {
           const int weight = kind >> ParityPatch::weight_bits * t & 3;
-          extra_of(t, corner) = weight - face_weight(arguments.face[side][cell]);
+          extra_of(t, corner) = walls(t) != 0 ? 0 : weight - face_weight(arguments.face[2 * t + end][cell]);
         }
       });
     }
     for (int i = threadIdx.x % threads; i < table_numbers; i += threads) shared[tables_at + i] = arguments.tables[i];
+    if constexpr (teams == 1) find_copied();
     if constexpr (teams > 1) prefetch_schur();
     wait_for_earlier_kernels(teams == 1);
     __syncthreads();
@@ -438,7 +459,71 @@ struct ParityBatch {
 
   // --- records outside all patches -----------------------------------------------------------------------------------
 
-  /// This block's share of the records outside all patches.
+  /// What a thread copies of a record at a time, on its way from x to y.
+  static constexpr int copying = teams * threads / copied_records;  // threads for a record
+  static constexpr int copied_values = (record + copying - 1) / copying;
+  static constexpr int copied_parts = (copied_values + 15) / 16;
+  static constexpr int copied_at_once = (copied_values + copied_parts - 1) / copied_parts;
+  struct Copied {
+    T of[copied_at_once];
+  };
+  /// visit(i, at) for this thread's values in a part of a record.
+  template <class F>
+  static __device__ void for_copied(int part, F&& visit) {
+#pragma unroll
+    for (int i = 0; i < copied_at_once; ++i) {
+      const int value = (part * copied_at_once + i) * copying;
+      if (value + copying <= record || value + static_cast<int>(threadIdx.x) / copied_records < record) {
+        visit(i, value * interleave);
+      }
+    }
+  }
+  static __device__ std::uint32_t first_copied() { return threadIdx.x / copied_records * interleave; }
+  static __device__ void fetch_record(const Arguments& arguments, std::uint32_t place, int part, Copied& copied) {
+    const T* const x = pointer(arguments.x, place + first_copied());
+    for_copied(part, [&](int i, int at) { copied.of[i] = arguments.x != nullptr ? x[at] : T(0); });
+  }
+  static __device__ void store_record(const Arguments& arguments, std::uint32_t place, int part, const Copied& copied) {
+    T* const y = pointer(arguments.y, place + first_copied());
+    for_copied(part, [&](int i, int at) { y[at] = copied.of[i]; });
+  }
+  static __device__ void copy_parts(const Arguments& arguments, std::uint32_t place, int first) {
+#pragma unroll
+    for (int part = first; part < copied_parts; ++part) {
+      Copied copied;
+      fetch_record(arguments, place, part, copied);
+      store_record(arguments, place, part, copied);
+    }
+  }
+
+  /// Those of this batch, one for each lane. They are copied when its cells are written, with which they share sectors
+  /// of memory: what is written to a sector at different times goes to memory one by one, and the sector is read first.
+  static constexpr std::uint32_t nowhere = ~0U;
+  __device__ std::uint32_t* copied_places() const {
+    return reinterpret_cast<std::uint32_t*>(reinterpret_cast<unsigned char*>(shared) + copied_at);
+  }
+  __device__ void find_copied() const {
+    const int lane = threadIdx.x;
+    if (lane >= copied_records) return;
+    copied_places()[lane] = lane < batch.copy_count ? offset(arguments.uncovered[batch.copy_begin + lane]) : nowhere;
+    if (lane == 0) copied_places()[copied_records] = batch.copy_count;
+  }
+  __device__ void fetch_copied(Copied& copied) const {
+    const std::uint32_t place = copied_places()[threadIdx.x % copied_records];
+    if (place != nowhere) fetch_record(arguments, place, 0, copied);
+  }
+  __device__ void store_copied(const Copied& copied) const {
+    const std::uint32_t place = copied_places()[threadIdx.x % copied_records];
+    if (place == nowhere) return;
+    store_record(arguments, place, 0, copied);
+    copy_parts(arguments, place, 1);
+    const int count = copied_places()[copied_records];
+    for (int i = threadIdx.x % copied_records + copied_records; i < count; i += copied_records) {
+      copy_parts(arguments, offset(arguments.uncovered[arguments.batches[blockIdx.x].copy_begin + i]), 0);
+    }
+  }
+
+  /// The share of a thread block that does nothing else.
   struct Uncovered {
     int next;  // of this lane
     int end;
@@ -447,7 +532,7 @@ struct ParityBatch {
   static __device__ Uncovered find_uncovered(const Arguments& arguments) {
     const int share = arguments.uncovered_share;
     const int rest = arguments.uncovered_rest;
-    const int number = teams == 1 ? blockIdx.x : blockIdx.x - arguments.batch_count;
+    const int number = blockIdx.x - arguments.batch_count;
     const int begin = number * share + min(number, rest);
     Uncovered found{begin + static_cast<int>(threadIdx.x) % copied_records, begin + share + (number < rest ? 1 : 0), 0};
     if (found.next < found.end) found.record = arguments.uncovered[found.next];
@@ -455,24 +540,8 @@ struct ParityBatch {
   }
   /// Copies it from x to y.
   static __device__ void copy_uncovered(const Arguments& arguments, Uncovered found) {
-    constexpr int ahead = 8;
-    constexpr int groups = teams * threads / copied_records;
-    const int group = threadIdx.x / copied_records;
     while (found.next < found.end) {
-      const std::uint32_t at = offset(found.record) + group * interleave;
-      for (int begin = 0; begin < record; begin += ahead * groups) {
-        T v[ahead];
-#pragma unroll
-        for (int k = 0; k < ahead; ++k) {
-          const int value = begin + k * groups;
-          v[k] = value + group < record && arguments.x != nullptr ? (arguments.x + at)[value * interleave] : T(0);
-        }
-#pragma unroll
-        for (int k = 0; k < ahead; ++k) {
-          const int value = begin + k * groups;
-          if (value + group < record) (arguments.y + at)[value * interleave] = v[k];
-        }
-      }
+      copy_parts(arguments, offset(found.record), 0);
       found.next += copied_records;
       if (found.next < found.end) found.record = arguments.uncovered[found.next];
     }

@@ -43,7 +43,7 @@ struct QuadraticSmoother : ParityBatch<T, 3, 2, 32, 1, QuadraticFields::numbers>
   using Base::a_of, Base::apply_along, Base::arguments, Base::b_of, Base::batch, Base::block, Base::columns,
       Base::extra_of, Base::group, Base::groups, Base::n, Base::neighbour_of, Base::parity_of, Base::patch,
       Base::patches, Base::place, Base::pointer, Base::problem, Base::problems, Base::sign, Base::transform;
-  using typename Base::Arguments, typename Base::Around, typename Base::Uncovered;
+  using typename Base::Arguments, typename Base::Around;
   static constexpr int dim = 3;
   static constexpr int around = Fields::around;
 
@@ -219,9 +219,10 @@ struct QuadraticSmoother : ParityBatch<T, 3, 2, 32, 1, QuadraticFields::numbers>
 #pragma unroll
       for (int i = 0; i < problems; ++i) hats[i] = __ldg(x[i] + at * interleave);
     });
+    const T upper = this->open_above(c);
     for_columns([&](int at, T(&hats)[problems]) {
       const int column = at + first;
-      Base::butterfly({T(1), sign(column % n == 1), sign(column / n == 1)}, hats);
+      Base::butterfly({upper, sign(column % n == 1), sign(column / n == 1)}, hats);
 #pragma unroll
       for (int i = 0; i < problems; ++i) surroundings(i)[(n * around + column) * patches] = hats[i];
     });
@@ -310,12 +311,32 @@ struct QuadraticSmoother : ParityBatch<T, 3, 2, 32, 1, QuadraticFields::numbers>
       multiply_by_mass(traces(sign((i & 1) != 0), lower, upper, after), [&](T(&to)[corners], T from) { to[i] = from; });
     }
     const T other_sign = sign(other_mode == 1);
+    // Butterflies that join the ends where one is a wall: the same as join_ends afterwards, without a branch.
+    const int walls = this->walls(t);
+    const T upper_sign = sign(walls == 0);
+    const T odd_sign = sign((walls & 1) != 0);
+    const auto split = [&](T(&v)[corners]) {
+#pragma unroll
+      for (int i = 0; i < corners; i += 2) {
+        const T lower = v[i];
+        const T upper = v[i + 1];
+        v[i] = lower + upper;
+        v[i + 1] = lower + upper_sign * upper;
+      }
+      v[1] *= odd_sign;
+      const T even_end = v[2];
+      const T odd_end = v[3];
+      v[2] = v[0] - other_sign * even_end;
+      v[0] += other_sign * even_end;
+      v[3] = v[1] - odd_sign * other_sign * odd_end;
+      v[1] += odd_sign * other_sign * odd_end;
+    };
 #pragma unroll
     for (int q = 0; q < 2; ++q) {
 #pragma unroll
       for (int r = 0; r < n; ++r) {
-        Base::butterfly({T(1), other_sign, T(1)}, even[q][r]);
-        if (r > 0) Base::butterfly({T(1), other_sign, T(1)}, odd[q][r]);
+        split(even[q][r]);
+        if (r > 0) split(odd[q][r]);
       }
     }
     // Corrections for a few patches go to what the butterflies made. One code for all corners: there is no room for
@@ -351,7 +372,9 @@ struct QuadraticSmoother : ParityBatch<T, 3, 2, 32, 1, QuadraticFields::numbers>
 #pragma unroll
             for (int r = 0; r <= n; ++r) {
 #pragma unroll
-              for (int q = 0; q < 2; ++q) beside.row[half][r].of[q] *= extra;
+              for (int q = 0; q < 2; ++q) {
+                beside.row[half][r].of[q] *= half == 1 && r == n ? extra * this->open_above(c) : extra;
+              }
             }
           }
           correct(i, beside);
@@ -662,14 +685,12 @@ struct QuadraticSmoother : ParityBatch<T, 3, 2, 32, 1, QuadraticFields::numbers>
     Around cells;
     Values values;
     T p[block];
-    const Uncovered uncovered = Base::find_uncovered(arguments);
     this->find_cells(cells);
     fetch_pressure(values);
     if (with_x) this->find_cells_above(cells);
     spread_pressure(values);
     if (with_x) this->keep_places(cells);
     fetch_velocity(0, values);
-    Base::copy_uncovered(arguments, uncovered);
     __syncthreads();
     take_pressure(p);
     __syncthreads();
@@ -703,8 +724,11 @@ struct QuadraticSmoother : ParityBatch<T, 3, 2, 32, 1, QuadraticFields::numbers>
     }
     transform_pressure<false>(p);
     put_pressure(p);
+    typename Base::Copied copied;
+    this->fetch_copied(copied);
     __syncthreads();
     write_pressure();
+    this->store_copied(copied);
   }
 };
 

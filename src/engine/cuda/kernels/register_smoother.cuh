@@ -43,7 +43,7 @@ struct RegisterSmoother : ParityBatch<T, dim, order, 32, 1, RegisterFields<dim, 
   using Base::a_of, Base::apply_along, Base::arguments, Base::b_of, Base::batch, Base::block, Base::columns,
       Base::extra_of, Base::group, Base::n, Base::neighbour_of, Base::others, Base::parity_of, Base::patch,
       Base::patches, Base::place, Base::problem, Base::problems, Base::sign, Base::to_patch, Base::transform;
-  using typename Base::Around, typename Base::Uncovered;
+  using typename Base::Around;
   static constexpr int around = Fields::around;
   static constexpr int trace_field = Fields::trace_field;
   static_assert(n <= 2);
@@ -137,7 +137,7 @@ struct RegisterSmoother : ParityBatch<T, dim, order, 32, 1, RegisterFields<dim, 
       const int corner = to_patch(i, c);
       v[i] = load(x, place(i % 2 == 0 ? corner : neighbour_of(c, corner)), 0);
     }
-    Base::butterfly({T(1), fast_sign(group), slow_sign(group)}, v);
+    Base::butterfly({this->open_above(c), fast_sign(group), slow_sign(group)}, v);
 #pragma unroll
     for (int i = 0; i < problems; ++i) ends(i)[group * patches] = v[i];
   }
@@ -196,7 +196,8 @@ struct RegisterSmoother : ParityBatch<T, dim, order, 32, 1, RegisterFields<dim, 
           row[0] += extra * load(x, place(corner_of(i) | 1 << c), 0);
 #pragma unroll
           for (int j = 1; j < n; ++j) row[j] += extra * load(x, place(corner), j * bubble);
-          row[n] += extra * load(x, place(half == 0 ? corner : neighbour_of(c, corner)), 0);
+          row[n] += (half == 0 ? extra : extra * this->open_above(c)) *
+                    load(x, place(half == 0 ? corner : neighbour_of(c, corner)), 0);
         }
       }
     }
@@ -220,10 +221,15 @@ struct RegisterSmoother : ParityBatch<T, dim, order, 32, 1, RegisterFields<dim, 
     T* to = traces(0) + (tau * columns + column) * patches;
     const int end_field = (tau == 0 ? 2 : 4) * trace_field * patches;
     const int other_field = (tau == 0 ? 4 : 2) * trace_field * patches;
+    const int walls = this->walls(t);
 #pragma unroll
     for (int r = 0; r < n; ++r) {
       Base::butterfly({mode_sign, other_sign, T(1)}, even[r]);
       if (r > 0) Base::butterfly({mode_sign, other_sign, T(1)}, odd[r]);
+      if (walls != 0) {
+        Base::template join_ends<0>(walls, even[r]);
+        if (r > 0) Base::template join_ends<0>(walls, odd[r]);
+      }
 #pragma unroll
       for (int i = 0; i < corners; ++i) {
         T* const at = to + (i & 1) * end_field + (i >> 1) * other_field + r * around * patches;
@@ -462,14 +468,12 @@ struct RegisterSmoother : ParityBatch<T, dim, order, 32, 1, RegisterFields<dim, 
     Around cells;
     T p[block];
     T v[problems];
-    const Uncovered uncovered = Base::find_uncovered(arguments);
     this->find_cells(cells);
     fetch_pressure(v);
     if (with_x) this->find_cells_above(cells);
     spread_pressure(v);
     fetch_velocity<0>(v);
     if (with_x) this->keep_places(cells);
-    Base::copy_uncovered(arguments, uncovered);
     __syncthreads();
     for_each_component([&]<int c>(std::integral_constant<int, c>) {
       spread_velocity<c>(v);
@@ -504,9 +508,12 @@ struct RegisterSmoother : ParityBatch<T, dim, order, 32, 1, RegisterFields<dim, 
     for (int i = 0; i < block; ++i) traces(parity_of(dim - 1, problem))[i * patches] = p[i];
     T hats[dim][problems / 2];
     for_each_component([&]<int c>(std::integral_constant<int, c>) { fetch_hats<c>(hats[c]); });
+    typename Base::Copied copied;
+    this->fetch_copied(copied);
     __syncthreads();
     for_each_component([&]<int c>(std::integral_constant<int, c>) { write_velocity<c>(hats[c]); });
     write_pressure();
+    this->store_copied(copied);
   }
 };
 

@@ -8,7 +8,8 @@
 ///
 /// where A~ - A_pp is zero but for patches that touch a wall: there A~ has the penalty of a wall on both ends of a
 /// direction, and the difference lives on the end that has none. So the operator is never applied: the kernel reads b,
-/// the velocity around the patch and 2^dim pressures, and writes y.
+/// the velocity around the patch and 2^dim pressures, and writes y. To that end the patch's own modes look like those
+/// of a neighbour, and at the wall there is none: mostly they are gathered in its place (ParityBatch::find_cells).
 ///
 /// Parity. Sums and differences of the cells of a patch ("butterflies") split every field into 2^dim classes of n^dim
 /// values, and the local problem into 2^dim independent problems: problem w couples the pressure of parity w (bit a:
@@ -91,8 +92,8 @@ using ShapedParitySmoother = std::conditional_t<
         LineSmoother<T, dim, order, parity_shape<T>(dim, order, variant).patches,
                      parity_shape<T>(dim, order, variant).resident, parity_shape<T>(dim, order, variant).teams>>>;
 
-/// One thread block for each batch of patches; all take a share of the records that no patch covers, or, with teams,
-/// more thread blocks do.
+/// One thread block for each batch of patches, which also takes the records beside them that no patch covers; with
+/// teams, or without batches, more thread blocks do.
 template <class T, int dim, int order, int variant>
 __global__ void __launch_bounds__(parity_shape<T>(dim, order, variant).teams * 32 << dim,
                                   parity_shape<T>(dim, order, variant).blocks)
@@ -122,8 +123,7 @@ void launch_parity(const ParityArguments<T>& arguments, Stream stream) {
   const int uncovered = arguments.uncovered_count;
   const int copying = teams > 1 ? blocks_for(uncovered, Smoother::copied_records) : batches == 0 && uncovered > 0;
   launch("smooth_parity", smooth_parity<T, dim, order, variant>, batches + copying, teams * Smoother::threads,
-         Smoother::shared_bytes, stream,
-         ParityParameters<T, dim, order>(arguments, std::max(teams > 1 ? copying : batches, 1)));
+         Smoother::shared_bytes, stream, ParityParameters<T, dim, order>(arguments, std::max<int>(copying, 1)));
 }
 
 /// The instance, or one without function where a batch does not fit into shared memory.
