@@ -275,13 +275,12 @@ void add_roofline(const Figures& figures, report::Page& page) {
        .colour = 6,
        .marker = -1});
   page.heading("Shared-memory roofline of the operator");
-  page.figure(
-      svg(chart),
-      "The paper's kernels, RT_1 to RT_4, double precision. Flops and bytes are counted from the kernels' "
-      "formulas, in transactions of 128 bytes without conflicts (a wide load may move its bytes in fewer), the "
-      "ceilings measured on this card in this run. Our operator does not work through shared "
-      "memory: each thread has a cell's lines in registers, and DRAM and the second-level cache are what bounds "
-      "it (docs/performance.md).");
+  page.figure(svg(chart),
+              "The paper's kernels, RT_1 to RT_4, double precision. Flops and bytes are counted from the kernels' "
+              "formulas, in transactions of 128 bytes without conflicts (a wide load may move its bytes in fewer), the "
+              "ceilings measured on this card in this run. Our operator is not bounded by shared memory, "
+              "through which neighbouring cells of a tile share values, but by the time that loads from DRAM and the "
+              "second-level cache take (docs/performance.md).");
   page.text(
       "On an A100 the paper has its conflict-free kernel at 3.95 TFLOP/s, 45 % of the peak there, the basic one at "
       "3.62 "
