@@ -388,6 +388,15 @@ TEST_P(Iterations, FlatCellsAreSemicoarsened) {
       EXPECT_LE(count, 1.5 * cube) << "ratio " << ratio << " in direction " << a;
     }
   }
+  if (dim() == 3) {
+    // Three lengths: the shortest is coarsened first, alone.
+    for (const Point& upper :
+         {Point{8.0, 4.0, 1.0}, Point{1.0, 3.0, 8.0}, Point{1.0, 8.0, 0.125}, Point{1.9, 1.4, 1.0}}) {
+      Mesh brick = Mesh::unit(3, refine);
+      brick.upper = upper;
+      EXPECT_LE(iterations(on(brick, order())), 1.5 * cube) << upper[0] << " x " << upper[1] << " x " << upper[2];
+    }
+  }
   Mesh split = Mesh::unit(dim(), refine - 1);
   split.cells[1] = 8;
   EXPECT_LE(iterations(on(split, order())), 1.5 * cube);

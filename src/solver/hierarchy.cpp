@@ -38,13 +38,11 @@ Equation coarse_equation(Equation equation, const MultigridOptions& options, con
 
 }  // namespace
 
-/// Those whose cells are below 0.75 of the longest, or all if cells are near square.
+/// The shortest, across which cells couple most strongly, and those that are not much longer.
 std::array<bool, 3> directions_to_coarsen(int dim, const Point& size) {
-  const double longest = *std::max_element(size.begin(), size.begin() + dim);
+  const double shortest = *std::min_element(size.begin(), size.begin() + dim);
   std::array<bool, 3> directions{};
-  bool any = false;
-  for (int a = 0; a < dim; ++a) any |= directions[a] = size[a] < 0.75 * longest;
-  for (int a = 0; a < dim && !any; ++a) directions[a] = true;
+  for (int a = 0; a < dim; ++a) directions[a] = 0.75 * size[a] <= shortest;
   return directions;
 }
 
