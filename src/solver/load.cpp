@@ -35,7 +35,8 @@ struct Strip {
 /// at a time. Arrays of a strip have the cell as the fastest index.
 class StripIntegrals {
  public:
-  StripIntegrals(const Problem& problem, const Level& level)
+  /// By Gauss rules of so many points per direction.
+  StripIntegrals(const Problem& problem, const Level& level, int points)
       : problem_(problem),
         level_(level),
         grid_(level.grid),
@@ -45,7 +46,7 @@ class StripIntegrals {
         n_(level.equation.n()),
         block_(power(n_, dim_)),
         columns_(power(n_, dim_ - 1)),
-        rule_(gauss(n_ + 1)) {
+        rule_(gauss(points)) {
     const int count = static_cast<int>(rule_.points.size());
     for (int a = 0; a < dim_; ++a) {
       const double h = grid_.size()[a];
@@ -286,10 +287,12 @@ class StripIntegrals {
 
 /// Calls visit(integrals, cells) for every block of records that has cells, from several threads.
 template <class Visit>
-void for_blocks(const Problem& problem, const Level& level, const Visit& visit) {
+void for_blocks(const Problem& problem, const Level& level, int points, const Visit& visit) {
   const Ranges blocks{level.grid.cells(), interleave};
   parallel_for(blocks.number(), [&] {
-    return [&, integrals = StripIntegrals(problem, level)](std::int64_t i) mutable { visit(integrals, blocks[i]); };
+    return [&, integrals = StripIntegrals(problem, level, points)](std::int64_t i) mutable {
+      visit(integrals, blocks[i]);
+    };
   });
 }
 
@@ -311,7 +314,7 @@ std::vector<double> assemble_load(const Problem& problem, const Level& level) {
   std::vector<double> load = zeros(level.size());
   // Shares of upper hats, kept apart so that every record has one writer.
   std::vector<double> upper = zeros(whole_blocks(grid.cells()) * velocities * columns);
-  for_blocks(problem, level, [&](StripIntegrals& integrals, CellRange cells) {
+  for_blocks(problem, level, level.equation.n() + 1, [&](StripIntegrals& integrals, CellRange cells) {
     integrals.of_block(cells, &load[level.index(cells.begin, 0)],
                        upper.data() + record_offset(cells.begin, velocities * columns));
   });
@@ -342,7 +345,9 @@ std::vector<double> boundary_lift(const Problem& problem, const Level& lift) {
   double net = 0.0;
   double total = 0.0;
   std::vector<std::pair<double, double>> flux(grid.cells(), {0.0, 0.0});
-  for_blocks(problem, lift, [&](StripIntegrals& integrals, CellRange cells) {
+  // More points than for loads: what the fluxes of smooth data lack of balance is an error of this rule.
+  const int points = lift.equation.n() + 5;
+  for_blocks(problem, lift, points, [&](StripIntegrals& integrals, CellRange cells) {
     integrals.for_normal_coefficients(cells, [&](Record cell, int side, const std::vector<double>& coefficients) {
       const int a = side / 2;
       const Record owner = side % 2 == 0 ? cell : grid.neighbour(cell, side);
@@ -361,13 +366,24 @@ std::vector<double> boundary_lift(const Problem& problem, const Level& lift) {
     net += outward;
     total += magnitude;
   }
-  constexpr double tolerance = 1e-6;  // quadrature of smooth data is far more accurate
-  if (!grid.has_face(Face::outflow) && std::abs(net) > tolerance * total) {
+  if (grid.has_face(Face::outflow) || net == 0.0) return hats;
+  constexpr double tolerance = 1e-6;
+  if (std::abs(net) > tolerance * total) {
     throw InputError(fmt::format(
         "[boundary]: the prescribed velocities do not balance: the net flux out of the domain is {:.6e}, of {:.6e} "
-        "through "
-        "all sides. Without an outflow side it must be zero: correct the velocities or make one side outflow",
+        "through all sides. Without an outflow side it must be zero: correct the velocities, make one side outflow, or "
+        "refine the mesh if it is too coarse for them",
         net, total));
+  }
+  // What is left is taken off in proportion, so that there is a velocity whose divergence is zero to rounding.
+  for (Record cell = 0; cell < grid.cells(); ++cell) {
+    for (int side = 0; side < 2 * dim; ++side) {
+      if (grid.face(cell, side) != Face::velocity) continue;
+      const Record owner = side % 2 == 0 ? cell : grid.neighbour(cell, side);
+      double& mode = hats[lift.index(owner, side / 2 * block)];
+      const bool outward = (mode > 0.0) == (side % 2 == 1);
+      mode *= 1.0 - (outward ? net : -net) / total;
+    }
   }
   return hats;
 }
