@@ -197,7 +197,7 @@ def test_wrong_options(cavity, options, message):
 def test_cuda_that_is_not_there(cavity):
     if not so.info()["no_cuda"]:
         pytest.skip("there is a GPU")
-    with pytest.raises(so.InputError, match="cuda"):
+    with pytest.raises(so.ResourceError, match="cuda"):
         so.solve(cavity, device="cuda")
 
 

@@ -187,7 +187,7 @@ class Vector {
 /// The engines of this build.
 std::unique_ptr<Engine> make_cpu_engine(int threads = 0);
 std::unique_ptr<Engine> make_reference_engine();
-/// \throws InputError that says why there is none, as does cuda_unavailable().
+/// \throws ResourceError that says why there is none, as does cuda_unavailable().
 std::unique_ptr<Engine> make_cuda_engine();
 /// Why no CUDA device can be used: no driver, no device, not in this build; empty if one can.
 std::string cuda_unavailable();

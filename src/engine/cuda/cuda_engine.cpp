@@ -231,7 +231,7 @@ std::string cuda_unavailable() { return why_unavailable(); }
 
 std::unique_ptr<Engine> make_cuda_engine() {
   if (const std::string reason = why_unavailable(); !reason.empty()) {
-    throw InputError(fmt::format("device cuda was asked for, but {}; use --device cpu", reason));
+    throw ResourceError(fmt::format("device cuda was asked for, but {}; use --device cpu", reason));
   }
   return std::make_unique<CudaEngine>();
 }

@@ -11,7 +11,7 @@ std::string cuda_unavailable() {
 }
 
 std::unique_ptr<Engine> make_cuda_engine() {
-  throw InputError("device cuda was asked for, but " + cuda_unavailable() + "; use --device cpu");
+  throw ResourceError("device cuda was asked for, but " + cuda_unavailable() + "; use --device cpu");
 }
 
 }  // namespace solenoid
