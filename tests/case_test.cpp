@@ -12,6 +12,7 @@
 
 #include "case/keys.hpp"
 #include "case/nearest.hpp"
+#include "engine/engine.hpp"
 #include "solenoid/error.hpp"
 #include "solenoid/output.hpp"
 
@@ -361,9 +362,11 @@ class Program : public testing::Test {
 
   /// Exit code of `solenoid ARGUMENTS` run in a folder of its own; what it prints is in output() and errors().
   int run(const std::string& arguments) {
-    const std::string command =
-        "cd '" + folder_.string() + "' && '" SOLENOID_PROGRAM "' " + arguments + " >out 2>err </dev/null";
-    const int status = std::system(command.c_str());
+    return shell("'" SOLENOID_PROGRAM "' " + arguments + " >out 2>err </dev/null");
+  }
+  /// Exit code of a command run in that folder.
+  int shell(const std::string& command) {
+    const int status = std::system(("cd '" + folder_.string() + "' && " + command).c_str());
     return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
   }
   void write(const std::string& name, const std::string& text) { std::ofstream(folder_ / name) << text; }
@@ -469,6 +472,45 @@ TEST_F(Program, BadInputIsCodeTwoAndWritesNothing) {
   EXPECT_EQ(run("solve cavity.toml --json ."), 2);
   EXPECT_EQ(run("solve missing.toml"), 2);
   expect_contains(errors(), {"missing.toml", "no such file"});
+}
+
+TEST_F(Program, FilesDoNotReplaceOthers) {
+  write("cavity.toml", small_cavity);
+  ASSERT_EQ(shell("ln -s cavity.toml link.toml"), 0);
+  for (const char* arguments :
+       {"--json cavity.toml", "--json ../$(basename $PWD)/cavity.toml", "--json link.toml",
+        "--output results --json results/cavity.vtu", "--output results --json results/speed.png"}) {
+    EXPECT_EQ(run(std::string("solve cavity.toml ") + arguments), 2) << arguments;
+    expect_contains(errors(), {"would replace"});
+  }
+  EXPECT_EQ(read("cavity.toml"), small_cavity);
+  EXPECT_EQ(read("link.toml"), small_cavity);
+  EXPECT_FALSE(exists("results"));
+}
+
+TEST_F(Program, TargetsAreCheckedBeforeSolving) {
+  write("cavity.toml", small_cavity);
+  for (const char* arguments : {"solve cavity.toml --json ''", "solve cavity.toml --output ''",
+                                "study convergence --json ''", "study paper --output ''"}) {
+    EXPECT_EQ(run(arguments), 2) << arguments;
+    expect_contains(errors(), {"nothing"});
+  }
+  for (const char* name : {"cavity.vtu", "speed.png"}) {
+    ASSERT_EQ(shell("rm -rf results && mkdir -p results/" + std::string(name)), 0);
+    EXPECT_EQ(run("solve cavity.toml --output results"), 2) << name;
+    expect_contains(errors(), {name, "is a folder"});
+    EXPECT_FALSE(exists("results/result.json"));
+  }
+  EXPECT_EQ(run("study paper --device cpu --output cavity.toml"), 2);
+  expect_contains(errors(), {"cavity.toml", "not a folder"});
+}
+
+TEST_F(Program, AGpuThatIsNotThereIsCodeThree) {
+  if (cuda_unavailable().empty()) GTEST_SKIP() << "there is a GPU";
+  write("cavity.toml", small_cavity);
+  EXPECT_EQ(run("solve cavity.toml --device cuda --json result.json"), 3);
+  expect_contains(errors(), {"cuda", "--device cpu"});
+  EXPECT_FALSE(exists("result.json"));
 }
 
 TEST_F(Program, WrongUsageIsCodeTwo) {

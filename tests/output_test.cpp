@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 #include <png.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 
 #include <cmath>
@@ -9,6 +10,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <future>
 #include <numbers>
 #include <random>
 
@@ -177,6 +179,36 @@ TEST_F(Output, AFullDiskIsAnErrorThatNamesTheFile) {
     EXPECT_NE(std::string(error.what()).find("u.vtu"), std::string::npos);
   }
   EXPECT_TRUE(fs::is_empty(folder_));
+}
+
+TEST_F(Output, LinksAreFollowedAndPipesWrittenTo) {
+  const auto write = [&](const char* name, const std::string& text) {
+    NewFile file(folder_ / name);
+    file.stream() << text;
+    file.commit();
+  };
+  const auto read = [&](const char* name) {
+    std::string text;
+    std::ifstream(folder_ / name) >> text;
+    return text;
+  };
+  fs::create_directory(folder_ / "elsewhere");
+  fs::create_symlink("elsewhere/file", folder_ / "second");
+  fs::create_symlink("second", folder_ / "first");
+  for (const char* text : {"new", "newer"}) {  // the first makes the file
+    write("first", text);
+    EXPECT_TRUE(fs::is_symlink(folder_ / "first") && fs::is_symlink(folder_ / "second"));
+    EXPECT_EQ(read("elsewhere/file"), text);
+  }
+
+  ASSERT_EQ(mkfifo((folder_ / "pipe").c_str(), 0600), 0);
+  fs::create_symlink("pipe", folder_ / "link");
+  for (const char* name : {"pipe", "link"}) {
+    auto received = std::async(std::launch::async, [&] { return read("pipe"); });
+    write(name, "through");
+    EXPECT_EQ(received.get(), "through");
+    EXPECT_TRUE(fs::is_fifo(folder_ / "pipe") && fs::is_symlink(folder_ / "link"));
+  }
 }
 
 struct Image {

@@ -4,20 +4,38 @@
 
 #include <filesystem>
 #include <fstream>
+#include <optional>
 #include <string>
 
 #include "solenoid/error.hpp"
 
 namespace solenoid {
 
+/// The file that writing to `path` makes or replaces: what symbolic links lead to. None for a device or a pipe, which
+/// must not be replaced, and for a folder.
+inline std::optional<std::filesystem::path> replaced_by(std::filesystem::path path) {
+  std::error_code ignored;
+  const auto status = std::filesystem::status(path, ignored);
+  if (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status)) return std::nullopt;
+  constexpr int most_links = 40;  // as many as Linux follows
+  for (int i = 0; i < most_links && std::filesystem::is_symlink(path, ignored); ++i) {
+    path = path.parent_path() / std::filesystem::read_symlink(path, ignored);
+  }
+  return path;
+}
+
 /// A file written under a temporary name in its folder, and renamed by commit(). Without commit() (an exception on the
-/// way) nothing is left behind, and a file of that name from before stays as it was.
+/// way) nothing is left behind, and a file of that name from before stays as it was. Links are followed; devices and
+/// pipes are written to as they are.
 class NewFile {
  public:
   /// \throws Error if the file cannot be created.
-  explicit NewFile(std::filesystem::path target) : target_(std::move(target)), temporary_(target_) {
-    temporary_ += ".partial";
-    stream_.open(temporary_, std::ios::binary | std::ios::in | std::ios::out | std::ios::trunc);
+  explicit NewFile(const std::filesystem::path& path) : target_(path), temporary_(path) {
+    if (const auto replaced = replaced_by(path)) {
+      target_ = temporary_ = *replaced;
+      temporary_ += ".partial";
+    }
+    stream_.open(temporary_, std::ios::binary | std::ios::out | std::ios::trunc);
     if (!stream_) fail("create");
   }
   NewFile(const NewFile&) = delete;
@@ -25,6 +43,7 @@ class NewFile {
   ~NewFile() {
     if (committed_) return;
     stream_.close();
+    if (temporary_ == target_) return;
     std::error_code ignored;
     std::filesystem::remove(temporary_, ignored);
   }
@@ -37,7 +56,7 @@ class NewFile {
     stream_.close();
     if (!stream_) fail("write");
     std::error_code error;
-    std::filesystem::rename(temporary_, target_, error);
+    if (temporary_ != target_) std::filesystem::rename(temporary_, target_, error);
     if (error) fail("rename " + temporary_.string() + " to");
     committed_ = true;
   }

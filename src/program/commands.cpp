@@ -6,11 +6,17 @@
 #include <csignal>
 #include <cstdlib>
 
+#include "output/new_file.hpp"
 #include "solenoid/error.hpp"
 
 namespace solenoid::program {
 
 namespace fs = std::filesystem;
+
+CLI::Option* add_path(CLI::App& app, const std::string& flag, fs::path& target, const std::string& help) {
+  const auto check = [](const std::string& path) { return path.empty() ? "expected a path, got nothing" : ""; };
+  return app.add_option(flag, target, help)->check(check);
+}
 
 void CaseArguments::add_to(CLI::App& app) {
   app.add_option("case", file, "case file (TOML)")->required()->type_name("CASE.toml");
@@ -58,9 +64,15 @@ void check_writable(const fs::path& folder) {
 
 fs::path folder_of(const fs::path& file) { return file.has_parent_path() ? file.parent_path() : fs::path("."); }
 
-void check_target(const fs::path& json) {
-  if (fs::is_directory(json)) throw InputError(fmt::format("--json '{}' is a folder, expected a file", json.string()));
-  check_writable(folder_of(json));
+void check_target(const std::string& name, const fs::path& file) {
+  std::error_code ignored;
+  if (!file.has_filename() || fs::is_directory(file, ignored)) {
+    throw InputError(fmt::format("{} '{}' is a folder, expected a file", name, file.string()));
+  }
+  if (const auto replaced = replaced_by(file)) return check_writable(folder_of(*replaced));
+  if (access(file.c_str(), W_OK) != 0) {
+    throw InputError(fmt::format("{} '{}': no permission to write to it", name, file.string()));
+  }
 }
 
 }  // namespace solenoid::program

@@ -40,6 +40,10 @@ CLI::Option* add_choice(CLI::App& app, const std::string& flag, Choice& target, 
       ->default_str(std::string(name_of(target)));
 }
 
+/// An option that is the path of a file or folder. An empty one is an error: it is a variable of a script without
+/// value.
+CLI::Option* add_path(CLI::App& app, const std::string& flag, std::filesystem::path& target, const std::string& help);
+
 /// What every command that reads a case has on its command line: the case, --device, --precision and --threads.
 struct CaseArguments {
   std::filesystem::path file;
@@ -57,7 +61,7 @@ const std::atomic<bool>& catch_interrupt();
 void check_writable(const std::filesystem::path& folder);
 /// The folder that a file is in.
 std::filesystem::path folder_of(const std::filesystem::path& file);
-/// \throws InputError if the file of an option --json could not be written.
-void check_target(const std::filesystem::path& json);
+/// \throws InputError if the file could not be written; `name` says which it is: "--json".
+void check_target(const std::string& name, const std::filesystem::path& file);
 
 }  // namespace solenoid::program

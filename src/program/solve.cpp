@@ -2,12 +2,15 @@
 
 #include <cmath>
 #include <filesystem>
+#include <map>
 #include <string>
 #include <vector>
 
 #include "case/result_json.hpp"
+#include "output/new_file.hpp"
 #include "program/commands.hpp"
 #include "program/progress.hpp"
+#include "solenoid/error.hpp"
 #include "solenoid/output.hpp"
 
 namespace solenoid::program {
@@ -22,7 +25,8 @@ struct Arguments {
   bool quiet = false;
 };
 
-/// Files that a solve writes; empty paths are not asked for.
+/// Files that a solve writes; empty paths are not asked for. \throws InputError if one could not be written, or would
+/// replace another one or the case file.
 struct Targets {
   fs::path json;
   fs::path vtu;
@@ -35,8 +39,25 @@ struct Targets {
       if (!asked.picture.empty()) picture = arguments.output / asked.picture;
       check_writable(arguments.output);
     }
-    if (!json.empty()) check_target(json);
+    take("the case file", arguments.problem.file);
+    for (const auto& [what, file] :
+         {std::pair{"the result file", json}, {"the VTU file", vtu}, {"the picture", picture}}) {
+      if (file.empty()) continue;
+      check_target(what, file);
+      take(what, file);
+    }
   }
+
+ private:
+  void take(const char* what, const fs::path& file) {
+    const auto replaced = replaced_by(file);
+    if (!replaced) return;  // a device or a pipe
+    const auto [other, is_free] = taken_.emplace(fs::weakly_canonical(fs::absolute(*replaced)), what);
+    if (is_free) return;
+    throw InputError(fmt::format("{} '{}' would replace {}: give another name", what, file.string(), other->second));
+  }
+
+  std::map<fs::path, std::string> taken_;
 };
 
 std::vector<fs::path> write(const Targets& targets, const Case& what, const Result& result, const Measures& measures,
@@ -109,8 +130,8 @@ int solve_case(const Arguments& arguments) {
 Command add_solve(CLI::App& app) {
   const auto arguments = std::make_shared<Arguments>();
   arguments->problem.add_to(app);
-  app.add_option("--json", arguments->json, "write the result to this file")->type_name("FILE");
-  app.add_option("--output", arguments->output, "write result.json and the files that the case asks for to this folder")
+  add_path(app, "--json", arguments->json, "write the result to this file")->type_name("FILE");
+  add_path(app, "--output", arguments->output, "write result.json and the files that the case asks for to this folder")
       ->type_name("DIR");
   app.add_flag("--quiet", arguments->quiet, "print nothing but errors");
   return [arguments] { return solve_case(*arguments); };

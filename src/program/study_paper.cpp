@@ -76,6 +76,7 @@ class PaperStudy {
         run_(StudyArguments{}, "paper", 1.0) {}
 
   int operator()() {
+    check_writable(options_.output);
     fs::create_directories(options_.output);
     header_ = run_.json;
     header_["device"] = engine_->description();
@@ -218,9 +219,9 @@ class PaperStudy {
 
 Command add_paper(CLI::App& app) {
   const auto options = std::make_shared<Options>();
-  app.add_option("--output", options->output,
-                 "folder for report.html, paper.json and CSV files; a run that was "
-                 "interrupted goes on from what it finds there")
+  add_path(app, "--output", options->output,
+           "folder for report.html, paper.json and CSV files; a run that was "
+           "interrupted goes on from what it finds there")
       ->required()
       ->type_name("DIR");
   add_choice(app, "--device", options->device, "where to solve");

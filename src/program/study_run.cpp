@@ -77,7 +77,7 @@ void StudyArguments::add_to(CLI::App& app, const std::string& default_dim, const
   app.add_option("--threads", threads, "CPU threads (default: all cores)")
       ->default_str("")
       ->check(CLI::Range(0, 65536));
-  app.add_option("--json", json, "write all numbers to this file")->type_name("FILE");
+  add_path(app, "--json", json, "write all numbers to this file")->type_name("FILE");
 }
 
 void check_orders(int dim, const std::vector<int>& orders, EquationKind equation) {
@@ -91,7 +91,7 @@ void check_orders(int dim, const std::vector<int>& orders, EquationKind equation
 
 StudyRun::StudyRun(const StudyArguments& arguments, const std::string& name, double total)
     : display_(ProgressDisplay::Lines::transient), file_(arguments.json), total_(total) {
-  if (!file_.empty()) check_target(file_);
+  if (!file_.empty()) check_target("--json", file_);
   catch_interrupt();
   json["study"] = name;
   json["solenoid"] = version;
