@@ -149,12 +149,15 @@ class Study : public testing::Test {
   [[nodiscard]] const fs::path& folder() const { return folder_; }
   [[nodiscard]] fs::path file() const { return folder_ / "study.json"; }
   [[nodiscard]] Json json() const { return Json::parse(std::ifstream(file())); }
-  [[nodiscard]] std::string errors() const {
-    std::ifstream stream(folder_ / "err");
+  [[nodiscard]] std::string output() const { return text("out"); }
+  [[nodiscard]] std::string errors() const { return text("err"); }
+
+ private:
+  [[nodiscard]] std::string text(const char* name) const {
+    std::ifstream stream(folder_ / name);
     return {std::istreambuf_iterator<char>(stream), {}};
   }
 
- private:
   fs::path folder_;
 };
 
@@ -224,6 +227,14 @@ TEST_F(Study, ErrorsOfPoissonsEquationFallWithOrderKPlusOne) {
     for (const Json& entry : study["orders"]) EXPECT_NEAR(entry["value"], order + 1, 0.3) << entry;
     for (const Json& row : study["rows"]) EXPECT_TRUE(row["converged"]) << row;
   }
+}
+
+TEST_F(Study, AnOrderTakesTwoMeshes) {
+  if (!has_orders(2, {2})) GTEST_SKIP() << "this build has no order 2 in 2D";
+  EXPECT_EQ(run("convergence --dim 2 --orders 2 --refine 2"), 1);
+  EXPECT_EQ(json()["rows"].size(), 1);
+  EXPECT_NE(output().find("no orders of 2D RT_2, which take two meshes"), std::string::npos) << output();
+  EXPECT_EQ(output().find("All orders"), std::string::npos) << output();
 }
 
 TEST_F(Study, ThroughputHasAllParts) {
@@ -323,6 +334,15 @@ TEST_F(Study, ThePaperInOneReport) {
   const Json again = Json::parse(text("paper.json"))["experiments"]["iterations_3d"];
   EXPECT_EQ(again.size(), rows.size() + 1);
   EXPECT_EQ(again[0]["iterations"], 12345);
+
+  // A file that is not of this study is not taken up.
+  for (const char* field : {"date", "experiments"}) {
+    Json part = content;
+    part.erase(field);
+    std::ofstream(output / "paper.json") << part;
+    EXPECT_EQ(start(command), 2);
+    EXPECT_NE(errors().find("paper.json' has no `date`"), std::string::npos) << errors();
+  }
 
   // Rows of two runs are not mixed.
   content["commit"] = "another";

@@ -132,6 +132,12 @@ class PaperStudy {
           "--output, or delete it",
           store().string(), field, earlier.contains(field) ? earlier[field].dump() : "nothing", header_[field].dump()));
     }
+    if (!earlier.contains("date") || !earlier["date"].is_string() || !earlier.contains("experiments")) {
+      throw InputError(
+          fmt::format("'{}' has no `date` or no `experiments`, as a file of this study has: delete it, or give another "
+                      "--output",
+                      store().string()));
+    }
     header_["date"] = earlier["date"];
     for (const Experiment* experiment : experiments) {
       if (!earlier["experiments"].contains(experiment->name)) continue;
