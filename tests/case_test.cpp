@@ -505,6 +505,41 @@ TEST_F(Program, TargetsAreCheckedBeforeSolving) {
   expect_contains(errors(), {"cavity.toml", "not a folder"});
 }
 
+TEST_F(Program, ExactSolutionsThatAreNotFiniteAreFoundBeforeSolving) {
+  write("case.toml", small_cavity + "[exact]\npressure = \"log(x-2)\"\n");
+  for (const char* command : {"check", "solve"}) {
+    EXPECT_EQ(run(command + std::string(" case.toml --json result.json")), 2) << command;
+  }
+  EXPECT_EQ(run("solve case.toml --json result.json"), 2);
+  expect_contains(errors(), {"[exact] pressure", "line 12", "point"});
+  EXPECT_EQ(errors().find("set-up"), std::string::npos) << errors();
+  EXPECT_FALSE(exists("result.json"));
+}
+
+// Where only the quadrature points of the errors show it, the result is written all the same.
+TEST_F(Program, ResultsWithoutErrorsAreWritten) {
+  write("case.toml", small_cavity + "[exact]\npressure = \"sqrt(x-0.015)\"\n");
+  EXPECT_EQ(run("solve case.toml --output results"), 2);
+  expect_contains(errors(), {"no errors could be measured", "[exact] pressure", "line 12"});
+  const auto json = nlohmann::json::parse(read("results/result.json"));
+  EXPECT_EQ(json["converged"], true);
+  EXPECT_TRUE(json["error"]["pressure_l2"].is_null());
+  EXPECT_TRUE(exists("results/case.vtu") && exists("results/speed.png"));
+}
+
+// The result goes to a pipe, at which the program waits for us after the solve.
+TEST_F(Program, InterruptedBeforeTheLastFileIsNotSuccess) {
+  write("cavity.toml", small_cavity);
+  ASSERT_EQ(shell("mkfifo pipe && { '" SOLENOID_PROGRAM "' solve cavity.toml --output results --json pipe >out 2>err & "
+                  "until grep -q measure err; do sleep 0.01; done; "
+                  "kill -INT $!; cat pipe >result.json; wait $!; }"),
+            1)
+      << errors();
+  expect_contains(errors(), {"interrupted", "not written", "cavity.vtu", "speed.png"});
+  EXPECT_FALSE(exists("results/cavity.vtu") || exists("results/speed.png"));
+  EXPECT_EQ(nlohmann::json::parse(read("result.json"))["converged"], true);
+}
+
 TEST_F(Program, AGpuThatIsNotThereIsCodeThree) {
   if (cuda_unavailable().empty()) GTEST_SKIP() << "there is a GPU";
   write("cavity.toml", small_cavity);

@@ -3,15 +3,56 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <array>
 #include <csignal>
 #include <cstdlib>
+#include <vector>
 
+#include "mesh/grid.hpp"
 #include "output/new_file.hpp"
 #include "solenoid/error.hpp"
 
 namespace solenoid::program {
 
 namespace fs = std::filesystem;
+
+namespace {
+
+/// Points in cells of the mesh, or of a coarser one that is fine enough for a first look: two by two in each, none of
+/// which lies where a finer mesh has a vertex, as a solution may be singular there. None if there are too many boxes.
+std::vector<Point> sample(const Problem& problem) {
+  constexpr std::int64_t enough_cells = 4096;
+  constexpr std::int64_t too_many_boxes = 1'000'000;  // a first look is not to take long, nor memory
+  constexpr std::array<double, 2> rule{0.2113, 0.7887};
+  Mesh mesh = problem.mesh;
+  std::int64_t cells = 1;
+  for (int a = 0; a < mesh.dim; ++a) cells *= mesh.cells[a];
+  if (cells > too_many_boxes) return {};
+  for (mesh.refine = 0; mesh.refine < problem.mesh.refine && (cells <<= mesh.dim) <= enough_cells;) ++mesh.refine;
+  const Grid grid(mesh, problem.boundary);
+  std::vector<Point> points;
+  for (Grid::Record cell = 0; cell < grid.cells(); ++cell) {
+    for (int i = 0; i < 1 << mesh.dim; ++i) {
+      Point& point = points.emplace_back(grid.corner(cell));
+      for (int a = 0; a < mesh.dim; ++a) point[a] += rule[i >> a & 1] * grid.size()[a];
+    }
+  }
+  return points;
+}
+
+/// \throws InputError where the exact solution is not finite.
+void check_exact(const Case& what) {
+  std::vector<ScalarField> fields;
+  if (what.exact.velocity) fields.assign(what.exact.velocity->begin(), what.exact.velocity->end());
+  if (what.exact.pressure) fields.push_back(*what.exact.pressure);
+  if (what.exact.value) fields.push_back(*what.exact.value);
+  if (fields.empty()) return;
+  const std::vector<Point> points = sample(what.problem);
+  std::vector<double> values(points.size());
+  for (const ScalarField& field : fields) field.evaluate(points, values);
+}
+
+}  // namespace
 
 CLI::Option* add_path(CLI::App& app, const std::string& flag, fs::path& target, const std::string& help) {
   const auto check = [](const std::string& path) { return path.empty() ? "expected a path, got nothing" : ""; };
@@ -30,6 +71,7 @@ Case CaseArguments::read() const {
   what.solver.device = solver.device;
   what.solver.precision = solver.precision;
   what.solver.threads = solver.threads;
+  check_exact(what);
   return what;
 }
 
@@ -38,7 +80,7 @@ const std::atomic<bool>& catch_interrupt() {
   static const bool installed = [] {
     struct sigaction action {};
     action.sa_handler = [](int) { interrupted = true; };
-    action.sa_flags = SA_RESETHAND;
+    action.sa_flags = SA_RESETHAND | SA_RESTART;  // a file that is being written is not broken off
     return sigaction(SIGINT, &action, nullptr) == 0;
   }();
   static_cast<void>(installed);

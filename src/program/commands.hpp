@@ -50,7 +50,8 @@ struct CaseArguments {
   SolverOptions solver;
 
   void add_to(CLI::App& app);
-  /// The case with the options of the command line.
+  /// The case with the options of the command line. \throws InputError also where its exact solution is found not to be
+  /// finite, so that nobody solves for errors that there are not.
   [[nodiscard]] Case read() const;
 };
 

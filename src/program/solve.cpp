@@ -60,36 +60,45 @@ struct Targets {
   std::map<fs::path, std::string> taken_;
 };
 
-std::vector<fs::path> write(const Targets& targets, const Case& what, const Result& result, const Measures& measures,
-                            ProgressDisplay& display) {
-  std::vector<fs::path> written;
-  const auto file = [&](const fs::path& path, auto&& write_file) {
+struct Files {
+  std::vector<std::string> written;
+  std::vector<std::string> left_out;
+  const char* reason = "";  ///< to leave files out
+};
+
+Files write(const Targets& targets, const Case& what, const Result& result, const Measures& measures,
+            ProgressDisplay& display) {
+  Files files;
+  const auto file = [&](const fs::path& path, bool wanted, auto&& write_file) {
     if (path.empty()) return;
+    if (!wanted) return files.left_out.push_back(path.string());
     display.show({"write", 0.0, path.string()});
     fs::create_directories(folder_of(path));
     write_file();
-    written.push_back(path);
+    files.written.push_back(path.string());
   };
-  file(targets.json, [&] { write_result(what, result.report, measures, targets.json); });
+  file(targets.json, true, [&] { write_result(what, result.report, measures, targets.json); });
   // An interrupted or broken solve leaves nothing worth looking at.
   const auto& history = result.report.residual_history;
-  const double sound = measures.divergence_max.value_or(history.empty() ? 0.0 : history.back());
-  if (catch_interrupt() || !std::isfinite(sound)) return written;
-  file(targets.vtu, [&] { write_vtu(result.solution, targets.vtu, what.output.subdivide); });
-  file(targets.picture, [&] { write_picture(result.solution, targets.picture); });
-  return written;
+  const bool sound = std::isfinite(measures.divergence_max.value_or(history.empty() ? 0.0 : history.back()));
+  files.reason = sound ? "interrupted" : "the solution is not finite";
+  file(targets.vtu, sound && !catch_interrupt(),
+       [&] { write_vtu(result.solution, targets.vtu, what.output.subdivide); });
+  file(targets.picture, sound && !catch_interrupt(), [&] { write_picture(result.solution, targets.picture); });
+  return files;
 }
 
-void print_table(const Report& report, const Measures& measures, const std::vector<fs::path>& files) {
+void print_table(const Report& report, const Measures& measures, const std::vector<std::string>& files) {
   const auto row = [](const char* name, const std::string& value) { fmt::print("{:<17} {}\n", name, value); };
-  const double last = report.residual_history.empty() ? 0.0 : report.residual_history.back();
+  const auto& history = report.residual_history;
   row("device", fmt::format("{}, {} precision", report.device, report.precision));
   row("unknowns", fmt::format("{}", report.dofs));
   row("cells", fmt::format("{}", report.cells));
   row("levels", fmt::format("{}", report.levels));
   row("iterations", report.converged ? fmt::format("{} ({:.1f})", report.iterations, report.fractional_iterations)
                                      : fmt::format("{}", report.iterations));
-  row("residual", fmt::format("{:.2e}{}", last, report.converged ? "" : ", not converged: " + report.reason));
+  row("residual", (history.empty() ? "-" : fmt::format("{:.2e}", history.back())) +
+                      (report.converged ? "" : ", not converged: " + report.reason));
   if (measures.velocity_error) row("velocity error", fmt::format("{:.4e}", *measures.velocity_error));
   if (measures.pressure_error) row("pressure error", fmt::format("{:.4e}", *measures.pressure_error));
   if (measures.value_error) row("error of u", fmt::format("{:.4e}", *measures.value_error));
@@ -99,7 +108,7 @@ void print_table(const Report& report, const Measures& measures, const std::vect
                            static_cast<double>(report.dofs) * 1e-6 / report.time_solve));
   row("memory", fmt::format("{:.1f} MB, {:.0f} bytes/unknown", static_cast<double>(report.memory_bytes) * 1e-6,
                             static_cast<double>(report.memory_bytes) / static_cast<double>(report.dofs)));
-  for (const auto& file : files) row(&file == files.data() ? "written" : "", file.string());
+  for (const auto& file : files) row(&file == files.data() ? "written" : "", file);
 }
 
 int solve_case(const Arguments& arguments) {
@@ -111,18 +120,34 @@ int solve_case(const Arguments& arguments) {
   what.solver.interrupted = &catch_interrupt();
   const Result result = solve(what.problem, what.solver);
   display.show({"measure", 0.0, "errors"});
-  const Measures measures = measure(what, result.solution);
-  const auto files = write(targets, what, result, measures, display);
+  Measures measures;
+  std::string no_errors;
+  try {
+    measures = measure(what, result.solution);
+  } catch (const InputError& error) {
+    // The exact solution is not finite at a point that nobody had tried. The solution is as good without.
+    no_errors = error.what();
+    what.exact = {};
+    measures = measure(what, result.solution);
+  }
+  const Files files = write(targets, what, result, measures, display);
   display.finish();
 
   if (!arguments.quiet) {
-    print_table(result.report, measures, files);
+    print_table(result.report, measures, files.written);
     const bool asks_for_files = what.output.vtu || !what.output.picture.empty();
     if (asks_for_files && arguments.output.empty()) {
       fmt::print("The case asks for files: add --output FOLDER to have them written.\n");
     }
   }
-  return result.report.converged ? solved : not_converged;
+  if (!files.left_out.empty()) {
+    fmt::print(stderr, "solenoid: {}, not written: {}\n", files.reason, fmt::join(files.left_out, ", "));
+  }
+  if (!no_errors.empty()) {
+    fmt::print(stderr, "solenoid: no errors could be measured: {}\n", no_errors);
+    return bad_input;
+  }
+  return result.report.converged && files.left_out.empty() ? solved : not_converged;
 }
 
 }  // namespace
