@@ -474,6 +474,21 @@ TEST_F(Program, BadInputIsCodeTwoAndWritesNothing) {
   expect_contains(errors(), {"missing.toml", "no such file"});
 }
 
+// What `solve` only finds on the mesh, `check` finds as well.
+TEST_F(Program, CheckFindsWhatSolveWould) {
+  write("flux.toml", square + "refine = 2\n[boundary]\nymax = {velocity = [0, 1]}\n");
+  write("infinite.toml", square + "refine = 2\n[physics]\nforce = [\"sqrt(x-2)\", 0]\n");
+  write("mean.toml", square + "refine = 2\n[boundary]\nxmin = {periodic = true}\nymin = {periodic = true}\n" +
+                         "[physics]\nforce = [1, 0]\n");
+  write("narrow.toml", "[mesh]\ncells = [400, 1]\n");
+  for (const auto& [name, message] : {std::pair{"flux", "balance"}, std::pair{"infinite", "[physics] force[0], line 5"},
+                                      std::pair{"mean", "mean"}, std::pair{"narrow", "[mesh] refine = 1"}}) {
+    EXPECT_EQ(run(std::string("check ") + name + ".toml"), 2) << name;
+    expect_contains(errors(), {message});
+    EXPECT_EQ(output(), "") << name;
+  }
+}
+
 TEST_F(Program, FilesDoNotReplaceOthers) {
   write("cavity.toml", small_cavity);
   ASSERT_EQ(shell("ln -s cavity.toml link.toml"), 0);
