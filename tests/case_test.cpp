@@ -199,7 +199,9 @@ TEST(Case, TypesAndLengths) {
   expect_contains(message(square + "[boundary]\nymax = {slip = 1}\n"), {"ymax.slip", "true or false, got 1"});
   expect_contains(message(square + "[probe]\npoint = [0, 0]\n"), {"[probe]", "[[probe]]"});
   expect_contains(message(square + "[solver]\nrtol = 2.0\n"), {"[solver] rtol, line 4: expected a number > 0 and < 1"});
-  expect_contains(message(square + "[solver]\nmax_iterations = 0\n"), {"[solver] max_iterations", ">= 1"});
+  expect_contains(message(square + "[solver]\nmax_iterations = 0\n"), {"[solver] max_iterations, line 4", ">= 1"});
+  expect_contains(message(square + "[solver]\ndamping = 1.5\n"),
+                  {"test.toml: [solver] damping, line 4: expected a number from 0 to 1, got 1.5"});
   expect_contains(message(square + "[output]\npicture = \"../speed.png\"\n"), {"[output] picture", "without folders"});
   expect_contains(message(square + "[[probe]]\npoint = [0.5, 7]\n"), {"[probe[0]] point", "y = 7", "outside"});
   expect_contains(message("[element]\norder = 2\n"), {"[mesh] is missing"});

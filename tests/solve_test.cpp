@@ -10,10 +10,11 @@
 #include <cstring>
 #include <fstream>
 #include <limits>
+#include <thread>
 
 #include "flows.hpp"
 #include "levels.hpp"
-#include "solenoid/error.hpp"
+#include "solenoid/linear_system.hpp"
 
 namespace solenoid {
 namespace {
@@ -262,6 +263,47 @@ TEST(Solve, CountsUnknowns) {
   EXPECT_EQ(report.cells, 64);
   EXPECT_EQ(report.dofs, 64 * n * n + 2 * (8 * n - 1) * 8 * n);
   EXPECT_EQ(report.levels, 3);
+}
+
+TEST(Solve, OptionsOutOfTheirRangesAreRefused) {
+  const Problem problem = paper(2, some_order(2), 1);
+  const auto expect_refused = [&](auto SolverOptions::*member, auto value, const std::string& part) {
+    SolverOptions options;
+    options.*member = value;
+    expect_contains(message(problem, options), {part});
+    EXPECT_THROW(LinearSystem(problem, options), InputError);
+  };
+  for (const double rtol : {0.0, 1.0, -1.0, 2.0, std::nan("")}) {
+    expect_refused(&SolverOptions::rtol, rtol, "[solver] rtol: expected a number > 0 and < 1, got");
+  }
+  expect_refused(&SolverOptions::max_iterations, 0, "[solver] max_iterations: expected an integer >= 1, got 0");
+  expect_refused(&SolverOptions::restart, -1, "[solver] restart: expected an integer >= 0, got -1");
+  expect_refused(&SolverOptions::cycles, 0, "[solver] cycles: expected an integer >= 1, got 0");
+  for (const double damping : {-0.1, 1.1, std::nan("")}) {
+    expect_refused(&SolverOptions::multigrid, MultigridOptions{.damping = damping},
+                   "[solver] damping: expected a number from 0 to 1, got");
+  }
+  expect_refused(&SolverOptions::multigrid, MultigridOptions{.cycle_index = 3},
+                 "cycle_index: expected 0, 1 or 2, got 3");
+  for (const double penalty : {-1.0, HUGE_VAL, std::nan("")}) {
+    expect_refused(&SolverOptions::multigrid, MultigridOptions{.coarse_penalty = penalty},
+                   "coarse_penalty: expected a finite number >= 0");
+  }
+}
+
+TEST(Solve, ThreadsAreASmallMultipleOfTheMachines) {
+  const auto message_with = [](int threads) {
+    SolverOptions options;
+    options.threads = threads;
+    return message(paper(2, some_order(2), 1), options);
+  };
+  const int cores = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+  EXPECT_EQ(message_with(2 * cores), "no error");
+  expect_contains(message_with(8 * cores + 1),
+                  {std::to_string(8 * cores + 1) + " are too many", "runs " + std::to_string(cores),
+                   "at most " + std::to_string(8 * cores)});
+  expect_contains(message_with(std::numeric_limits<int>::max()), {"too many for this machine"});
+  expect_contains(message_with(-3), {"threads: expected an integer >= 0, got -3"});
 }
 
 // Reproducibility ----------------------------------------------------------------------------------------------------

@@ -13,6 +13,7 @@
 #include <array>
 #include <optional>
 
+#include "solenoid/error.hpp"
 #include "solenoid/field.hpp"
 #include "solenoid/mesh.hpp"
 

@@ -68,7 +68,8 @@ struct SolverOptions {
   /// Replaces the load by a random vector (a test of the solver, not of the discretisation) if not 0.
   std::uint64_t random_load = 0;
 
-  /// Sets what `preset` stands for: `paper` is lexicographic colours, exact diagonal blocks, left preconditioning.
+  /// Sets what `preset` stands for. `paper`: left preconditioning, lexicographic colours, exact diagonal blocks, the
+  /// V-cycle through all levels, with the element's penalty on each. `standard`: what these are if nothing is set.
   void apply(Preset preset);
 };
 
@@ -99,7 +100,8 @@ struct Result {
 /// \throws InputError for wrong input, ResourceError if device or memory do not suffice.
 Result solve(const Problem& problem, const SolverOptions& options = {});
 
-/// \throws InputError if the options do not go with the problem.
+/// \throws InputError if an option is out of its range or does not go with the problem, or if there are more threads
+/// than a small multiple of what the machine runs at a time.
 void validate(const Problem& problem, const SolverOptions& options);
 
 /// The orders k that this build has in 2D or 3D, ascending.

@@ -165,10 +165,7 @@ constexpr Key<SolverOptions> command_line_keys[] = {
     {{"precision", "\"mixed\" or \"double\"", "\"mixed\"", "of the multigrid cycle"},
      [](const Value& v, SolverOptions& options) { options.precision = v.choice<Precision>(); }},
     {{"threads", "an integer >= 0", "0", "CPU threads; 0: all cores"},
-     [](const Value& v, SolverOptions& options) {
-       options.threads = v.integer();
-       v.require(options.threads >= 0);
-     }},
+     [](const Value& v, SolverOptions& options) { options.threads = v.integer(); }},
 };
 
 toml::table table_of(const nb::dict& options) {
@@ -233,7 +230,9 @@ void bind_problem(nb::module_& m) {
   m.def(
       "estimate",
       [](const Problem& problem, const nb::dict& options) {
-        const Estimate need = estimate(problem, options_of({}, options));
+        const SolverOptions solver = options_of({}, options);
+        validate(problem, solver);
+        const Estimate need = estimate(problem, solver);
         nb::dict result;
         result["dofs"] = need.dofs;
         result["bytes_needed"] = need.bytes_needed;

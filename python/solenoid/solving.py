@@ -76,7 +76,8 @@ def solve(
             side ("right", "left"), preset ("default", "paper"), smoother ("multiplicative", "additive"), damping (0),
             colour_order ("diagonal", "lexicographic"), patch ("symmetric", "galerkin", "fused"),
             local_solver ("direct", "chebyshev", "cg", "dense");
-            device ("auto", "cpu", "cuda"), precision ("mixed", "double"), threads (0: all cores).
+            device ("auto", "cpu", "cuda"), precision ("mixed", "double"), threads (0: all cores; at most eight times
+            what the machine runs at once).
 
     Returns:
         The solution. If it did not converge there is a ConvergenceWarning, and its `converged` is False.

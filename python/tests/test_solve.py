@@ -178,10 +178,12 @@ def test_options(cavity, options):
     ("options", "message"),
     [
         ({"rtoll": 1e-3}, "unknown key `rtoll` in [solver]: did you mean `rtol`?"),
-        ({"rtol": 2.0}, "[solver] rtol: expected a number > 0 and < 1, got 2.0"),
+        ({"rtol": 2.0}, "[solver] rtol: expected a number > 0 and < 1, got 2"),
         ({"method": "gmers"}, 'expected "gmres", "fmg" or "vcycle", got'),
         ({"device": "gpu"}, 'expected "auto", "cpu" or "cuda"'),
+        ({"damping": 2}, "[solver] damping: expected a number from 0 to 1, got 2"),
         ({"threads": -1}, "expected an integer >= 0"),
+        ({"threads": 100000}, "100000 are too many for this machine"),
         ({"max_iterations": None}, "neither a number nor a text"),
         ({"patch": "fused"}, "for Poisson's equation only"),
     ],
@@ -190,8 +192,9 @@ def test_wrong_options(cavity, options, message):
     with pytest.raises(so.InputError) as error:
         so.solve(cavity, **options)
     assert message in str(error.value)
-    with pytest.raises(so.InputError):
-        cavity.operator(**options)
+    for wanted in (cavity.operator, cavity.estimate):
+        with pytest.raises(so.InputError):
+            wanted(**options)
 
 
 def test_cuda_that_is_not_there(cavity):

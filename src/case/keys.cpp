@@ -170,7 +170,7 @@ void read_boundary(const Value& value, Boundary& boundary) {
   }
 }
 
-// ---- [solver]
+// ---- [solver]; validate() has the ranges
 
 constexpr Key<SolverOptions> solver_keys[] = {
     // The preset comes first: single settings override it.
@@ -184,34 +184,19 @@ constexpr Key<SolverOptions> solver_keys[] = {
      [](const Value& v, SolverOptions& options) { options.method = v.choice<Method>(); }},
     {{"rtol", "a number > 0 and < 1", "1e-8",
       "stop at this residual, relative to the right-hand side; not used by `fmg`"},
-     [](const Value& v, SolverOptions& options) {
-       options.rtol = v.number();
-       v.require(options.rtol > 0.0 && options.rtol < 1.0);
-     }},
+     [](const Value& v, SolverOptions& options) { options.rtol = v.number(); }},
     {{"max_iterations", "an integer >= 1", "50", "give up after so many iterations"},
-     [](const Value& v, SolverOptions& options) {
-       options.max_iterations = v.integer();
-       v.require(options.max_iterations >= 1);
-     }},
+     [](const Value& v, SolverOptions& options) { options.max_iterations = v.integer(); }},
     {{"restart", "an integer >= 0", "0", "restart length of GMRES; 0: no restarts"},
-     [](const Value& v, SolverOptions& options) {
-       options.restart = v.integer();
-       v.require(options.restart >= 0);
-     }},
+     [](const Value& v, SolverOptions& options) { options.restart = v.integer(); }},
     {{"cycles", "an integer >= 1", "1", "V-cycles on each level of full multigrid; two for an accurate pressure"},
-     [](const Value& v, SolverOptions& options) {
-       options.cycles = v.integer();
-       v.require(options.cycles >= 1);
-     }},
+     [](const Value& v, SolverOptions& options) { options.cycles = v.integer(); }},
     {{"side", "\"right\" or \"left\"", "\"right\"", "of the preconditioner; `right` measures the true residual"},
      [](const Value& v, SolverOptions& options) { options.side = v.choice<PreconditionerSide>(); }},
     {{"smoother", "\"multiplicative\" or \"additive\"", "\"multiplicative\"", "how vertex patches are combined"},
      [](const Value& v, SolverOptions& options) { options.multigrid.smoother = v.choice<SmootherKind>(); }},
     {{"damping", "a number from 0 to 1", "0", "of the additive smoother; 0 chooses 0.9 / 2^dim"},
-     [](const Value& v, SolverOptions& options) {
-       options.multigrid.damping = v.number();
-       v.require(options.multigrid.damping >= 0.0 && options.multigrid.damping <= 1.0);
-     }},
+     [](const Value& v, SolverOptions& options) { options.multigrid.damping = v.number(); }},
     {{"colour_order", "\"diagonal\" or \"lexicographic\"", "\"diagonal\"", "order of the colours in a smoothing step"},
      [](const Value& v, SolverOptions& options) { options.multigrid.colour_order = v.choice<ColourOrder>(); }},
     {{"patch", "\"symmetric\", \"galerkin\" or \"fused\"", "\"symmetric\"",

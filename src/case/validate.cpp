@@ -5,8 +5,11 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <string_view>
+#include <thread>
 #include <vector>
 
+#include "case/keys.hpp"
 #include "case/names.hpp"
 #include "solenoid/problem.hpp"
 #include "solenoid/solver.hpp"
@@ -176,6 +179,27 @@ void validate_boundary(const Problem& problem) {
   check("holes", problem.boundary.holes);
 }
 
+/// \throws KeyError unless the value of a key in [solver] is in its range.
+template <class T>
+void expect(bool in_range, std::string_view name, T value) {
+  if (in_range) return;
+  const auto keys = solver_option_keys();
+  const auto key = std::find_if(keys.begin(), keys.end(), [&](const auto& k) { return k.info.name == name; });
+  throw KeyError(fmt::format("solver.{}", name), fmt::format("expected {}, got {}", key->info.type, value));
+}
+
+/// Threads wait for each other in every step, so that a solve with far more than the machine runs does not end.
+void validate_threads(int threads) {
+  if (threads < 0) throw InputError(fmt::format("threads: expected an integer >= 0, got {}", threads));
+  constexpr std::int64_t most_per_core = 8;
+  const auto cores = std::max(1U, std::thread::hardware_concurrency());
+  if (threads <= most_per_core * cores) return;
+  throw InputError(
+      fmt::format("threads: {} are too many for this machine, which runs {} at a time: ask for at most {}, or for 0, "
+                  "which takes all cores",
+                  threads, cores, most_per_core * cores));
+}
+
 }  // namespace
 
 KeyError::KeyError(std::string key_path, std::string what_is_wrong)
@@ -210,6 +234,18 @@ void validate(const Problem& problem) {
 
 void validate(const Problem& problem, const SolverOptions& options) {
   const MultigridOptions& multigrid = options.multigrid;
+  expect(options.rtol > 0.0 && options.rtol < 1.0, "rtol", options.rtol);
+  expect(options.max_iterations >= 1, "max_iterations", options.max_iterations);
+  expect(options.restart >= 0, "restart", options.restart);
+  expect(options.cycles >= 1, "cycles", options.cycles);
+  expect(multigrid.damping >= 0.0 && multigrid.damping <= 1.0, "damping", multigrid.damping);
+  if (multigrid.cycle_index < 0 || multigrid.cycle_index > 2) {
+    throw InputError(fmt::format("cycle_index: expected 0, 1 or 2, got {}", multigrid.cycle_index));
+  }
+  if (!(multigrid.coarse_penalty >= 0.0) || !std::isfinite(multigrid.coarse_penalty)) {
+    throw InputError(fmt::format("coarse_penalty: expected a finite number >= 0, got {}", multigrid.coarse_penalty));
+  }
+  validate_threads(options.threads);
   const bool poisson = problem.equation == EquationKind::poisson;
   if (!poisson && multigrid.patch == PatchProblem::fused) {
     throw KeyError("solver.patch", "\"fused\" is for Poisson's equation only");
