@@ -308,7 +308,7 @@ TEST(CudaDevice, SaysWhyThereIsNone) {
   try {
     make_engine(DeviceChoice::cuda, 1);
     FAIL() << "an engine without a device";
-  } catch (const InputError& error) {
+  } catch (const ResourceError& error) {
     EXPECT_NE(std::string(error.what()).find(reason), std::string::npos) << error.what();
   }
 }
