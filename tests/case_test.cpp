@@ -12,6 +12,7 @@
 
 #include "case/keys.hpp"
 #include "case/nearest.hpp"
+#include "case/result_json.hpp"
 #include "engine/engine.hpp"
 #include "solenoid/error.hpp"
 #include "solenoid/output.hpp"
@@ -259,6 +260,11 @@ TEST(Case, BoundariesAreValidated) {
                   {"[boundary] xmax, line 5", "periodic"});
   expect_contains(boundary("xmin = {slip = true, outflow = true}\n"), {"[boundary] xmin, line 4", "slip and outflow"});
   expect_contains(boundary("xmin = {velocity = [0, 0], traction = [0, 0]}\n"), {"velocity and outflow"});
+  expect_contains(boundary("xmin = {traction = [1, 0], outflow = false}\n"),
+                  {"[boundary] xmin.traction, line 4", "`outflow = false` contradicts"});
+  expect_contains(message(square + "[physics]\nequation = \"poisson\"\n[boundary]\nxmin = {periodic = true}\n" +
+                          "xmax = {value = 1}\n"),
+                  {"[boundary] xmax, line 7", "is a value side"});
   expect_contains(boundary("xmin = {slip = false}\n"), {"[boundary] xmin, line 4", "expected one of"});
   expect_contains(boundary("zmin = {slip = true}\n"), {"[boundary] zmin, line 4", "2 dimensions"});
   expect_contains(boundary("holes = {periodic = true}\n"), {"[boundary] holes, line 4", "periodic"});
@@ -420,6 +426,25 @@ TEST_F(Program, SolvesAndWritesWhatIsAskedFor) {
   EXPECT_EQ(json["settings"]["solver"]["method"], "gmres");
   EXPECT_EQ(json["settings"]["mesh"]["refine"], 3);
   expect_contains(output(), {"unknowns", "iterations", "residual", "divergence", "result.json", "speed.png"});
+}
+
+TEST(ResultFile, HasAllSettingsByTheNamesOfTheCaseFile) {
+  const auto settings = [](const std::string& text) {
+    return nlohmann::json::parse(result_json(parse_case(square + text, "x.toml"), {}, {}))["settings"];
+  };
+  const auto paper = settings("[solver]\npreset = \"paper\"\n")["solver"];
+  const auto by_hand =
+      settings("[solver]\nside = \"left\"\ncolour_order = \"lexicographic\"\npatch = \"galerkin\"\n")["solver"];
+  EXPECT_EQ(paper["cycle_index"], 1);
+  EXPECT_EQ(paper["coarse_penalty"], 1.0);
+  EXPECT_EQ(paper["all_levels"], true);
+  EXPECT_EQ(by_hand["cycle_index"], 0);
+  EXPECT_EQ(by_hand["coarse_penalty"], 0.0);
+  EXPECT_EQ(by_hand["all_levels"], false);
+  EXPECT_FALSE(paper.contains("random_load"));
+  const auto poisson = settings("[physics]\nequation = \"poisson\"\n[boundary]\nxmin = {periodic = true}\n");
+  EXPECT_EQ(poisson["boundary"]["xmin"], "periodic");
+  EXPECT_EQ(poisson["boundary"]["ymin"], "value");
 }
 
 TEST_F(Program, WritesNothingUnasked) {

@@ -58,6 +58,7 @@ TEST(Expression, ErrorsNamePositionTextAndLabel) {
                   {"[physics] force[0]", "unknown name `sni`", "position 3", "did you mean `sin`"});
   expect_contains(message("x + w"), {"unknown name `w`", "position 5"});
   expect_contains(message("x + z", 2), {"unknown name `z`", "`x`, `y`, `pi`"});
+  expect_contains(message("sin x"), {"the function `sin` needs parentheses: `sin(...)`", "position 1"});
   expect_contains(message(""), {"[physics] force[0]", "nothing"});
   expect_contains(message("x = 3"), {"`=`", "position 3"});
   expect_contains(message("x, y"), {"one value", "position 2"});

@@ -81,6 +81,9 @@ class Reader {
       case mu::ecUNASSIGNABLE_TOKEN: {
         const std::string name = leading_name(error.GetToken());
         if (name.empty()) fail(fmt::format("unexpected `{}`", error.GetToken()), position);
+        if (parser_.GetFunDef().contains(name)) {
+          fail(fmt::format("the function `{}` needs parentheses: `{}(...)`", name, name), position);
+        }
         fail(fmt::format("unknown name `{}`{}", name, suggestion(name, known_names())), position);
       }
       case mu::ecUNEXPECTED_EOF: fail("the expression ends too early", text_.size());

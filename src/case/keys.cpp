@@ -82,12 +82,12 @@ constexpr Key<Problem> physics_keys[] = {
 struct SideDraft {
   Side side;
   std::vector<std::string_view> conditions;
+  bool no_outflow = false;  ///< the side says that it is none
 
-  void add(SideKind kind) {
+  void add(SideKind kind, EquationKind equation = EquationKind::stokes) {
     side.kind = kind;
-    if (std::find(conditions.begin(), conditions.end(), name_of(kind)) == conditions.end()) {
-      conditions.push_back(name_of(kind));
-    }
+    const std::string_view name = name_of(kind, equation);
+    if (std::find(conditions.begin(), conditions.end(), name) == conditions.end()) conditions.push_back(name);
   }
 };
 
@@ -101,7 +101,7 @@ constexpr Key<SideDraft> side_keys[] = {
     {{"value", "an expression or a number", "", "Poisson's u on the side"},
      [](const Value& v, SideDraft& draft) {
        v.require_equation(EquationKind::poisson);
-       draft.add(SideKind::velocity);
+       draft.add(SideKind::velocity, EquationKind::poisson);
        draft.side.data[0] = v.field();
      }},
     {{"slip", "true or false", "false", "no flow through, no shear stress"},
@@ -112,11 +112,17 @@ constexpr Key<SideDraft> side_keys[] = {
     {{"outflow", "true or false", "false", "nu du/dn - p n = 0"},
      [](const Value& v, SideDraft& draft) {
        v.require_equation(EquationKind::stokes);
-       if (v.boolean()) draft.add(SideKind::outflow);
+       if (v.boolean()) {
+         draft.add(SideKind::outflow);
+       } else {
+         draft.no_outflow = true;
+       }
      }},
+    // After `outflow`, which it may contradict.
     {{"traction", expressions, "[0, 0, 0]", "nu du/dn - p n on an outflow side; makes the side one"},
      [](const Value& v, SideDraft& draft) {
        v.require_equation(EquationKind::stokes);
+       if (draft.no_outflow) v.fail("makes the side an outflow side, which `outflow = false` contradicts: keep one");
        draft.add(SideKind::outflow);
        draft.side.data = v.vector_field();
      }},

@@ -82,6 +82,11 @@ constexpr std::string_view name_of(Choice choice) {
   return {};
 }
 
+/// A side's kind as the keys of the case file name it: what Poisson's equation prescribes is a value.
+constexpr std::string_view name_of(SideKind kind, EquationKind equation) {
+  return kind == SideKind::velocity && equation == EquationKind::poisson ? "value" : name_of(kind);
+}
+
 /// Sides of the bounding box in the order of Boundary::sides.
 inline constexpr std::array<std::string_view, 6> side_names{"xmin", "xmax", "ymin", "ymax", "zmin", "zmax"};
 

@@ -38,9 +38,9 @@ Json holes(const Mesh& mesh) {
 Json boundary(const Problem& problem) {
   Json result = Json::object();
   for (int side = 0; side < 2 * problem.mesh.dim; ++side) {
-    result[std::string(side_names[side])] = name_of(problem.boundary.sides[side].kind);
+    result[std::string(side_names[side])] = name_of(problem.boundary.sides[side].kind, problem.equation);
   }
-  if (!problem.mesh.holes.empty()) result["holes"] = name_of(problem.boundary.holes.kind);
+  if (!problem.mesh.holes.empty()) result["holes"] = name_of(problem.boundary.holes.kind, problem.equation);
   return result;
 }
 
@@ -71,7 +71,10 @@ Json settings(const Case& what, const Report& report) {
                       {"colour_order", name_of(multigrid.colour_order)},
                       {"patch", name_of(multigrid.patch)},
                       {"local_solver", name_of(multigrid.local_solver)},
-                      {"random_load", options.random_load}};
+                      {"cycle_index", multigrid.cycle_index},
+                      {"coarse_penalty", multigrid.coarse_penalty},
+                      {"all_levels", multigrid.all_levels}};
+  if (options.random_load != 0) result["solver"]["random_load"] = options.random_load;
   result["device"] = name_of(options.device);
   result["precision"] = name_of(options.precision);
   result["threads"] = report.threads;

@@ -126,8 +126,7 @@ class CoarseLattice {
   std::vector<std::uint8_t> active_;
 };
 
-void validate_holes(const Problem& problem) {
-  const Mesh& mesh = problem.mesh;
+void validate_hole_boxes(const Mesh& mesh) {
   for (std::size_t i = 0; i < mesh.holes.size(); ++i) {
     const auto& [lower, upper] = mesh.holes[i];
     const auto path = fmt::format("mesh.holes[{}]", i);
@@ -144,6 +143,11 @@ void validate_holes(const Problem& problem) {
       }
     }
   }
+}
+
+/// What the holes leave of the domain.
+void validate_rest(const Problem& problem) {
+  const Mesh& mesh = problem.mesh;
   if (mesh.holes.empty()) return;
   const CoarseLattice lattice(problem);
   if (lattice.count() == 0) throw KeyError("mesh.holes", "the holes leave nothing of the domain");
@@ -165,7 +169,7 @@ void validate_boundary(const Problem& problem) {
     const int other = lower ? 2 * a + 1 : 2 * a;
     throw KeyError(fmt::format("boundary.{}", side_names[other]),
                    fmt::format("is a {} side, but {} is periodic: both sides of a direction must be periodic, or none",
-                               name_of(sides[other].kind), side_names[periodic]));
+                               name_of(sides[other].kind, problem.equation), side_names[periodic]));
   }
   if (problem.boundary.holes.kind == SideKind::periodic) throw KeyError("boundary.holes", "holes cannot be periodic");
   if (problem.equation == EquationKind::stokes) return;
@@ -213,8 +217,13 @@ std::string key_label(const std::string& path) {
   return fmt::format("[{}] {}", path.substr(0, dot), path.substr(dot + 1));
 }
 
+void validate(const Mesh& mesh) {
+  validate_box(mesh);
+  validate_hole_boxes(mesh);
+}
+
 void validate(const Problem& problem) {
-  validate_box(problem.mesh);
+  validate(problem.mesh);
   const int dim = problem.mesh.dim;
   const auto orders = available_orders(dim, problem.equation);
   if (std::find(orders.begin(), orders.end(), problem.order) == orders.end()) {
@@ -229,7 +238,7 @@ void validate(const Problem& problem) {
     throw KeyError("physics.mass", fmt::format("must be zero or positive, and finite, got {}", problem.mass));
   }
   validate_boundary(problem);
-  validate_holes(problem);
+  validate_rest(problem);
 }
 
 void validate(const Problem& problem, const SolverOptions& options) {
