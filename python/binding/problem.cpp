@@ -15,6 +15,7 @@
 #include "binding.hpp"
 #include "case/keys.hpp"
 #include "case/names.hpp"
+#include "case/validate.hpp"
 #include "solenoid/error.hpp"
 
 namespace solenoid::python {
@@ -125,19 +126,25 @@ using NamedSide = std::pair<std::string, std::vector<ScalarField>>;
 
 Side side_of(const NamedSide& side) { return {choice<SideKind>(side.first), vector_field(side.second)}; }
 
-Problem make_problem(const std::string& equation, const std::vector<double>& lower, const std::vector<double>& upper,
-                     const std::vector<int>& cells, int refine, const std::vector<IntegerBox>& holes, int order,
-                     double viscosity, double mass, const std::vector<ScalarField>& force,
-                     const std::vector<NamedSide>& sides, const NamedSide& holes_side) {
-  Problem problem;
-  problem.equation = choice<EquationKind>(equation);
-  Mesh& mesh = problem.mesh;
+Mesh make_mesh(const std::vector<double>& lower, const std::vector<double>& upper, const std::vector<int>& cells,
+               int refine, const std::vector<IntegerBox>& holes) {
+  Mesh mesh;
   mesh.dim = static_cast<int>(cells.size());
   mesh.lower = triple(lower, mesh.lower);
   mesh.upper = triple(upper, mesh.upper);
   mesh.cells = triple(cells, mesh.cells);
   mesh.refine = refine;
   for (const auto& [first, end] : holes) mesh.holes.push_back({triple(first, {0, 0, 0}), triple(end, {1, 1, 1})});
+  return mesh;
+}
+
+Problem make_problem(const std::string& equation, const std::vector<double>& lower, const std::vector<double>& upper,
+                     const std::vector<int>& cells, int refine, const std::vector<IntegerBox>& holes, int order,
+                     double viscosity, double mass, const std::vector<ScalarField>& force,
+                     const std::vector<NamedSide>& sides, const NamedSide& holes_side) {
+  Problem problem;
+  problem.equation = choice<EquationKind>(equation);
+  problem.mesh = make_mesh(lower, upper, cells, refine, holes);
   problem.order = order;
   problem.viscosity = viscosity;
   problem.mass = mass;
@@ -219,11 +226,16 @@ void bind_problem(nb::module_& m) {
       .def_prop_ro("sides", [](const Problem& p) {
         nb::dict sides;
         for (int s = 0; s < 2 * p.mesh.dim; ++s) {
-          sides[std::string(side_names[s]).c_str()] = std::string(name_of(p.boundary.sides[s].kind));
+          sides[std::string(side_names[s]).c_str()] = std::string(name_of(p.boundary.sides[s].kind, p.equation));
         }
-        if (!p.mesh.holes.empty()) sides["holes"] = std::string(name_of(p.boundary.holes.kind));
+        if (!p.mesh.holes.empty()) sides["holes"] = std::string(name_of(p.boundary.holes.kind, p.equation));
         return sides;
       });
+  m.def(
+      "validate_mesh",
+      [](const std::vector<double>& lower, const std::vector<double>& upper, const std::vector<int>& cells, int refine,
+         const std::vector<IntegerBox>& holes) { validate(make_mesh(lower, upper, cells, refine, holes)); },
+      nb::arg("lower"), nb::arg("upper"), nb::arg("cells"), nb::arg("refine"), nb::arg("holes"));
   m.def("make_problem", &make_problem, nb::kw_only(), nb::arg("equation"), nb::arg("lower"), nb::arg("upper"),
         nb::arg("cells"), nb::arg("refine"), nb::arg("holes"), nb::arg("order"), nb::arg("viscosity"), nb::arg("mass"),
         nb::arg("force"), nb::arg("sides"), nb::arg("holes_side"));

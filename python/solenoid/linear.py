@@ -29,7 +29,7 @@ def _empty_like(x: Any) -> Any:
 
 class LinearOperator:
     """A linear operator on vectors of a LinearSystem, in the form that scipy and cupyx expect: `shape`, `dtype`,
-    `matvec` and `@`.
+    `matvec` and `@`. A, which is symmetric, has `rmatvec` and `T` too.
 
     Vectors are arrays of shape (N,) or (N, 1) of float64, of numpy, cupy, torch or any library that speaks DLPack or
     the CUDA array interface. Contiguous ones in the memory of the system's device are used where they are, without a
@@ -50,6 +50,7 @@ class LinearOperator:
         self.shape = (system.size, system.size)
         if symmetric:
             self.rmatvec = self.matvec
+            self.T = self
 
     def matvec(self, x: Any, out: Any = None) -> Any:
         """The operator applied to x.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from ._core import InputError
+from ._core import InputError, validate_mesh
 
 Box = tuple[tuple[int, ...], tuple[int, ...]]
 Hole = Sequence[Sequence[int]] | Mapping[str, Sequence[int]]
@@ -40,6 +40,9 @@ class Mesh:
     upper: tuple[float, ...]
     holes: tuple[Box, ...] = ()
 
+    def __post_init__(self) -> None:
+        validate_mesh(self.lower, self.upper, self.cells, self.refine, self.holes)
+
     @classmethod
     def box(
         cls,
@@ -59,7 +62,8 @@ class Mesh:
                 boxes. They may overlap; what is left must be connected through faces.
 
         Raises:
-            InputError: where shapes do not fit. What depends on the rest of a problem is checked when that is made.
+            InputError: where shapes do not fit or numbers are out of range. What depends on the rest of a problem is
+                checked when that is made.
 
         >>> Mesh.box(cells=(4, 2), refine=3, upper=(2, 1), holes=[((1, 0), (2, 1))]).n_cells
         448

@@ -94,8 +94,8 @@ class Problem:
 
     @property
     def sides(self) -> dict[str, str]:
-        """The kind of condition of every side, by name: "velocity", "slip", "outflow" or "periodic". With Poisson's
-        equation "velocity" stands for a prescribed value."""
+        """The kind of condition of every side, by name: "velocity", "slip", "outflow" or "periodic"; with Poisson's
+        equation "value" or "periodic"."""
         return self._core.sides
 
     def estimate(self, **options: Any) -> dict[str, int]:

@@ -27,6 +27,8 @@ def test_operator(cavity, parts):
     assert np.array_equal((A @ columns)[:, 1], A @ y)
     assert np.array_equal(A.matvec(x[:, None])[:, 0], A @ x)
     assert "A: " in repr(A)
+    assert np.array_equal(A.T @ x, A @ x)
+    assert not hasattr(M, "T")  # not symmetric
 
 
 def test_layout(cavity):

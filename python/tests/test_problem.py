@@ -1,5 +1,7 @@
 """Meshes, data, conditions on sides, and messages about what is wrong with them."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 import solenoid as so
@@ -37,6 +39,7 @@ def test_sides():
         "holes": "velocity",
     }
     assert so.Stokes(mesh, outflow="xmax").sides["xmax"] == "outflow"
+    assert so.Poisson(mesh).sides["xmax"] == "value"
 
 
 def same(a, b, tolerance=1e-13):
@@ -95,6 +98,10 @@ MESH = so.Mesh.box(cells=(1, 1), refine=2)
         (lambda: so.Mesh.box(cells=(1, 1), lower=(0, 0, 0)), "lower: expected 2 numbers"),
         (lambda: so.Mesh.box(cells=(1, 1), holes=[3]), "holes[0]"),
         (lambda: so.Mesh.box(cells=(1.5, 1)), "cells: expected 2 integers"),
+        (lambda: so.Mesh.box(cells=(0, 1)), "[mesh] cells: every entry must be at least 1"),
+        (lambda: so.Mesh.box((3, 3), refine=-1), "[mesh] refine: must be from 0 to 20, got -1"),
+        (lambda: so.Mesh.box((3, 3), holes=[((0, 0), (9, 9))]), "[mesh] holes[0]: [0, 0] to [9, 9] reaches outside"),
+        (lambda: dataclasses.replace(MESH, refine=21), "[mesh] refine: must be from 0 to 20, got 21"),
         (lambda: so.Stokes("mesh"), "expected a Mesh"),
         (lambda: so.Stokes(MESH, order=99), "is not part of this build"),
         (lambda: so.Stokes(MESH, order="two"), "order: expected an integer"),
