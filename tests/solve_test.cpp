@@ -304,6 +304,9 @@ TEST(Solve, ThreadsAreASmallMultipleOfTheMachines) {
                    "at most " + std::to_string(8 * cores)});
   expect_contains(message_with(std::numeric_limits<int>::max()), {"too many for this machine"});
   expect_contains(message_with(-3), {"threads: expected an integer >= 0, got -3"});
+  SolverOptions options;
+  options.threads = 8 * cores + 1;
+  EXPECT_THROW(estimate(paper(2, some_order(2), 1), options), InputError);
 }
 
 // Reproducibility ----------------------------------------------------------------------------------------------------

@@ -354,7 +354,8 @@ TEST_F(Study, ThePaperInOneReport) {
 TEST_F(Study, WrongListsAreUsageErrors) {
   for (const char* arguments :
        {"iterations --orders 3,x", "iterations --orders 5..3", "iterations --levels ''", "convergence --refine 1..",
-        "iterations --levels 0,3", "throughput --orders 99", "convergence --dim 4"}) {
+        "iterations --levels 0,3", "throughput --orders 99", "convergence --dim 4", "throughput --threads 99999",
+        "step104 --device cpu --threads 99999", "iterations --threads -1"}) {
     EXPECT_EQ(run(arguments), 2) << arguments;
     EXPECT_FALSE(errors().empty()) << arguments;
     EXPECT_FALSE(fs::exists(file())) << arguments;

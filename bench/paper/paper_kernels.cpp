@@ -14,6 +14,7 @@
 #include "engine/engine.hpp"
 #include "paper/cube.hpp"
 #include "solenoid/error.hpp"
+#include "study/timing.hpp"
 
 namespace solenoid::paper {
 namespace {
@@ -208,6 +209,7 @@ double median_seconds(Work&& work) {
   cuda::check(cudaEventCreate(&start), "cudaEventCreate");
   cuda::check(cudaEventCreate(&stop), "cudaEventCreate");
   std::vector<double> times;
+  rest();
   for (int i = -warm_up; i < runs; ++i) {
     cuda::check(cudaEventRecord(start), "cudaEventRecord");
     work();

@@ -107,13 +107,15 @@ void validate(const Problem& problem, const SolverOptions& options);
 /// The orders k that this build has in 2D or 3D, ascending.
 std::vector<int> available_orders(int dim, EquationKind equation = EquationKind::stokes);
 
-/// What a solve would need, without doing it.
+/// What a solve would need.
 struct Estimate {
   std::int64_t dofs = 0;
   std::int64_t bytes_needed = 0;
   std::int64_t bytes_available = 0;
   int largest_refine = 0;  ///< the largest mesh.refine whose need fits, -1 if none
 };
+/// Without solving. \throws InputError as solve() does for what can be seen without the mesh; ResourceError if there is
+/// no such device.
 Estimate estimate(const Problem& problem, const SolverOptions& options = {});
 
 }  // namespace solenoid

@@ -10,6 +10,8 @@
 #include <thread>
 #include <vector>
 
+#include "base/threads.hpp"
+
 namespace solenoid {
 
 /// Calls work(i) once for every i in [0, count) from several threads; each thread uses its own work = make_worker().
@@ -35,7 +37,7 @@ void parallel_for(std::int64_t count, MakeWorker make_worker) {
       }
     }
   };
-  const auto threads = std::min<std::int64_t>(std::max(1U, std::thread::hardware_concurrency()), count);
+  const auto threads = std::min<std::int64_t>(cores(), count);
   std::vector<std::jthread> others;
   for (std::int64_t t = 1; t < threads; ++t) others.emplace_back(run);
   run();

@@ -6,9 +6,9 @@
 #include <cmath>
 #include <cstdint>
 #include <string_view>
-#include <thread>
 #include <vector>
 
+#include "base/threads.hpp"
 #include "case/keys.hpp"
 #include "case/names.hpp"
 #include "solenoid/problem.hpp"
@@ -192,18 +192,6 @@ void expect(bool in_range, std::string_view name, T value) {
   throw KeyError(fmt::format("solver.{}", name), fmt::format("expected {}, got {}", key->info.type, value));
 }
 
-/// Threads wait for each other in every step, so that a solve with far more than the machine runs does not end.
-void validate_threads(int threads) {
-  if (threads < 0) throw InputError(fmt::format("threads: expected an integer >= 0, got {}", threads));
-  constexpr std::int64_t most_per_core = 8;
-  const auto cores = std::max(1U, std::thread::hardware_concurrency());
-  if (threads <= most_per_core * cores) return;
-  throw InputError(
-      fmt::format("threads: {} are too many for this machine, which runs {} at a time: ask for at most {}, or for 0, "
-                  "which takes all cores",
-                  threads, cores, most_per_core * cores));
-}
-
 }  // namespace
 
 KeyError::KeyError(std::string key_path, std::string what_is_wrong)
@@ -254,7 +242,7 @@ void validate(const Problem& problem, const SolverOptions& options) {
   if (!(multigrid.coarse_penalty >= 0.0) || !std::isfinite(multigrid.coarse_penalty)) {
     throw InputError(fmt::format("coarse_penalty: expected a finite number >= 0, got {}", multigrid.coarse_penalty));
   }
-  validate_threads(options.threads);
+  threads_for(options.threads);
   const bool poisson = problem.equation == EquationKind::poisson;
   if (!poisson && multigrid.patch == PatchProblem::fused) {
     throw KeyError("solver.patch", "\"fused\" is for Poisson's equation only");

@@ -6,10 +6,10 @@
 #include <cstdint>
 #include <span>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "base/parallel.hpp"
+#include "base/threads.hpp"
 #include "mesh/grid.hpp"
 #include "mesh/record.hpp"
 #include "output/cell_evaluator.hpp"
@@ -137,7 +137,7 @@ class VtuWriter {
     const auto start = out_.tellp();
     write(header.data(), header.size() * sizeof(header[0]));
 
-    const std::int64_t batch = 4 * std::max(1U, std::thread::hardware_concurrency());
+    const std::int64_t batch = std::int64_t{4} * cores();
     std::vector<std::vector<unsigned char>> compressed(batch);
     for (std::int64_t first = 0; first < blocks && out_; first += batch) {
       const std::int64_t count = std::min(batch, blocks - first);

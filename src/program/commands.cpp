@@ -59,11 +59,15 @@ CLI::Option* add_path(CLI::App& app, const std::string& flag, fs::path& target, 
   return app.add_option(flag, target, help)->check(check);
 }
 
+void add_threads(CLI::App& app, int& threads) {
+  app.add_option("--threads", threads, "CPU threads; 0: all cores")->check(CLI::NonNegativeNumber);
+}
+
 void CaseArguments::add_to(CLI::App& app) {
   app.add_option("case", file, "case file (TOML)")->required()->type_name("CASE.toml");
   add_choice(app, "--device", solver.device, "where to solve");
   add_choice(app, "--precision", solver.precision, "of the multigrid cycle; residuals are always double");
-  app.add_option("--threads", solver.threads, "CPU threads; 0: all cores")->check(CLI::Range(0, 65536));
+  add_threads(app, solver.threads);
 }
 
 Case CaseArguments::read() const {

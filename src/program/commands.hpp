@@ -44,6 +44,9 @@ CLI::Option* add_choice(CLI::App& app, const std::string& flag, Choice& target, 
 /// value.
 CLI::Option* add_path(CLI::App& app, const std::string& flag, std::filesystem::path& target, const std::string& help);
 
+/// --threads
+void add_threads(CLI::App& app, int& threads);
+
 /// What every command that reads a case has on its command line: the case, --device, --precision and --threads.
 struct CaseArguments {
   std::filesystem::path file;

@@ -231,9 +231,7 @@ Command add_paper(CLI::App& app) {
       ->required()
       ->type_name("DIR");
   add_choice(app, "--device", options->device, "where to solve");
-  app.add_option("--threads", options->threads, "CPU threads (default: all cores)")
-      ->default_str("")
-      ->check(CLI::Range(0, 65536));
+  add_threads(app, options->threads);
   app.add_flag("--quick", options->quick, "small sizes: some minutes on two cores");
   std::vector<std::string> names;
   for (const Experiment* experiment : experiments) names.emplace_back(experiment->name);

@@ -74,9 +74,7 @@ void StudyArguments::add_to(CLI::App& app, const std::string& default_dim, const
   add_list(app, "--orders", orders, 0, highest_order,
            fmt::format("k of RT_k x Q_k, as 1,2,3 or 1..3 (default: {})", default_orders));
   add_choice(app, "--device", device, "where to solve");
-  app.add_option("--threads", threads, "CPU threads (default: all cores)")
-      ->default_str("")
-      ->check(CLI::Range(0, 65536));
+  add_threads(app, threads);
   add_path(app, "--json", json, "write all numbers to this file")->type_name("FILE");
 }
 

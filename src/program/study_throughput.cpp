@@ -81,7 +81,8 @@ struct Row {
   Domain domain = Domain::walls;
   int levels = 0;
   double dofs = 0.0;
-  std::array<double, parts> seconds{};  ///< 0: not measured
+  std::array<double, parts> seconds{};    ///< 0: not measured
+  std::array<double, parts> sustained{};  ///< the same after a second of the same work
   int iterations = 0;
   std::vector<KernelUse> kernels{};
 
@@ -121,6 +122,7 @@ class ThroughputStudy {
       }
     }
     print_rates();
+    print_sustained();
     print_domains();
     print_kernels();
     return run_.finish(converged_);
@@ -201,7 +203,7 @@ class ThroughputStudy {
   }
 
   /// Times a method. Beside full multigrid, for which there is room, the kernels.
-  void measure(Method method, const Hierarchy& hierarchy, const std::vector<double>& load, Row& row, bool profiled) {
+  void measure(Method method, const Hierarchy& hierarchy, const std::vector<double>& load, Row& row, bool largest) {
     const bool walls = row.domain == Domain::walls;  // others are for the cost of kernels
     const SolverOptions options = solver(method);
     {
@@ -216,9 +218,15 @@ class ThroughputStudy {
         row.seconds[operator_fp32] = timed.operator_seconds();
         row.seconds[smoothing_step_fp32] = timed.smoothing_step_seconds();
         row.seconds[vcycle_fp32] = timed.cycle_seconds();
+        if (largest && walls) {
+          row.sustained[operator_fp64] = timed.operator_double_seconds(Pace::sustained);
+          row.sustained[operator_fp32] = timed.operator_seconds(Pace::sustained);
+          row.sustained[smoothing_step_fp32] = timed.smoothing_step_seconds(Pace::sustained);
+          row.sustained[vcycle_fp32] = timed.cycle_seconds(Pace::sustained);
+        }
       }
     }
-    if (!profiled || !walls) return;
+    if (!largest || !walls) return;
     const auto kernels = engine_->profile([&] { TimedSolve<float>(*engine_, hierarchy, load, options).run(); });
     for (const KernelUse& kernel : kernels) {
       const bool known = std::any_of(row.kernels.begin(), row.kernels.end(),
@@ -250,6 +258,10 @@ class ThroughputStudy {
       entry["seconds"][part_names[part]] = row.seconds[part];
       entry["ns_per_dof"][part_names[part]] = row.ns(static_cast<Part>(part));
       entry["gdof_per_second"][part_names[part]] = 1.0 / row.ns(static_cast<Part>(part));
+    }
+    for (int part = 0; part < parts; ++part) {
+      if (row.sustained[part] == 0.0) continue;
+      entry["sustained_ns_per_dof"][part_names[part]] = row.sustained[part] / row.dofs * 1e9;
     }
     for (int part = operator_fp64; part <= vcycle_fp32; ++part) {
       entry["of_copy_bound"][part_names[part]] = of_copy_bound(row, static_cast<Part>(part));
@@ -297,6 +309,19 @@ class ThroughputStudy {
                              of_copy_bound(row, smoothing_step_fp32), of_copy_bound(row, vcycle_fp32),
                              row.seconds[smoothing_step_fp32] / row.seconds[operator_fp64], rate(operator_fp64, 9),
                              rate(full_multigrid_mixed, 15), rate(solve_mixed, 7)));
+    }
+  }
+
+  /// What a device keeps up, where heat and power limit its clock.
+  void print_sustained() {
+    for (const Row& row : rows_) {
+      if (row.sustained[operator_fp64] == 0.0) continue;
+      const auto ns = [&](Part part) { return row.sustained[part] / row.dofs * 1e9; };
+      run_.print(fmt::format(
+          "{}, {} cells, after a second of the same work: operator {:.4f} fp64, {:.4f} fp32, smoothing step {:.4f}, "
+          "V-cycle {:.4f} ns per unknown",
+          element(row), cells_text(options_.dim, row.refine), ns(operator_fp64), ns(operator_fp32),
+          ns(smoothing_step_fp32), ns(vcycle_fp32)));
     }
   }
 

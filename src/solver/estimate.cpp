@@ -161,6 +161,8 @@ std::int64_t bytes_at(const CoarseCounts& counts, const Problem& problem, const 
 }  // namespace
 
 Estimate estimate(const Problem& problem, const SolverOptions& options) {
+  validate(problem);
+  validate(problem, options);
   Estimate estimate;
   const CoarseCounts counts = count_coarse(problem);
   estimate.dofs = dofs_at(counts, problem, problem.mesh.refine);

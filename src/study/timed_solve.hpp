@@ -3,43 +3,19 @@
 /// Times of a solve and of its parts, everything set up beforehand.
 
 #include <algorithm>
-#include <chrono>
-#include <cstddef>
 #include <vector>
 
 #include "engine/engine.hpp"
 #include "solver/hierarchy.hpp"
 #include "solver/load.hpp"
 #include "solver/methods.hpp"
+#include "study/timing.hpp"
 
 namespace solenoid {
 
-/// Time of work(), which waits until it is done.
-template <class Work>
-double seconds_of(Work work) {
-  const auto start = std::chrono::steady_clock::now();
-  work();
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
-
-/// The same, each time after prepare(): the median of at least ten runs, after one that does not count.
-template <class Prepare, class Work>
-double median_seconds(Prepare prepare, Work work) {
-  constexpr std::size_t fewest_runs = 10;
-  constexpr double enough = 0.2;  // seconds in all
-  prepare();
-  work();
-  std::vector<double> times;
-  double sum = 0.0;
-  while (times.size() < fewest_runs || sum < enough) {
-    prepare();
-    times.push_back(seconds_of(work));
-    sum += times.back();
-  }
-  const auto middle = times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2);
-  std::nth_element(times.begin(), middle, times.end());
-  return *middle;
-}
+/// How a part is timed: from rest, for some tens of milliseconds, or after a second of the same work, at the clock that
+/// the device keeps up.
+enum class Pace { rested, sustained };
 
 /// A solve of a problem without boundary velocities, ready to run, with the cycle in precision S. Times are of the
 /// work alone, of all unknowns of the finest level, in seconds.
@@ -70,23 +46,25 @@ class TimedSolve {
   [[nodiscard]] const Vector<double>& x() const { return x_; }
 
   double solve_seconds() {
-    return median_seconds([this] { prepare(); }, [this] { solve(); });
+    constexpr double enough = 0.2;
+    const auto from_zero = [this] { prepare(); };
+    return median_seconds(enough, from_zero, [this] { solve(); });
   }
   /// A x in double precision. This and the following overwrite x().
-  double operator_double_seconds() {
-    return seconds([this] { outer().apply(b_.data(), x_.data()); });
+  double operator_double_seconds(Pace pace = Pace::rested) {
+    return seconds(pace, [this] { outer().apply(b_.data(), x_.data()); });
   }
-  double operator_seconds() {
+  double operator_seconds(Pace pace = Pace::rested) {
     make_room();
-    return seconds([this] { kernels().apply(load(), y_.data()); });
+    return seconds(pace, [this] { kernels().apply(load(), y_.data()); });
   }
-  double smoothing_step_seconds() {
+  double smoothing_step_seconds(Pace pace = Pace::rested) {
     make_room();
-    return seconds([this] { solve_.multigrid().smooth(finest_, load(), y_.data(), z_.data(), y_.data()); });
+    return seconds(pace, [this] { solve_.multigrid().smooth(finest_, load(), y_.data(), z_.data(), y_.data()); });
   }
-  double cycle_seconds() {
+  double cycle_seconds(Pace pace = Pace::rested) {
     make_room();
-    return seconds([this] { solve_.multigrid().cycle(); });
+    return seconds(pace, [this] { solve_.multigrid().cycle(); });
   }
 
  private:
@@ -109,7 +87,7 @@ class TimedSolve {
   /// Of work() that the engine may finish later. A run is as many in a row as take some milliseconds: inside a solve,
   /// too, nobody waits for each.
   template <class Work>
-  double seconds(Work work) {
+  double seconds(Pace pace, Work work) {
     constexpr double run = 5e-3;
     const auto in_a_row = [&](int count) {
       for (int i = 0; i < count; ++i) work();
@@ -117,7 +95,16 @@ class TimedSolve {
     };
     in_a_row(1);
     const int count = std::max(1, static_cast<int>(run / seconds_of([&] { in_a_row(1); })));
-    return median_seconds([] {}, [&] { in_a_row(count); }) / count;
+    const auto row = [&] { in_a_row(count); };
+    if (pace == Pace::rested) {
+      rest();
+    } else {
+      constexpr double warm_up = 1.0;
+      double spent = 0.0;
+      while (spent < warm_up) spent += seconds_of(row);
+    }
+    const auto nothing = [] {};
+    return median_seconds(0.0, nothing, row) / count;
   }
   /// Vectors for the parts in precision S, which solves have no need of.
   void make_room() {

@@ -13,6 +13,7 @@
 #include <new>
 
 #include "base/caches.hpp"
+#include "base/threads.hpp"
 #include "engine/cpu/ceilings.hpp"
 #include "engine/cpu/kernels/table.hpp"
 #include "engine/cpu/team.hpp"
@@ -589,9 +590,6 @@ class CpuEngine final : public Engine {
 
 }  // namespace
 
-std::unique_ptr<Engine> make_cpu_engine(int threads) {
-  if (threads <= 0) threads = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
-  return std::make_unique<CpuEngine>(threads);
-}
+std::unique_ptr<Engine> make_cpu_engine(int threads) { return std::make_unique<CpuEngine>(threads_for(threads)); }
 
 }  // namespace solenoid
