@@ -155,6 +155,7 @@ TEST_F(Output, ManyBlocksAreOneArray) {
 
 TEST_F(Output, AFailedFileLeavesNothingBehind) {
   EXPECT_THROW(write_vtu(swirl(2, 1), folder_ / "missing" / "u.vtu"), Error);
+  EXPECT_THROW(write_vtu(swirl(2, 1), folder_ / "u.vtu", -1), InputError);
   EXPECT_THROW(write_picture(swirl(2, 1), folder_ / "missing" / "u.png"), Error);
   std::ofstream(folder_ / "kept.txt") << "old";
   try {

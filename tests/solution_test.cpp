@@ -179,6 +179,7 @@ TEST_P(SolutionOf, AFieldHasItsFluxThroughEveryPlane) {
       EXPECT_NEAR(s.flux(axis, lower + t * length), flux, 1e-10 * (1.0 + std::abs(flux))) << axis << " " << t;
     }
     EXPECT_EQ(s.flux(axis, lower - 0.1), 0.0);
+    EXPECT_THROW(static_cast<void>(s.flux(axis, std::nan(""))), InputError);
   }
   EXPECT_THROW((void)s.flux(dim(), 0.0), InputError);
 }

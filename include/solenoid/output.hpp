@@ -12,7 +12,8 @@
 namespace solenoid {
 
 /// VTK unstructured grid, appended zlib-compressed binary. `subdivide` = 0: one Lagrange cell of degree k + 1 per cell,
-/// which holds u_h and p_h (or Poisson's u_h) exactly; otherwise subdivide^dim linear cells each.
+/// which holds u_h and p_h (or Poisson's u_h) exactly; otherwise subdivide^dim linear cells each. \throws InputError
+/// if it is negative, Error if the file cannot be written.
 void write_vtu(const Solution& solution, const std::filesystem::path& file, int subdivide = 0);
 
 /// PNG of the speed on the domain (2D) or its middle slice z = const (3D) with streamlines and a labelled colour bar;

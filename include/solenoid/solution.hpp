@@ -47,7 +47,8 @@ class Solution {
   void evaluate_cell_gradient(std::int64_t cell, const std::array<std::vector<double>, 3>& xi,
                               std::vector<double>& g) const;
 
-  /// Integral of u.e_axis over the part of the plane {x_axis = position} inside the domain.
+  /// Integral of u.e_axis over the part of the plane {x_axis = position} inside the domain. \throws InputError if there
+  /// is no such axis or the position is not finite.
   [[nodiscard]] double flux(int axis, double position) const;
   [[nodiscard]] double kinetic_energy() const;  ///< 1/2 integral |u|^2
   [[nodiscard]] double dissipation() const;     ///< nu integral |grad u|^2, cell by cell

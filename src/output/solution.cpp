@@ -306,6 +306,7 @@ double Solution::flux(int axis, double position) const {
   if (axis < 0 || axis >= dim) {
     throw InputError("flux: axis " + std::to_string(axis) + ", expected 0 to " + std::to_string(dim - 1));
   }
+  if (!std::isfinite(position)) throw InputError("flux: position " + std::to_string(position) + " is not finite");
   // Over the face of a cell only the constant mode in the transverse directions has an integral:
   // sqrt(h_a) from 1/sqrt(h_a) psi_0, the normal direction contributes sum_j b_j(xi) u_j / sqrt(h_axis).
   const int order = problem_.order;

@@ -14,6 +14,7 @@
 #include "mesh/record.hpp"
 #include "output/cell_evaluator.hpp"
 #include "output/new_file.hpp"
+#include "solenoid/error.hpp"
 #include "solenoid/output.hpp"
 
 namespace solenoid {
@@ -195,6 +196,7 @@ class VtuWriter {
 }  // namespace
 
 void write_vtu(const Solution& solution, const std::filesystem::path& file, int subdivide) {
+  if (subdivide < 0) throw InputError("write_vtu: subdivide " + std::to_string(subdivide) + ", expected 0 or more");
   const Grid& grid = solution.grid();
   const int dim = grid.dim();
   const Subcells subcells(dim, solution.problem().order, subdivide);
