@@ -242,9 +242,7 @@ void bind_problem(nb::module_& m) {
   m.def(
       "estimate",
       [](const Problem& problem, const nb::dict& options) {
-        const SolverOptions solver = options_of({}, options);
-        validate(problem, solver);
-        const Estimate need = estimate(problem, solver);
+        const Estimate need = estimate(problem, options_of({}, options));
         nb::dict result;
         result["dofs"] = need.dofs;
         result["bytes_needed"] = need.bytes_needed;

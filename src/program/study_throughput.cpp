@@ -214,16 +214,14 @@ class ThroughputStudy {
         converged_ = converged_ && timed.convergence().converged;
       }
       if (method == Method::fmg) {
-        row.seconds[operator_fp64] = timed.operator_double_seconds();
-        row.seconds[operator_fp32] = timed.operator_seconds();
-        row.seconds[smoothing_step_fp32] = timed.smoothing_step_seconds();
-        row.seconds[vcycle_fp32] = timed.cycle_seconds();
-        if (largest && walls) {
-          row.sustained[operator_fp64] = timed.operator_double_seconds(Pace::sustained);
-          row.sustained[operator_fp32] = timed.operator_seconds(Pace::sustained);
-          row.sustained[smoothing_step_fp32] = timed.smoothing_step_seconds(Pace::sustained);
-          row.sustained[vcycle_fp32] = timed.cycle_seconds(Pace::sustained);
-        }
+        const auto time_kernels = [&](Pace pace, std::array<double, parts>& seconds) {
+          seconds[operator_fp64] = timed.operator_double_seconds(pace);
+          seconds[operator_fp32] = timed.operator_seconds(pace);
+          seconds[smoothing_step_fp32] = timed.smoothing_step_seconds(pace);
+          seconds[vcycle_fp32] = timed.cycle_seconds(pace);
+        };
+        time_kernels(Pace::rested, row.seconds);
+        if (largest && walls) time_kernels(Pace::sustained, row.sustained);
       }
     }
     if (!largest || !walls) return;

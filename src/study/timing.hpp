@@ -38,7 +38,7 @@ double median_seconds(double enough, Prepare prepare, Work work) {
 }
 
 /// Lets the device rest, so that a time does not depend on what ran before: at the limit of its power a device lowers
-/// its clock (an H200 within a tenth of a second, by up to a tenth) and raises it again when it rests.
+/// its clock (an H200 within a tenth of a second, by up to a quarter) and raises it again when it rests.
 inline void rest() { std::this_thread::sleep_for(std::chrono::milliseconds(300)); }
 
 }  // namespace solenoid
