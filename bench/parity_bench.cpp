@@ -17,11 +17,11 @@
 #include <random>
 #include <string>
 
+#include "element/matrices.hpp"
 #include "engine/cuda/error.hpp"
 #include "engine/cuda/parity_plan.hpp"
 #include "engine/tables.hpp"
 #include "parity_instance.hpp"
-#include "univariate/matrices.hpp"
 
 namespace solenoid::cuda {
 void check(cudaError_t status, const char* what) {

@@ -7,11 +7,11 @@
 #include <cmath>
 #include <random>
 
+#include "element/basis.hpp"
 #include "engine/engine.hpp"
 #include "flows.hpp"
 #include "levels.hpp"
 #include "solver/load.hpp"
-#include "univariate/basis.hpp"
 
 namespace solenoid {
 namespace {

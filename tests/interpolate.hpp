@@ -7,10 +7,10 @@
 #include <memory>
 #include <vector>
 
+#include "element/basis.hpp"
 #include "mesh/grid.hpp"
 #include "mesh/record.hpp"
 #include "solenoid/solution.hpp"
-#include "univariate/basis.hpp"
 
 namespace solenoid::test {
 

@@ -2,8 +2,8 @@
 
 #include <cmath>
 
+#include "element/matrices.hpp"
 #include "level/patch_solver.hpp"
-#include "univariate/matrices.hpp"
 
 namespace solenoid::paper {
 namespace {

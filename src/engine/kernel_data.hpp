@@ -11,7 +11,7 @@ namespace solenoid {
 
 inline constexpr int max_n = 9;  ///< k + 1 for the largest order
 
-/// Univariate matrices of a cell (univariate/matrices.hpp) and the coefficients of a level.
+/// Univariate matrices of a cell (element/matrices.hpp) and the coefficients of a level.
 template <class T>
 struct CellData {
   T mass[max_n + 1][max_n + 1];

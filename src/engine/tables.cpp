@@ -4,7 +4,7 @@
 #include <iterator>
 
 #include "base/parallel.hpp"
-#include "univariate/matrices.hpp"
+#include "element/matrices.hpp"
 
 namespace solenoid {
 

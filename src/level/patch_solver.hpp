@@ -14,8 +14,8 @@
 #include <memory>
 #include <vector>
 
+#include "element/matrices.hpp"
 #include "level/level.hpp"
-#include "univariate/matrices.hpp"
 
 namespace solenoid {
 

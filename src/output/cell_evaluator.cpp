@@ -6,9 +6,9 @@
 #include <string>
 #include <utility>
 
+#include "element/basis.hpp"
 #include "mesh/record.hpp"
 #include "solenoid/error.hpp"
-#include "univariate/basis.hpp"
 
 namespace solenoid {
 

@@ -6,11 +6,11 @@
 #include <string>
 
 #include "base/parallel.hpp"
+#include "element/basis.hpp"
 #include "mesh/grid.hpp"
 #include "mesh/record.hpp"
 #include "output/cell_evaluator.hpp"
 #include "solenoid/error.hpp"
-#include "univariate/basis.hpp"
 
 namespace solenoid {
 

@@ -7,8 +7,8 @@
 
 #include "base/parallel.hpp"
 #include "base/zeros.hpp"
+#include "element/basis.hpp"
 #include "solenoid/error.hpp"
-#include "univariate/basis.hpp"
 
 namespace solenoid {
 namespace {

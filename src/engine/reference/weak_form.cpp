@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "univariate/basis.hpp"
+#include "element/basis.hpp"
 
 namespace solenoid::reference {
 namespace {

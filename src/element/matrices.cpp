@@ -1,8 +1,8 @@
-#include "univariate/matrices.hpp"
+#include "element/matrices.hpp"
 
 #include <cmath>
 
-#include "univariate/basis.hpp"
+#include "element/basis.hpp"
 
 namespace solenoid {
 namespace {

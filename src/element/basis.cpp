@@ -1,4 +1,4 @@
-#include "univariate/basis.hpp"
+#include "element/basis.hpp"
 
 #include <cmath>
 #include <numbers>
