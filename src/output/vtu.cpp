@@ -12,10 +12,10 @@
 #include "base/threads.hpp"
 #include "mesh/grid.hpp"
 #include "mesh/record.hpp"
-#include "output/cell_evaluator.hpp"
 #include "output/new_file.hpp"
 #include "solenoid/error.hpp"
 #include "solenoid/output.hpp"
+#include "solution/cell_evaluator.hpp"
 
 namespace solenoid {
 

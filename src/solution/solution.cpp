@@ -9,8 +9,8 @@
 #include "element/basis.hpp"
 #include "mesh/grid.hpp"
 #include "mesh/record.hpp"
-#include "output/cell_evaluator.hpp"
 #include "solenoid/error.hpp"
+#include "solution/cell_evaluator.hpp"
 
 namespace solenoid {
 

@@ -1,4 +1,4 @@
-#include "output/cell_evaluator.hpp"
+#include "solution/cell_evaluator.hpp"
 
 #include <algorithm>
 #include <cmath>
