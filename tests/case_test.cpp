@@ -12,8 +12,8 @@
 
 #include "case/keys.hpp"
 #include "case/nearest.hpp"
-#include "case/result_json.hpp"
 #include "engine/engine.hpp"
+#include "output/result_json.hpp"
 #include "solenoid/error.hpp"
 #include "solenoid/output.hpp"
 

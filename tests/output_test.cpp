@@ -14,9 +14,9 @@
 #include <numbers>
 #include <random>
 
+#include "base/new_file.hpp"
 #include "interpolate.hpp"
 #include "output/canvas.hpp"
-#include "output/new_file.hpp"
 #include "output/streamlines.hpp"
 #include "solenoid/error.hpp"
 

@@ -9,8 +9,8 @@
 #include <filesystem>
 
 #include "binding.hpp"
-#include "case/result_json.hpp"
 #include "mesh/grid.hpp"
+#include "output/result_json.hpp"
 #include "solenoid/output.hpp"
 
 namespace solenoid::python {

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "output/new_file.hpp"
+#include "base/new_file.hpp"
 
 namespace solenoid {
 

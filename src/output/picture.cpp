@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
+#include "base/new_file.hpp"
 #include "mesh/grid.hpp"
 #include "output/canvas.hpp"
-#include "output/new_file.hpp"
 #include "output/streamlines.hpp"
 #include "solenoid/output.hpp"
 

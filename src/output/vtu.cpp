@@ -8,11 +8,11 @@
 #include <string>
 #include <vector>
 
+#include "base/new_file.hpp"
 #include "base/parallel.hpp"
 #include "base/threads.hpp"
 #include "mesh/grid.hpp"
 #include "mesh/record.hpp"
-#include "output/new_file.hpp"
 #include "solenoid/error.hpp"
 #include "solenoid/output.hpp"
 #include "solution/cell_evaluator.hpp"

@@ -8,8 +8,8 @@
 #include <cstdlib>
 #include <vector>
 
+#include "base/new_file.hpp"
 #include "mesh/grid.hpp"
-#include "output/new_file.hpp"
 #include "solenoid/error.hpp"
 
 namespace solenoid::program {

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "case/result_json.hpp"
-#include "output/new_file.hpp"
+#include "base/new_file.hpp"
+#include "output/result_json.hpp"
 #include "program/commands.hpp"
 #include "program/progress.hpp"
 #include "solenoid/error.hpp"

@@ -5,7 +5,7 @@
 #include <fstream>
 #include <set>
 
-#include "output/new_file.hpp"
+#include "base/new_file.hpp"
 #include "program/paper/experiment.hpp"
 #include "program/study.hpp"
 #include "program/study_run.hpp"

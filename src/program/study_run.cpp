@@ -10,9 +10,9 @@
 #include <ctime>
 #include <utility>
 
+#include "base/new_file.hpp"
 #include "build_info.hpp"
 #include "mesh/record.hpp"
-#include "output/new_file.hpp"
 #include "solenoid/error.hpp"
 #include "solenoid/version.hpp"
 

@@ -1,10 +1,10 @@
-#include "case/result_json.hpp"
+#include "output/result_json.hpp"
 
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "base/new_file.hpp"
 #include "case/names.hpp"
-#include "output/new_file.hpp"
 
 namespace solenoid {
 namespace {
