@@ -12,7 +12,7 @@
 #include "flows.hpp"
 #include "levels.hpp"
 #include "solenoid/error.hpp"
-#include "solver/dense_inverse.hpp"
+#include "solver/multigrid/dense_inverse.hpp"
 #include "solver/hierarchy.hpp"
 #include "solver/load.hpp"
 #include "solver/methods.hpp"

@@ -8,7 +8,7 @@
 #include "solver/hierarchy.hpp"
 #include "solver/krylov.hpp"
 #include "solver/load.hpp"
-#include "solver/multigrid.hpp"
+#include "solver/multigrid/cycle.hpp"
 
 namespace solenoid {
 namespace {

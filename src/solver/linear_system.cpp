@@ -11,7 +11,7 @@
 #include "engine/engine.hpp"
 #include "solenoid/error.hpp"
 #include "solver/discretisation.hpp"
-#include "solver/multigrid.hpp"
+#include "solver/multigrid/cycle.hpp"
 
 namespace solenoid {
 namespace {
@@ -53,17 +53,17 @@ struct LinearSystem::Data {
   template <class S>
   void make_cycle(const SolverOptions& options) {
     const Hierarchy& hierarchy = discretisation.hierarchy();
-    const auto multigrid = std::make_shared<Multigrid<S>>(*engine, hierarchy, options.multigrid);
-    multigrid->record(hierarchy.size() - 1);
+    const auto cycle = std::make_shared<Cycle<S>>(*engine, hierarchy, options.multigrid);
+    cycle->record(hierarchy.size() - 1);
     if constexpr (std::is_same_v<S, double>) {
-      kernels = &multigrid->kernels();
+      kernels = &cycle->kernels();
     } else {
       own = make_kernels<double>(*engine, hierarchy.finest(), options.multigrid.local_solver);
       kernels = own.get();
     }
-    precondition = [this, multigrid](const double* r, double* z) {
-      multigrid->kernels().from_double(r, multigrid->right_hand_side());
-      const S* result = multigrid->cycle();
+    precondition = [this, cycle](const double* r, double* z) {
+      cycle->kernels().from_double(r, cycle->right_hand_side());
+      const S* result = cycle->run();
       if constexpr (std::is_same_v<S, double>) {
         kernels->copy(result, z);
       } else {

@@ -10,7 +10,7 @@
 #include "solenoid/solver.hpp"
 #include "solver/hierarchy.hpp"
 #include "solver/krylov.hpp"
-#include "solver/multigrid.hpp"
+#include "solver/multigrid/cycle.hpp"
 
 namespace solenoid {
 
@@ -19,19 +19,19 @@ template <class S>
 class Solve {
  public:
   Solve(Engine& engine, const Hierarchy& hierarchy, const SolverOptions& options)
-      : engine_(engine), hierarchy_(hierarchy), options_(options), multigrid_(engine, hierarchy, cycle_of(options)) {
+      : engine_(engine), hierarchy_(hierarchy), options_(options), cycle_(engine, hierarchy, cycle_of(options)) {
     if constexpr (!std::is_same_v<S, double>) {
       outer_ = make_kernels<double>(engine, hierarchy.finest(), options.multigrid.local_solver);
     }
     const int finest = hierarchy.size() - 1;
-    for (int level = options.method == Method::fmg ? 0 : finest; level <= finest; ++level) multigrid_.record(level);
+    for (int level = options.method == Method::fmg ? 0 : finest; level <= finest; ++level) cycle_.record(level);
   }
 
-  [[nodiscard]] Multigrid<S>& multigrid() { return multigrid_; }
+  [[nodiscard]] Cycle<S>& cycle() { return cycle_; }
   /// Kernels of the finest level in the precision of the solution.
   Kernels<double>& outer() {
     if constexpr (std::is_same_v<S, double>) {
-      return multigrid_.kernels();
+      return cycle_.kernels();
     } else {
       return *outer_;
     }
@@ -80,7 +80,7 @@ class Solve {
       if (l == levels - 1) {
         nested.kernels = &outer();
       } else if constexpr (std::is_same_v<S, double>) {
-        nested.kernels = &multigrid_.kernels(l);
+        nested.kernels = &cycle_.kernels(l);
       } else {
         nested.owned = make_kernels<double>(engine_, level, options_.multigrid.local_solver);
         nested.kernels = nested.owned.get();
@@ -96,8 +96,8 @@ class Solve {
 
   /// z = M r: one V-cycle.
   void precondition(const double* r, S* z) {
-    multigrid_.kernels().from_double(r, multigrid_.right_hand_side());
-    multigrid_.kernels().copy(multigrid_.cycle(), z);
+    cycle_.kernels().from_double(r, cycle_.right_hand_side());
+    cycle_.kernels().copy(cycle_.run(), z);
   }
 
   void gmres(const double* b, double* x, Convergence& convergence) {
@@ -106,8 +106,8 @@ class Solve {
       return gmres_right<double, S>(engine_, outer(), right, b, x, true, options_.restart, convergence, right_);
     }
     const Preconditioner<double, double> left = [this](const double* r, double* z) {
-      multigrid_.kernels().from_double(r, multigrid_.right_hand_side());
-      widen(multigrid_.cycle(), z);
+      cycle_.kernels().from_double(r, cycle_.right_hand_side());
+      widen(cycle_.run(), z);
     };
     constexpr double trust = std::is_same_v<S, double> ? 0.0 : 1e-5;
     gmres_left<double>(engine_, outer(), left, b, x, options_.restart, trust, convergence, left_);
@@ -137,8 +137,8 @@ class Solve {
       outer().residual(b, x, r.data());
       const double norm = std::sqrt(outer().dot(r.data(), r.data()));
       if (convergence.stop(norm_b == 0.0 ? 0.0 : norm / norm_b)) return;
-      multigrid_.kernels().from_double(r.data(), multigrid_.right_hand_side());
-      add(outer(), multigrid_.cycle(), x);
+      cycle_.kernels().from_double(r.data(), cycle_.right_hand_side());
+      add(outer(), cycle_.run(), x);
     }
   }
 
@@ -162,8 +162,8 @@ class Solve {
       for (int cycle = 0; cycle < options_.cycles; ++cycle) {
         const bool from_zero = l == 0 && cycle == 0;
         if (!from_zero) kernels(l).residual(load(l), value(l), r.data());
-        multigrid_.kernels(l).from_double(from_zero ? load(l) : r.data(), multigrid_.right_hand_side(l));
-        add(kernels(l), multigrid_.cycle(l), value(l));
+        cycle_.kernels(l).from_double(from_zero ? load(l) : r.data(), cycle_.right_hand_side(l));
+        add(kernels(l), cycle_.run(l), value(l));
       }
       if (convergence.monitor && !convergence.monitor(0, 1.0)) {
         convergence.reason = "interrupted";
@@ -183,7 +183,7 @@ class Solve {
   Engine& engine_;
   const Hierarchy& hierarchy_;
   const SolverOptions& options_;
-  Multigrid<S> multigrid_;
+  Cycle<S> cycle_;
   std::unique_ptr<Kernels<double>> outer_;
   KrylovSpace<double, S> right_;
   KrylovSpace<double> left_;

@@ -9,6 +9,7 @@
 #include "solver/hierarchy.hpp"
 #include "solver/load.hpp"
 #include "solver/methods.hpp"
+#include "solver/multigrid/smoothing.hpp"
 #include "study/timing.hpp"
 
 namespace solenoid {
@@ -25,7 +26,6 @@ class TimedSolve {
   /// `load` is on the finest level.
   TimedSolve(Engine& engine, const Hierarchy& hierarchy, const std::vector<double>& load, const SolverOptions& options)
       : engine_(engine),
-        finest_(hierarchy.size() - 1),
         options_(options),
         solve_(engine, hierarchy, options_),
         b_(engine, hierarchy.finest().size()),
@@ -60,17 +60,18 @@ class TimedSolve {
   }
   double smoothing_step_seconds(Pace pace = Pace::rested) {
     make_room();
-    return seconds(pace, [this] { solve_.multigrid().smooth(finest_, load(), y_.data(), z_.data(), y_.data()); });
+    return seconds(
+        pace, [this] { smoothing_step<S>(kernels(), options_.multigrid, load(), y_.data(), z_.data(), y_.data()); });
   }
   double cycle_seconds(Pace pace = Pace::rested) {
     make_room();
-    return seconds(pace, [this] { solve_.multigrid().cycle(); });
+    return seconds(pace, [this] { solve_.cycle().run(); });
   }
 
  private:
   Kernels<double>& outer() { return solve_.outer(); }
-  Kernels<S>& kernels() { return solve_.multigrid().kernels(); }
-  S* load() { return solve_.multigrid().right_hand_side(); }
+  Kernels<S>& kernels() { return solve_.cycle().kernels(); }
+  S* load() { return solve_.cycle().right_hand_side(); }
 
   void prepare() {
     outer().zero(x_.data());
@@ -116,7 +117,6 @@ class TimedSolve {
   }
 
   Engine& engine_;
-  int finest_;
   SolverOptions options_;
   Solve<S> solve_;
   Vector<double> b_;

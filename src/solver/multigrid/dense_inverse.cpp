@@ -1,4 +1,4 @@
-#include "solver/dense_inverse.hpp"
+#include "solver/multigrid/dense_inverse.hpp"
 
 #include <Eigen/LU>
 #include <algorithm>

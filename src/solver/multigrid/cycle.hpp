@@ -1,14 +1,14 @@
 #pragma once
 /// \file
-/// The monolithic multigrid V-cycle (paper, Section 3), in precision T.
+/// The monolithic multigrid cycle (paper, Section 3), in precision T.
 
+#include <functional>
 #include <memory>
 #include <vector>
 
 #include "engine/engine.hpp"
 #include "solver/hierarchy.hpp"
-#include "solver/krylov.hpp"
-#include "solver/mac_correction.hpp"
+#include "solver/multigrid/coarse_solver.hpp"
 
 namespace solenoid {
 
@@ -20,24 +20,20 @@ inline MultigridOptions cycle_of(const SolverOptions& options) {
 }
 
 template <class T>
-class Multigrid {
+class Cycle {
  public:
-  Multigrid(Engine& engine, const Hierarchy& hierarchy, const MultigridOptions& options);
+  Cycle(Engine& engine, const Hierarchy& hierarchy, const MultigridOptions& options);
 
-  /// The V-cycle on levels 0..level for the right-hand side in `right_hand_side(level)`, from x = 0: one pre- and one
+  /// One cycle on levels 0..level for the right-hand side in `right_hand_side(level)`, from x = 0: one pre- and one
   /// post-smoothing step. Returns the result, which lives until the next cycle; constants are removed from it.
-  const T* cycle(int level);
-  /// Prepares cycle(level) for being called many times: the engine may record what it does.
+  const T* run(int level);
+  /// Prepares run(level) for being called many times: the engine may record what it does.
   void record(int level);
-  const T* cycle() { return cycle(static_cast<int>(levels_.size()) - 1); }
+  const T* run() { return run(static_cast<int>(levels_.size()) - 1); }
   [[nodiscard]] T* right_hand_side(int level) { return levels_[level].b.data(); }
   [[nodiscard]] T* right_hand_side() { return levels_.back().b.data(); }
   [[nodiscard]] Kernels<T>& kernels(int level) { return *levels_[level].kernels; }
   [[nodiscard]] Kernels<T>& kernels() { return *levels_.back().kernels; }
-
-  /// One smoothing step x <- S(x, b) with b of that level: all colours. The result is left in `x` or in `other`;
-  /// returned. x == nullptr stands for zero, then the result is in one of `first` and `other`.
-  T* smooth(int level, const T* b, const T* x, T* first, T* other);
 
  private:
   struct LevelData {
@@ -47,33 +43,23 @@ class Multigrid {
     Vector<T> y;
     Vector<T> load;  // F-cycle on coarse levels: the first right-hand side, and the sum of the corrections
     Vector<T> sum;
-    std::function<void()> recorded;  // what cycle() does on this level, if it was recorded, and where it leaves its
+    std::function<void()> recorded;  // what run() does on this level, if it was recorded, and where it leaves its
     const T* result = nullptr;       // result
   };
 
-  const T* whole_cycle(int level);
+  const T* without_constants(int level);
   /// A cycle on levels 0..level; the result may have constants in it.
-  T* run_cycle(int level, int index);
+  T* cycle(int level, int index);
 
   /// The coarse-grid correction for the right-hand side of a level: one cycle or, in an F-cycle, a second one that is a
   /// V-cycle. A W-cycle needs as many iterations, but visits a level twice as often as the next finer one: on an engine
   /// for which small levels take as long as large ones, these visits were most of its time.
   const T* correction(int level, int index);
-  T* solve_coarsest();
-  void make_dense();
-  /// z = M r on the coarsest level for the inner Krylov method: lowest-order correction, then a smoothing step.
-  void precondition_coarsest(const T* r, T* z);
 
   Engine& engine_;
-  const Hierarchy& hierarchy_;
   MultigridOptions options_;
   std::vector<LevelData> levels_;
-  Vector<T> inverse_;                  // dense coarse solve
-  Vector<std::int64_t> coarse_index_;  // its unknowns
-  std::int64_t coarse_count_ = 0;
-  std::unique_ptr<MacCorrection> mac_;  // inner Krylov method
-  Vector<T> coarse_work_;
-  KrylovSpace<T> coarse_space_;
+  std::unique_ptr<CoarseSolver<T>> coarsest_;
 };
 
 }  // namespace solenoid

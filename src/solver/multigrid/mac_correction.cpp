@@ -1,4 +1,4 @@
-#include "solver/mac_correction.hpp"
+#include "solver/multigrid/mac_correction.hpp"
 
 #include <cmath>
 

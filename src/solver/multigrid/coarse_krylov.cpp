@@ -1,0 +1,50 @@
+#include "solver/multigrid/coarse_krylov.hpp"
+
+#include <algorithm>
+#include <vector>
+
+#include "solver/multigrid/smoothing.hpp"
+
+namespace solenoid {
+
+template <class T>
+KrylovCoarseSolver<T>::KrylovCoarseSolver(Engine& engine, Kernels<T>& kernels, const MultigridOptions& options)
+    : engine_(engine),
+      kernels_(kernels),
+      options_(options),
+      correction_(kernels.level()),
+      first_(engine, kernels.level().size()),
+      other_(engine, kernels.level().size()) {}
+
+template <class T>
+void KrylovCoarseSolver<T>::solve(T* b, T* x) {
+  Convergence convergence;
+  convergence.rtol = 1e-2;
+  convergence.max_iterations = 200;
+  constexpr int restart = 50;
+  kernels_.zero(x);
+  kernels_.project(b);
+  const Preconditioner<T, T> inner = [this](const T* r, T* z) { precondition(r, z); };
+  gmres_right<T, T>(engine_, kernels_, inner, b, x, true, restart, convergence, space_);
+}
+
+template <class T>
+void KrylovCoarseSolver<T>::precondition(const T* r, T* z) {
+  const std::int64_t size = kernels_.level().size();
+  std::vector<T> host(size);
+  std::vector<double> load(size);
+  std::vector<double> correction;
+  engine_.download(r, host.data(), size * sizeof(T));
+  std::copy(host.begin(), host.end(), load.begin());
+  correction_.apply(load, correction);
+  std::transform(correction.begin(), correction.end(), host.begin(),
+                 [](double value) { return static_cast<T>(value); });
+  engine_.upload(host.data(), z, size * sizeof(T));
+  kernels_.copy(smoothing_step(kernels_, options_, r, z, first_.data(), other_.data()), z);
+  kernels_.project(z);
+}
+
+template class KrylovCoarseSolver<float>;
+template class KrylovCoarseSolver<double>;
+
+}  // namespace solenoid

@@ -1,0 +1,31 @@
+#pragma once
+/// \file
+/// A coarsest level that is too large for a direct solve, solved by GMRES inside a flexible outer method.
+
+#include "solver/krylov.hpp"
+#include "solver/multigrid/coarse_solver.hpp"
+#include "solver/multigrid/mac_correction.hpp"
+
+namespace solenoid {
+
+template <class T>
+class KrylovCoarseSolver final : public CoarseSolver<T> {
+ public:
+  KrylovCoarseSolver(Engine& engine, Kernels<T>& kernels, const MultigridOptions& options);
+  void solve(T* b, T* x) override;
+  [[nodiscard]] bool same_work() const override { return false; }
+
+ private:
+  /// z = M r: lowest-order correction, then a smoothing step.
+  void precondition(const T* r, T* z);
+
+  Engine& engine_;
+  Kernels<T>& kernels_;
+  const MultigridOptions options_;
+  const MacCorrection correction_;
+  Vector<T> first_;  ///< of smoothing steps
+  Vector<T> other_;
+  KrylovSpace<T> space_;
+};
+
+}  // namespace solenoid

@@ -1,0 +1,38 @@
+#include "solver/multigrid/coarse_solver.hpp"
+
+#include "solver/multigrid/coarse_dense.hpp"
+#include "solver/multigrid/coarse_krylov.hpp"
+
+namespace solenoid {
+namespace {
+
+/// One patch covers the level: its local solver is exact.
+template <class T>
+class PatchCoarseSolver final : public CoarseSolver<T> {
+ public:
+  explicit PatchCoarseSolver(Kernels<T>& kernels) : kernels_(kernels) {}
+  void solve(T* b, T* x) override { kernels_.smooth(0, b, nullptr, x); }
+
+ private:
+  Kernels<T>& kernels_;
+};
+
+}  // namespace
+
+template <class T>
+std::unique_ptr<CoarseSolver<T>> make_coarse_solver(Engine& engine, const Hierarchy& hierarchy,
+                                                    const MultigridOptions& options, Kernels<T>& kernels) {
+  switch (hierarchy.coarse) {
+    case CoarseSolve::patch: return std::make_unique<PatchCoarseSolver<T>>(kernels);
+    case CoarseSolve::dense: return std::make_unique<DenseCoarseSolver<T>>(engine, kernels, options.local_solver);
+    case CoarseSolve::krylov: return std::make_unique<KrylovCoarseSolver<T>>(engine, kernels, options);
+  }
+  return nullptr;
+}
+
+template std::unique_ptr<CoarseSolver<float>> make_coarse_solver(Engine&, const Hierarchy&, const MultigridOptions&,
+                                                                 Kernels<float>&);
+template std::unique_ptr<CoarseSolver<double>> make_coarse_solver(Engine&, const Hierarchy&, const MultigridOptions&,
+                                                                  Kernels<double>&);
+
+}  // namespace solenoid
