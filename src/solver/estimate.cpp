@@ -6,9 +6,8 @@
 #include "mesh/record.hpp"
 #include "solenoid/solver.hpp"
 #include "solver/hierarchy.hpp"
-#include "solver/krylov.hpp"
 #include "solver/load.hpp"
-#include "solver/multigrid/cycle.hpp"
+#include "solver/methods.hpp"
 
 namespace solenoid {
 namespace {
@@ -128,6 +127,16 @@ std::vector<double> cells_of_levels(const CoarseCounts& counts, const Mesh& mesh
   }
 }
 
+/// Vectors of a solve with the cycle in precision S.
+template <class S>
+VectorNeeds vector_needs(const Problem& problem, const SolverOptions& options, const Engine& engine, int refine,
+                         std::int64_t size) {
+  const int index = cycle_index(cycle_of(options), equation_of(problem), cell_size(problem.mesh, refine));
+  const int of_engine = engine.vectors_for_smoothing(smoothing_needs(problem, options, size));
+  const VectorNeeds load_and_solution = on_finest<double>(2);
+  return load_and_solution + Cycle<S>::needs(index) + on_all<S>(of_engine) + Solve<S>::needs(options);
+}
+
 /// Bytes of a solve.
 std::int64_t bytes_at(const CoarseCounts& counts, const Problem& problem, const SolverOptions& options,
                       const Engine& engine, int refine) {
@@ -136,25 +145,13 @@ std::int64_t bytes_at(const CoarseCounts& counts, const Problem& problem, const 
   const double finest = levels.front();
   const double all = std::accumulate(levels.begin(), levels.end(), 0.0);
   const double number = record_size(dim, problem.order, problem.equation);
-  const bool mixed = options.precision == Precision::mixed;
-  const double cycle = mixed ? 4.0 : 8.0;
-  const bool right = options.side == PreconditionerSide::right;
-  const double iterations = expected_iterations(options);
   const auto size = static_cast<std::int64_t>(finest * number);
-  // Of a level: b and two iterates of the cycle, what the engine adds; on levels between, what an F-cycle keeps.
-  double bytes = (3 + engine.vectors_for_smoothing(smoothing_needs(problem, options, size))) * cycle * all;
-  if (cycle_index(cycle_of(options), equation_of(problem), cell_size(problem.mesh, refine)) > 1)
-    bytes += 2.0 * cycle * (all - finest);
-  bytes += 16.0 * finest;  // b and x, which have room for all boundary hats where velocities have to be lifted
+  const VectorNeeds needs = options.precision == Precision::mixed
+                                ? vector_needs<float>(problem, options, engine, refine, size)
+                                : vector_needs<double>(problem, options, engine, refine, size);
+  double bytes = static_cast<double>(needs.finest) * finest + static_cast<double>(needs.coarser) * (all - finest);
+  // Load and solution have room for all boundary hats where velocities have to be lifted.
   if (has_boundary_velocity(problem)) bytes += 16.0 * static_cast<double>(faces_at(counts.upper, dim, refine));
-  switch (options.method) {
-    case Method::gmres:
-      bytes += (iterations + 1) * 8.0 * finest;
-      bytes += (right ? iterations * cycle + (mixed ? 8.0 : 0.0) : 8.0) * finest;
-      break;
-    case Method::fmg: bytes += 8.0 * finest + 16.0 * (all - finest); break;
-    case Method::vcycle: bytes += 8.0 * finest; break;
-  }
   return static_cast<std::int64_t>(bytes * number + static_cast<double>(engine.bytes_per_cell(dim)) * all);
 }
 

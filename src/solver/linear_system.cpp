@@ -4,14 +4,12 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <functional>
-#include <type_traits>
 #include <utility>
 
 #include "engine/engine.hpp"
 #include "solenoid/error.hpp"
 #include "solver/discretisation.hpp"
-#include "solver/multigrid/cycle.hpp"
+#include "solver/multigrid/preconditioner.hpp"
 
 namespace solenoid {
 namespace {
@@ -33,45 +31,23 @@ const SolverOptions& checked(const Problem& problem, const SolverOptions& option
 struct LinearSystem::Data {
   std::unique_ptr<Engine> engine;
   Discretisation discretisation;
-  std::unique_ptr<Kernels<double>> own;  // of the finest level, if the cycle has others
-  Kernels<double>* kernels = nullptr;
-  std::function<void(const double*, double*)> precondition;
+  std::unique_ptr<Preconditioner> preconditioner;
 
   Data(const Problem& problem, const SolverOptions& options)
       : engine(make_engine(checked(problem, options).device, options.threads)),
         discretisation(problem, options, engine->dense_limit()) {
     if (options.progress) options.progress({"set-up", 0.5, "local solvers"});
     if (options.precision == Precision::mixed) {
-      make_cycle<float>(options);
+      preconditioner = std::make_unique<CyclePreconditioner<float>>(*engine, discretisation.hierarchy(), options);
     } else {
-      make_cycle<double>(options);
+      preconditioner = std::make_unique<CyclePreconditioner<double>>(*engine, discretisation.hierarchy(), options);
     }
     engine->synchronise();
     if (options.progress) options.progress({"set-up", 1.0, ""});
   }
 
-  template <class S>
-  void make_cycle(const SolverOptions& options) {
-    const Hierarchy& hierarchy = discretisation.hierarchy();
-    const auto cycle = std::make_shared<Cycle<S>>(*engine, hierarchy, options.multigrid);
-    cycle->record(hierarchy.size() - 1);
-    if constexpr (std::is_same_v<S, double>) {
-      kernels = &cycle->kernels();
-    } else {
-      own = make_kernels<double>(*engine, hierarchy.finest(), options.multigrid.local_solver);
-      kernels = own.get();
-    }
-    precondition = [this, cycle](const double* r, double* z) {
-      cycle->kernels().from_double(r, cycle->right_hand_side());
-      const S* result = cycle->run();
-      if constexpr (std::is_same_v<S, double>) {
-        kernels->copy(result, z);
-      } else {
-        kernels->from_float(result, z);
-      }
-    };
-  }
-
+  /// Of the finest level.
+  Kernels<double>& kernels() { return preconditioner->outer(); }
   [[nodiscard]] const Level& level() const { return discretisation.finest(); }
 
   /// \throws InputError if a vector is not aligned as kernels of a GPU need it.
@@ -116,27 +92,27 @@ void LinearSystem::apply(const double* x, double* y) {
   if (x == y) throw InputError("the operator cannot be applied in place: x and y must be different vectors");
   data_->check_aligned({x, y});
   data_->zero_end(y);
-  data_->kernels->apply(x, y);
+  data_->kernels().apply(x, y);
 }
 
 void LinearSystem::precondition(const double* r, double* z) {
   data_->check_aligned({r, z});
-  data_->precondition(r, z);
+  data_->preconditioner->apply(r, z);
 }
 
 void LinearSystem::load(double* b) {
   data_->check_aligned({b});
   Vector<double> work(*data_->engine, data_->discretisation.room());
   Vector<double> load(*data_->engine, data_->discretisation.room());
-  data_->discretisation.load(*data_->engine, *data_->kernels, work, load);
-  data_->kernels->copy(load.data(), b);
+  data_->discretisation.load(*data_->engine, data_->kernels(), work, load);
+  data_->kernels().copy(load.data(), b);
 }
 
 Solution LinearSystem::solution(const double* x) {
   data_->check_aligned({x});
   Vector<double> projected(*data_->engine, size());
-  data_->kernels->copy(x, projected.data());
-  data_->kernels->project(projected.data());
+  data_->kernels().copy(x, projected.data());
+  data_->kernels().project(projected.data());
   return data_->discretisation.solution(projected);
 }
 

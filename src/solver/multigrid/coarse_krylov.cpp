@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "solver/krylov/gmres_right.hpp"
 #include "solver/multigrid/smoothing.hpp"
 
 namespace solenoid {
@@ -24,7 +25,7 @@ void KrylovCoarseSolver<T>::solve(T* b, T* x) {
   constexpr int restart = 50;
   kernels_.zero(x);
   kernels_.project(b);
-  const Preconditioner<T, T> inner = [this](const T* r, T* z) { precondition(r, z); };
+  const Precondition<T, T> inner = [this](const T* r, T* z) { precondition(r, z); };
   gmres_right<T, T>(engine_, kernels_, inner, b, x, true, restart, convergence, space_);
 }
 

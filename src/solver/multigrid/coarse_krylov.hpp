@@ -2,7 +2,7 @@
 /// \file
 /// A coarsest level that is too large for a direct solve, solved by GMRES inside a flexible outer method.
 
-#include "solver/krylov.hpp"
+#include "solver/krylov/space.hpp"
 #include "solver/multigrid/coarse_solver.hpp"
 #include "solver/multigrid/mac_correction.hpp"
 

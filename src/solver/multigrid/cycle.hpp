@@ -9,6 +9,7 @@
 #include "engine/engine.hpp"
 #include "solver/hierarchy.hpp"
 #include "solver/multigrid/coarse_solver.hpp"
+#include "solver/vector_needs.hpp"
 
 namespace solenoid {
 
@@ -23,6 +24,9 @@ template <class T>
 class Cycle {
  public:
   Cycle(Engine& engine, const Hierarchy& hierarchy, const MultigridOptions& options);
+
+  /// Right-hand side and two iterates; on the levels between, what an F-cycle (index 2) keeps.
+  static VectorNeeds needs(int index) { return on_all<T>(3) + on_coarser<T>(index > 1 ? 2 : 0); }
 
   /// One cycle on levels 0..level for the right-hand side in `right_hand_side(level)`, from x = 0: one pre- and one
   /// post-smoothing step. Returns the result, which lives until the next cycle; constants are removed from it.

@@ -1,4 +1,6 @@
-#include "solver/krylov.hpp"
+#include "solver/krylov/hessenberg.hpp"
+
+#include <cmath>
 
 namespace solenoid {
 

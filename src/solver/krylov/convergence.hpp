@@ -1,0 +1,48 @@
+#pragma once
+/// \file
+/// How an iteration is going, and when it ends.
+
+#include <cmath>
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace solenoid {
+
+/// How an iteration is going; shared by all outer methods.
+struct Convergence {
+  double rtol = 1e-8;
+  int max_iterations = 50;
+  /// Called with the relative residual after every iteration; false stops the solve ("interrupted").
+  std::function<bool(int iteration, double residual)> monitor;
+
+  bool converged = false;
+  std::string reason;
+  int iterations = 0;
+  std::vector<double> history{};  ///< relative residual norms, the initial one first
+
+  /// Records a residual. True if the iteration has to stop, for whatever reason.
+  bool stop(double residual) {
+    history.push_back(residual);
+    if (!std::isfinite(residual)) {
+      reason = "the residual is not finite";
+      return true;
+    }
+    if (residual <= rtol) {
+      converged = true;
+      reason = "relative residual below rtol";
+      return true;
+    }
+    if (monitor && !monitor(iterations, residual)) {
+      reason = "interrupted";
+      return true;
+    }
+    if (iterations >= max_iterations) {
+      reason = "max_iterations reached";
+      return true;
+    }
+    return false;
+  }
+};
+
+}  // namespace solenoid

@@ -1,0 +1,77 @@
+#pragma once
+/// \file
+/// The preconditioner M of all methods: one multigrid cycle, in a precision of its own.
+
+#include <memory>
+#include <type_traits>
+
+#include "engine/engine.hpp"
+#include "solver/hierarchy.hpp"
+#include "solver/multigrid/cycle.hpp"
+
+namespace solenoid {
+
+/// What does not depend on the precision of the cycle.
+class Preconditioner {
+ public:
+  virtual ~Preconditioner() = default;
+  /// Kernels of the finest level in double precision.
+  virtual Kernels<double>& outer() = 0;
+  /// z = M r; may be in place.
+  virtual void apply(const double* r, double* z) = 0;
+};
+
+/// With the cycle in precision S.
+template <class S>
+class CyclePreconditioner final : public Preconditioner {
+ public:
+  CyclePreconditioner(Engine& engine, const Hierarchy& hierarchy, const SolverOptions& options)
+      : finest_(hierarchy.size() - 1), cycle_(engine, hierarchy, cycle_of(options)) {
+    if constexpr (!std::is_same_v<S, double>) {
+      outer_ = make_kernels<double>(engine, hierarchy.finest(), options.multigrid.local_solver);
+    }
+    cycle_.record(finest_);
+  }
+
+  [[nodiscard]] Cycle<S>& cycle() { return cycle_; }
+  Kernels<double>& outer() override {
+    if constexpr (std::is_same_v<S, double>) {
+      return cycle_.kernels();
+    } else {
+      return *outer_;
+    }
+  }
+
+  /// M r on levels 0..level, for r on that level. It lives until the next one.
+  const S* of(int level, const double* r) {
+    cycle_.kernels(level).from_double(r, cycle_.right_hand_side(level));
+    return cycle_.run(level);
+  }
+  const S* of(const double* r) { return of(finest_, r); }
+
+  void apply(const double* r, double* z) override {
+    if constexpr (std::is_same_v<S, double>) {
+      outer().copy(of(r), z);
+    } else {
+      outer().from_float(of(r), z);
+    }
+  }
+
+ private:
+  int finest_;
+  Cycle<S> cycle_;
+  std::unique_ptr<Kernels<double>> outer_;  // if the cycle has others
+};
+
+/// x += correction, in the precision that a cycle left it in.
+template <class S>
+void add(Kernels<double>& kernels, const S* correction, double* x) {
+  if constexpr (std::is_same_v<S, double>) {
+    kernels.axpy(1.0, correction, x);
+  } else {
+    constexpr double one = 1.0;
+    kernels.axpys_float(1, &one, &correction, x);
+  }
+}
+
+}  // namespace solenoid
