@@ -388,6 +388,45 @@ TEST_P(KernelsTest, VectorOperations) {
   vector_operations<float>();
 }
 
+/// Chebyshev and CG against the exact local solver of the oracle, from no reaction to nothing else.
+template <class T>
+void iterative_local_solvers(const test::EngineChoice& engine, const MeshCase& mesh, int order, double reaction) {
+  Level level = mesh.level(order);
+  level.equation.mass = reaction * level.equation.viscosity / std::pow(level.grid.size()[0], 2);
+  const Values b = test::random_vector(level, 4);
+  const auto smoothed = [&](Engine& by, LocalSolverKind local) {
+    Bench<T> bench(by, level, local);
+    const auto vb = bench.vector(b);
+    auto y = bench.output();
+    bench->smooth(0, vb.data(), nullptr, y.data());
+    return bench.values(y);
+  };
+  const Values expected = smoothed(oracle(), LocalSolverKind::direct);
+  for (const auto local : {LocalSolverKind::chebyshev, LocalSolverKind::cg}) {
+    const bool cg = local == LocalSolverKind::cg;
+    expect_same(level, expected, smoothed(engine.get(), local), cg ? (sizeof(T) == sizeof(float) ? 1e-4 : 1e-6) : 0.1,
+                mesh.name + ", order " + std::to_string(order) + (cg ? ", cg" : ", chebyshev") +
+                    ", alpha h^2 / nu = " + std::to_string(reaction));
+  }
+}
+
+TEST(LocalSolvers, IterateToTheSolutionWhateverTheReaction) {
+  for (const auto& engine : test::engines()) {
+    for (const int dim : {2, 3}) {
+      for (const int order : available_orders(dim)) {
+        if (order > (dim == 2 ? 4 : 2)) continue;
+        for (const MeshCase& mesh : test::mesh_cases(dim)) {
+          if (mesh.name != "odd_box" && mesh.name != "outflow_corner") continue;
+          for (const double reaction : {0.0, 1.0, 1e2, 1e4, 1e6}) {
+            iterative_local_solvers<float>(engine, mesh, order, reaction);
+            iterative_local_solvers<double>(engine, mesh, order, reaction);
+          }
+        }
+      }
+    }
+  }
+}
+
 TEST(Cuda, IsTestedHere) {
   const std::string reason = cuda_unavailable();
   if (!reason.empty()) GTEST_SKIP() << "no kernel of the cuda engine was tested: " << reason;

@@ -423,5 +423,31 @@ TEST_P(Iterations, MassAndViscosityAddNone) {
   }
 }
 
+/// The Schur complement of a patch changes from a mass matrix to a Laplacian as the reaction grows.
+TEST_P(Iterations, IterativeLocalSolversKeepUpWithTheReaction) {
+  const int refine = dim() == 2 ? 4 : 2;
+  const Mesh mesh = Mesh::unit(dim(), refine);
+  constexpr double viscosity = 0.01;
+  const Boundary open = test::sides({{1, SideKind::outflow}, {2, SideKind::slip}});
+  for (const auto& choice : test::engines()) {
+    for (const bool is_open : {false, true}) {
+      for (const double reaction : {0.0, 1.0, 1e2, 1e4, 1e6}) {  // alpha h^2 / nu
+        Problem problem = on(mesh, order(), is_open ? open : Boundary{}, reaction * viscosity * std::pow(4.0, refine));
+        problem.viscosity = viscosity;
+        SolverOptions options = options_with(1);
+        options.device = choice.device;
+        const int direct = iterations(problem, options);
+        ASSERT_LE(direct, 100);
+        for (const auto local : {LocalSolverKind::chebyshev, LocalSolverKind::cg}) {
+          options.multigrid.local_solver = local;
+          EXPECT_LE(iterations(problem, options), 1.5 * direct + 2)
+              << choice.name << (local == LocalSolverKind::cg ? ", cg" : ", chebyshev")
+              << ", alpha h^2 / nu = " << reaction << (is_open ? ", open" : "") << ", direct " << direct;
+        }
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace solenoid

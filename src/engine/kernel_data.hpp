@@ -70,7 +70,9 @@ struct PatchData {
   int block_start[max_blocks][3];
   int block_length[max_blocks][3];
   const T* block_inverse[max_blocks];
-  const T* constant;  ///< constant pressure in the eigenbasis, or nullptr
+  const T* constant;           ///< constant pressure in the eigenbasis, or nullptr
+  const T* pressure_modes[3];  ///< R of the preconditioner, or nullptr; parity: even block, odd block
+  const T* preconditioner;     ///< P^-1 in that basis, or nullptr
   T schur_bounds[2];
   const T* dense;  ///< or nullptr
   std::int64_t dense_size;

@@ -41,6 +41,13 @@ PatchTables<T>::PatchTables(const Equation& equation, const PatchKind& kind, con
     block_inverse_[i] = keep(block.inverse);
   }
   if (solver.constant().size() > 0) constant_ = keep(Matrix(solver.constant()));
+  if (const SchurPreconditioner& p = solver.preconditioner(); !p.inverse.empty()) {
+    for (int a = 0; a < equation.dim; ++a) {
+      pressure_modes_[a] =
+          by_parity ? keep(p.modes[a].topLeftCorner(n, n), p.modes[a].bottomRightCorner(n, n)) : keep(p.modes[a]);
+    }
+    preconditioner_ = keep(p.inverse);
+  }
   for (int i = 0; i < 2; ++i) data_.schur_bounds[i] = static_cast<T>(solver.schur_bounds()[i]);
   if (solver.dense().size() > 0) dense_ = keep(solver.dense());
   data_.dense_size = solver.dense().rows();
@@ -55,9 +62,11 @@ PatchData<T> PatchTables<T>::data(const T* values) const {
     data.eigen_p[a] = at(eigen_p_[a]);
     data.divergence[a] = at(divergence_[a]);
     data.inverse_lambda[a] = at(inverse_lambda_[a]);
+    data.pressure_modes[a] = at(pressure_modes_[a]);
   }
   for (int i = 0; i < data.block_count; ++i) data.block_inverse[i] = at(block_inverse_[i]);
   data.constant = at(constant_);
+  data.preconditioner = at(preconditioner_);
   data.dense = at(dense_);
   return data;
 }

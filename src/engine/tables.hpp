@@ -37,6 +37,8 @@ class PatchTables {
   std::int64_t inverse_lambda_[3]{none, none, none};
   std::int64_t block_inverse_[PatchData<T>::max_blocks]{};
   std::int64_t constant_ = none;
+  std::int64_t pressure_modes_[3]{none, none, none};
+  std::int64_t preconditioner_ = none;
   std::int64_t dense_ = none;
 };
 

@@ -14,6 +14,16 @@ struct Eigenpairs {
   Eigen::VectorXd values;
 };
 
+Matrix kronecker(const Matrix& slow, const Matrix& fast) {
+  Matrix product(slow.rows() * fast.rows(), slow.cols() * fast.cols());
+  for (long i = 0; i < slow.rows(); ++i) {
+    for (long j = 0; j < slow.cols(); ++j) {
+      product.block(i * fast.rows(), j * fast.cols(), fast.rows(), fast.cols()) = slow(i, j) * fast;
+    }
+  }
+  return product;
+}
+
 Eigenpairs generalised_eigenpairs(const Matrix& stiffness, const Matrix& mass) {
   if (stiffness.rows() == 0) return {Matrix(0, 0), Eigen::VectorXd(0)};
   const Eigen::GeneralizedSelfAdjointEigenSolver<Matrix> solver(stiffness, mass);
@@ -186,32 +196,24 @@ PatchSolver::PatchSolver(const Equation& equation, const Point& h, const PatchKi
       }
     }
   }
-  const bool needs_bounds = local == LocalSolverKind::chebyshev;
-  if (local == LocalSolverKind::direct || needs_bounds) {
+  const bool chebyshev = local == LocalSolverKind::chebyshev;
+  if ((chebyshev || local == LocalSolverKind::cg) && equation.mass > 0.0) make_preconditioner();
+  if (local == LocalSolverKind::direct || chebyshev) {
     bounds_ = {1e300, 0.0};
     for (auto& block : blocks_) {
       Matrix s = schur(block);
-      Eigen::VectorXd null;
-      if (closed) {  // the part of the constant inside this block
-        null.resize(s.rows());
-        long i = 0;
-        for (int z = 0; z < block.length[2]; ++z) {
-          for (int y = 0; y < block.length[1]; ++y) {
-            for (int x = 0; x < block.length[0]; ++x) {
-              const int gx = block.start[0] + x;
-              const int gy = block.start[1] + y;
-              const int gz = block.start[2] + z;
-              null[i++] = constant_[gx + modes * (gy + modes * gz)];
-            }
-          }
-        }
-        if (null.norm() < 0.5) null.resize(0);
+      Eigen::VectorXd null = constant_in(block);
+      if (!preconditioner_.inverse.empty()) {
+        const Matrix modes = preconditioned_modes(block);
+        s = modes.transpose() * s * modes;
+        if (null.size() > 0) null = Eigen::VectorXd::Unit(null.size(), 0);
       }
       // For k = 0 the block of the constant is nothing but the constant: any shift does.
       const bool only_constant = s.rows() == 1 && null.size() == 1;
       const double shift = only_constant ? 1.0 : s.trace() / static_cast<double>(s.rows());
       if (null.size() > 0) s += shift * null * null.transpose();
-      if (needs_bounds) {
+      if (chebyshev) {
+        if (only_constant) continue;
         const Eigen::SelfAdjointEigenSolver<Matrix> eigen(s, Eigen::EigenvaluesOnly);
         bounds_[0] = std::min(bounds_[0], eigen.eigenvalues().minCoeff());
         bounds_[1] = std::max(bounds_[1], eigen.eigenvalues().maxCoeff());
@@ -220,8 +222,56 @@ PatchSolver::PatchSolver(const Equation& equation, const Point& h, const PatchKi
         if (null.size() > 0) block.inverse -= null * null.transpose() / shift;
       }
     }
+    bounds_[0] = std::min(bounds_[0], 0.9 * bounds_[1]);  // Chebyshev divides by their distance
   }
   if (local == LocalSolverKind::dense) make_dense(matrices, h, kind);
+}
+
+void PatchSolver::make_preconditioner() {
+  const int dim = equation_.dim;
+  const int modes = 2 * equation_.n();
+  Eigen::VectorXd gamma = Eigen::VectorXd::Zero(1);
+  for (int a = 0; a < dim; ++a) {
+    const PatchDirection& d = directions_[a];
+    const Matrix laplace = d.divergence * d.divergence.transpose();
+    Matrix& vectors = preconditioner_.modes[a];
+    vectors = Matrix::Zero(modes, modes);
+    Eigen::VectorXd own(modes);
+    const int length = d.parity ? modes / 2 : modes;
+    for (int start = 0; start < modes; start += length) {
+      const Eigen::SelfAdjointEigenSolver<Matrix> eigen(laplace.block(start, start, length, length));
+      vectors.block(start, start, length, length) = eigen.eigenvectors();
+      own.segment(start, length) = eigen.eigenvalues();
+    }
+    Eigen::VectorXd sum(gamma.size() * modes);
+    for (int i = 0; i < modes; ++i) sum.segment(i * gamma.size(), gamma.size()) = gamma.array() + own[i];
+    gamma = sum;
+  }
+  preconditioner_.inverse.resize(gamma.size());
+  for (long i = 0; i < gamma.size(); ++i) {
+    const bool constant = i == 0 && constant_.size() > 0;  // eigenvalues ascend
+    preconditioner_.inverse[i] = constant ? 0.0 : equation_.viscosity + equation_.mass / gamma[i];
+  }
+}
+
+Eigen::VectorXd PatchSolver::constant_in(const SchurBlock& block) const {
+  if (constant_.size() == 0) return {};
+  const int modes = 2 * equation_.n();
+  Eigen::VectorXd part(block.length[0] * block.length[1] * block.length[2]);
+  long i = 0;
+  block.for_each(modes, [&](int at) { part[i++] = constant_[at]; });
+  return part.norm() < 0.5 ? Eigen::VectorXd() : part;
+}
+
+Matrix PatchSolver::preconditioned_modes(const SchurBlock& block) const {
+  Matrix product = Matrix::Ones(1, 1);
+  for (int a = 0; a < equation_.dim; ++a) {
+    const Matrix& modes = preconditioner_.modes[a];
+    product = kronecker(modes.block(block.start[a], block.start[a], block.length[a], block.length[a]), product);
+  }
+  long i = 0;
+  block.for_each(2 * equation_.n(), [&](int at) { product.col(i++) *= std::sqrt(preconditioner_.inverse[at]); });
+  return product;
 }
 
 Matrix PatchSolver::schur(const SchurBlock& block) const {
@@ -257,15 +307,6 @@ Matrix PatchSolver::schur(const SchurBlock& block) const {
 void PatchSolver::make_dense(const PatchMatrices& matrices, const Point& h, const PatchKind& kind) {
   const int dim = equation_.dim;
   const int modes = 2 * equation_.n();
-  const auto kron = [](const Matrix& slow, const Matrix& fast) {
-    Matrix product(slow.rows() * fast.rows(), slow.cols() * fast.cols());
-    for (long i = 0; i < slow.rows(); ++i) {
-      for (long j = 0; j < slow.cols(); ++j) {
-        product.block(i * fast.rows(), j * fast.cols(), fast.rows(), fast.cols()) = slow(i, j) * fast;
-      }
-    }
-    return product;
-  };
   const Matrix one = Matrix::Identity(modes, modes);
   const int pressures = power(modes, dim);
   std::array<int, 3> offset{};
@@ -287,11 +328,12 @@ void PatchSolver::make_dense(const PatchMatrices& matrices, const Point& h, cons
       return Matrix(matrices.laplace_o(kind[direction].weight[0], kind[direction].weight[1]) *
                     (equation_.viscosity / (h[direction] * h[direction])));
     };
-    const Matrix tangential =
-        dim == 2 ? laplace((c + 1) % 2) : Matrix(kron(one, laplace((c + 1) % 3)) + kron(laplace((c + 2) % 3), one));
+    const Matrix tangential = dim == 2
+                                  ? laplace((c + 1) % 2)
+                                  : Matrix(kronecker(one, laplace((c + 1) % 3)) + kronecker(laplace((c + 2) % 3), one));
     const Matrix identity = Matrix::Identity(tangential.rows(), tangential.cols());
     const long rows = np * tangential.rows();
-    a.block(offset[c], offset[c], rows, rows) = kron(own, identity) + kron(mass, tangential);
+    a.block(offset[c], offset[c], rows, rows) = kronecker(own, identity) + kronecker(mass, tangential);
     // -B: pressure rows are counted (z, y, x), velocity columns (e, i_b, i_a).
     const Matrix div = matrices.divergence.middleCols(d.first, np) / h[c];
     const int stride_a = power(modes, (c + 1) % dim);

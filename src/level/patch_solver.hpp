@@ -9,6 +9,13 @@
 /// couples along grid lines only. In directions whose ends are mirror symmetric eigenvectors are even or odd
 /// (even ones first), C maps even to odd, and S splits into one block per parity class.
 ///
+/// Iterative solvers of S p = r need another basis where there is a reaction. Without viscosity alpha S is
+///     G = sum_c C C^T,    C C^T = R diag(gamma) R^T in each direction,
+/// a Laplacian, badly conditioned for high orders. Between both ends S^-1 is near
+///     P^-1 = nu + alpha G^+
+/// (J. Cahouet and J.-P. Chabert, Int. J. Numer. Meth. Fluids 8, 1988), and P^-1 S is conditioned best where the
+/// reaction dominates. Without reaction P is a number, and left out.
+///
 /// Poisson's local problem is diagonal in the eigenbasis of O: eigenvectors and 1 / lambda are all that it needs.
 
 #include <memory>
@@ -36,6 +43,22 @@ struct SchurBlock {
   std::array<int, 3> start{0, 0, 0};
   std::array<int, 3> length{1, 1, 1};
   Matrix inverse;  ///< pseudo-inverse without the constant, x fastest; empty unless the local solver is `direct`
+
+  /// visit(place among all `modes`^dim pressures), x fastest.
+  template <class F>
+  void for_each(int modes, F&& visit) const {
+    for (int z = start[2]; z < start[2] + length[2]; ++z) {
+      for (int y = start[1]; y < start[1] + length[1]; ++y) {
+        for (int x = start[0]; x < start[0] + length[0]; ++x) visit(x + modes * (y + modes * z));
+      }
+    }
+  }
+};
+
+/// P^-1 = R diag(inverse) R^T, R the product of `modes`; zero for the constant pressure.
+struct SchurPreconditioner {
+  std::array<Matrix, 3> modes;  ///< columns are eigenvectors of C C^T in the eigenbasis of O; even ones first, as there
+  std::vector<double> inverse;  ///< x fastest; empty without reaction and for local solvers that do not iterate
 };
 
 class PatchSolver {
@@ -50,14 +73,20 @@ class PatchSolver {
   [[nodiscard]] const std::vector<SchurBlock>& blocks() const { return blocks_; }
   /// The constant pressure in the eigenbasis (unit length, x fastest); empty if the patch has a free end.
   [[nodiscard]] const Eigen::VectorXd& constant() const { return constant_; }
-  /// Bounds of the non-zero eigenvalues of S (for Chebyshev).
+  [[nodiscard]] const SchurPreconditioner& preconditioner() const { return preconditioner_; }
+  /// Bounds of the non-zero eigenvalues of P^-1 S, or of S if there is no P; for Chebyshev.
   [[nodiscard]] std::array<double, 2> schur_bounds() const { return bounds_; }
   /// Dense (pseudo-)inverse of the patch matrix; empty unless the local solver is `dense`. Order of unknowns:
   /// components, each (e, i_b, i_a) with e = first..last slowest, then pressures (z, y, x), cell coordinates.
   [[nodiscard]] const Matrix& dense() const { return dense_; }
 
  private:
+  void make_preconditioner();
   [[nodiscard]] Matrix schur(const SchurBlock& block) const;
+  /// The part of the constant pressure inside a block; empty if there is none.
+  [[nodiscard]] Eigen::VectorXd constant_in(const SchurBlock& block) const;
+  /// R D for the modes of a block, D = diag(inverse)^(1/2).
+  [[nodiscard]] Matrix preconditioned_modes(const SchurBlock& block) const;
   void make_dense(const PatchMatrices& matrices, const Point& h, const PatchKind& kind);
 
   Equation equation_;
@@ -66,6 +95,7 @@ class PatchSolver {
   std::array<std::vector<double>, 3> inverse_lambda_;
   std::vector<SchurBlock> blocks_;
   Eigen::VectorXd constant_;
+  SchurPreconditioner preconditioner_;
   std::array<double, 2> bounds_{};
   Matrix dense_;
 };

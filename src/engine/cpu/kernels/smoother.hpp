@@ -62,6 +62,30 @@ struct LineTransform {
     }
   }
 
+  /// R^T: from eigenfunctions of O to those of C C^T
+  [[gnu::always_inline]] static void to_pressure_modes(const T* r, V* x, int stride) {
+    V in[modes];
+    for (int j = 0; j < modes; ++j) in[j] = x[j * stride];
+    if constexpr (parity) {
+      multiply_transposed<n, n>(r, in, x, stride);
+      multiply_transposed<n, n>(r + n * n, in + n, x + n * stride, stride);
+    } else {
+      multiply_transposed<modes, modes>(r, in, x, stride);
+    }
+  }
+
+  /// R
+  [[gnu::always_inline]] static void from_pressure_modes(const T* r, V* x, int stride) {
+    V out[modes];
+    if constexpr (parity) {
+      multiply<n, n>(r, x, stride, out);
+      multiply<n, n>(r + n * n, x + n * stride, stride, out + n);
+    } else {
+      multiply<modes, modes>(r, x, stride, out);
+    }
+    for (int j = 0; j < modes; ++j) x[j * stride] = out[j];
+  }
+
   /// S_P^T on np functions, from a line to an array of np values.
   [[gnu::always_inline]] static void forward_p(const T* s, int np, const V* x, int stride, V* out) {
     if constexpr (parity) {
@@ -545,7 +569,24 @@ struct PatchSmoother {
     for (int i = 0; i < pressures; ++i) x[i] -= patch.constant[i] * sum;
   }
 
-  /// Chebyshev iteration of fixed degree on the known spectrum of S: linear, no inner products.
+  /// P^-1 r, in z; r itself if there is no preconditioner.
+  static const V* preconditioned(const PatchData<T>& patch, const V* r, V* z) {
+    if (patch.preconditioner == nullptr) return r;
+    std::copy_n(r, pressures, z);
+    const auto for_directions = [&](auto&& transform) {
+      for_lines<0>([&](int start) { transform(patch.pressure_modes[0], z + start, pressure_stride_of(0)); });
+      for_lines<1>([&](int start) { transform(patch.pressure_modes[1], z + start, pressure_stride_of(1)); });
+      if constexpr (dim == 3) {
+        for_lines<2>([&](int start) { transform(patch.pressure_modes[2], z + start, pressure_stride_of(2)); });
+      }
+    };
+    for_directions([](const T* modes, V* line, int stride) { Line::to_pressure_modes(modes, line, stride); });
+    for (int i = 0; i < pressures; ++i) z[i] *= patch.preconditioner[i];
+    for_directions([](const T* modes, V* line, int stride) { Line::from_pressure_modes(modes, line, stride); });
+    return z;
+  }
+
+  /// Chebyshev iteration of fixed degree on the known spectrum of P^-1 S: linear, no inner products.
   static void schur_chebyshev(const PatchData<T>& patch, Arrays& work) {
     constexpr int degree = 8;
     V* r = work.schur[0];
@@ -557,8 +598,9 @@ struct PatchSmoother {
     const T half = T(0.5) * (patch.schur_bounds[1] - patch.schur_bounds[0]);
     const T sigma = middle / half;
     T rho = T(1) / sigma;
+    const V* z = preconditioned(patch, r, work.schur[3]);
     for (int i = 0; i < pressures; ++i) {
-      d[i] = r[i] / middle;
+      d[i] = z[i] / middle;
       x[i] = d[i];
     }
     for (int step = 1; step < degree; ++step) {
@@ -566,9 +608,10 @@ struct PatchSmoother {
       const T next = T(1) / (T(2) * sigma - rho);
       const T keep = next * rho;
       const T gain = T(2) * next / half;
+      for (int i = 0; i < pressures; ++i) r[i] -= s[i];
+      z = preconditioned(patch, r, work.schur[3]);
       for (int i = 0; i < pressures; ++i) {
-        r[i] -= s[i];
-        d[i] = keep * d[i] + gain * r[i];
+        d[i] = keep * d[i] + gain * z[i];
         x[i] += d[i];
       }
       rho = next;
@@ -584,25 +627,27 @@ struct PatchSmoother {
     V* s = work.schur[2];
     V* x = work.pressure;
     remove_constant(patch, r);
+    const V* z = preconditioned(patch, r, work.schur[3]);
     for (int i = 0; i < pressures; ++i) {
-      d[i] = r[i];
+      d[i] = z[i];
       x[i] = V{};
     }
-    V rr = dot(r, r);
-    const V enough = tolerance * tolerance * rr;
+    V rz = dot(r, z);
+    const V enough = tolerance * tolerance * rz;
     for (int step = 0; step < most; ++step) {
-      if (lanes_where([&](int l) { return rr[l] > enough[l]; }) == 0) break;
+      if (lanes_where([&](int l) { return rz[l] > enough[l]; }) == 0) break;
       schur_apply(patch, d, s);
       const V ds = dot(d, s);
-      const V alpha = select_greater(rr, enough, rr / ds, V{});
+      const V alpha = select_greater(rz, enough, rz / ds, V{});
       for (int i = 0; i < pressures; ++i) {
         x[i] += alpha * d[i];
         r[i] -= alpha * s[i];
       }
-      const V next = dot(r, r);
-      const V beta = select_greater(rr, enough, next / rr, V{});
-      for (int i = 0; i < pressures; ++i) d[i] = r[i] + beta * d[i];
-      rr = select_greater(rr, enough, next, rr);
+      z = preconditioned(patch, r, work.schur[3]);
+      const V next = dot(r, z);
+      const V beta = select_greater(rz, enough, next / rz, V{});
+      for (int i = 0; i < pressures; ++i) d[i] = z[i] + beta * d[i];
+      rz = select_greater(rz, enough, next, rz);
     }
   }
 

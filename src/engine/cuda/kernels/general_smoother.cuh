@@ -254,7 +254,27 @@ struct GeneralSmoother {
     for_each(pressures, [&](int i) { x[i] -= patch.constant[i] * sum; });
   }
 
-  /// Chebyshev iteration of fixed degree on the known spectrum of S: linear, no inner products.
+  /// R^T, or R back, in all directions: from `from`, in turn to `to` and the other of two work arrays.
+  template <bool forward>
+  __device__ static void change_pressure_modes(const PatchData<T>& patch, T*& from, T*& to, Memory& memory) {
+    for (int a = 0, inner = 1; a < dim; ++a, inner *= modes) {
+      contract<forward>(patch.pressure_modes[a], modes, modes, pressures / (inner * modes), inner, from, to);
+      from = to;
+      to = from == memory.work ? memory.schur[3] : memory.work;
+    }
+  }
+  /// P^-1 r; r itself if there is no preconditioner.
+  __device__ static const T* preconditioned(const PatchData<T>& patch, T* r, Memory& memory) {
+    if (patch.preconditioner == nullptr) return r;
+    T* from = r;
+    T* to = memory.work;
+    change_pressure_modes<true>(patch, from, to, memory);
+    for_each(pressures, [&](int i) { from[i] *= patch.preconditioner[i]; });
+    change_pressure_modes<false>(patch, from, to, memory);
+    return from;
+  }
+
+  /// Chebyshev iteration of fixed degree on the known spectrum of P^-1 S: linear, no inner products.
   __device__ static void schur_chebyshev(const PatchData<T>& patch, Memory& memory) {
     constexpr int degree = 8;
     T* r = memory.schur[0];
@@ -266,8 +286,9 @@ struct GeneralSmoother {
     const T half = T(0.5) * (patch.schur_bounds[1] - patch.schur_bounds[0]);
     const T sigma = middle / half;
     T rho = T(1) / sigma;
+    const T* z = preconditioned(patch, r, memory);
     for_each(pressures, [&](int i) {
-      d[i] = r[i] / middle;
+      d[i] = z[i] / middle;
       x[i] = d[i];
     });
     for (int step = 1; step < degree; ++step) {
@@ -275,9 +296,10 @@ struct GeneralSmoother {
       const T next = T(1) / (T(2) * sigma - rho);
       const T keep = next * rho;
       const T gain = T(2) * next / half;
+      for_each(pressures, [&](int i) { r[i] -= s[i]; });
+      z = preconditioned(patch, r, memory);
       for_each(pressures, [&](int i) {
-        r[i] -= s[i];
-        d[i] = keep * d[i] + gain * r[i];
+        d[i] = keep * d[i] + gain * z[i];
         x[i] += d[i];
       });
       rho = next;
@@ -293,23 +315,25 @@ struct GeneralSmoother {
     T* s = memory.schur[2];
     T* x = memory.pressure;
     remove_constant(patch, r, memory);
+    const T* z = preconditioned(patch, r, memory);
     for_each(pressures, [&](int i) {
-      d[i] = r[i];
+      d[i] = z[i];
       x[i] = 0;
     });
-    T rr = dot(r, r, memory);
-    const T enough = tolerance * tolerance * rr;
-    for (int step = 0; step < most && rr > enough; ++step) {
+    T rz = dot(r, z, memory);
+    const T enough = tolerance * tolerance * rz;
+    for (int step = 0; step < most && rz > enough; ++step) {
       schur_apply(patch, d, s, memory);
-      const T alpha = rr / dot(d, s, memory);
+      const T alpha = rz / dot(d, s, memory);
       for_each(pressures, [&](int i) {
         x[i] += alpha * d[i];
         r[i] -= alpha * s[i];
       });
-      const T next = dot(r, r, memory);
-      const T beta = next / rr;
-      for_each(pressures, [&](int i) { d[i] = r[i] + beta * d[i]; });
-      rr = next;
+      z = preconditioned(patch, r, memory);
+      const T next = dot(r, z, memory);
+      const T beta = next / rz;
+      for_each(pressures, [&](int i) { d[i] = z[i] + beta * d[i]; });
+      rz = next;
     }
   }
 
