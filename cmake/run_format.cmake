@@ -1,6 +1,7 @@
 # Script: formats the sources in place, or with -D check=ON only says which lines would change.
 
 file(GLOB_RECURSE files ${source}/include/*.hpp ${source}/src/*.[ch]pp ${source}/src/*.cu ${source}/src/*.cuh
+  ${source}/studies/*.[ch]pp ${source}/studies/*.cu ${source}/studies/*.cuh
   ${source}/tests/*.[ch]pp ${source}/bench/*.[ch]pp ${source}/bench/*.cu ${source}/bench/*.cuh
   ${source}/python/binding/*.[ch]pp)
 if(check)

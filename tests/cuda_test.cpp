@@ -12,7 +12,7 @@
 #include "solenoid/error.hpp"
 #include "solver/load.hpp"
 #include "solver/methods.hpp"
-#include "study/manufactured.hpp"
+#include "studies/manufactured.hpp"
 
 namespace solenoid {
 namespace {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "solenoid/solver.hpp"
-#include "study/manufactured.hpp"
+#include "studies/manufactured.hpp"
 
 namespace solenoid::test {
 

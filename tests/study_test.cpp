@@ -12,7 +12,7 @@
 
 #include "engine/cpu/ceilings.hpp"
 #include "solenoid/solver.hpp"
-#include "study/manufactured.hpp"
+#include "studies/manufactured.hpp"
 
 namespace solenoid {
 namespace {
@@ -139,10 +139,10 @@ class Study : public testing::Test {
     fs::remove(file());
     return start(arguments + " --json " + file().string());
   }
-  /// Exit code of `solenoid study ARGUMENTS`.
-  int start(const std::string& arguments) {
-    const std::string command = std::string(SOLENOID_PROGRAM) + " study " + arguments + " > " +
-                                (folder_ / "out").string() + " 2> " + (folder_ / "err").string();
+  /// Exit code of `PROGRAM study ARGUMENTS`.
+  int start(const std::string& arguments, const fs::path& program = SOLENOID_PROGRAM) {
+    const std::string command = program.string() + " study " + arguments + " > " + (folder_ / "out").string() + " 2> " +
+                                (folder_ / "err").string();
     const int status = std::system(command.c_str());
     return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
   }
@@ -349,6 +349,26 @@ TEST_F(Study, ThePaperInOneReport) {
   std::ofstream(output / "paper.json") << content;
   EXPECT_EQ(start(command), 2);
   EXPECT_NE(errors().find("another"), std::string::npos) << errors();
+}
+
+/// The studies are a program of their own, found beside the program whatever it is called by.
+TEST_F(Study, AreFoundBesideTheProgram) {
+  const fs::path link = folder() / "link";
+  fs::create_symlink(SOLENOID_PROGRAM, link);
+  EXPECT_EQ(start("--help", link), 0) << errors();
+  EXPECT_NE(output().find("solenoid study [OPTIONS]"), std::string::npos) << output();
+
+  const fs::path alone = folder() / "alone";
+  fs::copy_file(SOLENOID_PROGRAM, alone);
+  EXPECT_EQ(start("iterations", alone), 2);
+  EXPECT_NE(errors().find((folder() / "solenoid-studies").string()), std::string::npos) << errors();
+
+  // What is there is given all that follows `study`, as it is.
+  std::ofstream(folder() / "solenoid-studies") << "#!/bin/sh\nprintf '<%s>' \"$@\"; cat; exit 7\n";
+  fs::permissions(folder() / "solenoid-studies", fs::perms::owner_all);
+  std::ofstream(folder() / "in") << "from stdin";
+  EXPECT_EQ(start("solve --help '' 'a b' -- --version < " + (folder() / "in").string(), alone), 7) << errors();
+  EXPECT_EQ(output(), "<solve><--help><><a b><--><--version>from stdin");
 }
 
 TEST_F(Study, WrongListsAreUsageErrors) {

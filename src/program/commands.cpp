@@ -1,20 +1,11 @@
 #include "program/commands.hpp"
 
-#include <fmt/format.h>
-#include <unistd.h>
-
 #include <array>
-#include <csignal>
-#include <cstdlib>
 #include <vector>
 
-#include "base/new_file.hpp"
 #include "mesh/grid.hpp"
-#include "solenoid/error.hpp"
 
 namespace solenoid::program {
-
-namespace fs = std::filesystem;
 
 namespace {
 
@@ -54,15 +45,6 @@ void check_exact(const Case& what) {
 
 }  // namespace
 
-CLI::Option* add_path(CLI::App& app, const std::string& flag, fs::path& target, const std::string& help) {
-  const auto check = [](const std::string& path) { return path.empty() ? "expected a path, got nothing" : ""; };
-  return app.add_option(flag, target, help)->check(check);
-}
-
-void add_threads(CLI::App& app, int& threads) {
-  app.add_option("--threads", threads, "CPU threads; 0: all cores")->check(CLI::NonNegativeNumber);
-}
-
 void CaseArguments::add_to(CLI::App& app) {
   app.add_option("case", file, "case file (TOML)")->required()->type_name("CASE.toml");
   add_choice(app, "--device", solver.device, "where to solve");
@@ -77,48 +59,6 @@ Case CaseArguments::read() const {
   what.solver.threads = solver.threads;
   check_exact(what);
   return what;
-}
-
-const std::atomic<bool>& catch_interrupt() {
-  static std::atomic<bool> interrupted{false};
-  static const bool installed = [] {
-    struct sigaction action {};
-    action.sa_handler = [](int) { interrupted = true; };
-    action.sa_flags = SA_RESETHAND | SA_RESTART;  // a file that is being written is not broken off
-    return sigaction(SIGINT, &action, nullptr) == 0;
-  }();
-  static_cast<void>(installed);
-  return interrupted;
-}
-
-void check_writable(const fs::path& folder) {
-  std::error_code error;
-  fs::path existing = fs::absolute(folder);
-  while (!fs::exists(existing, error) && existing.has_relative_path()) existing = existing.parent_path();
-  if (!fs::is_directory(existing, error)) {
-    throw InputError(fmt::format("cannot write to '{}': '{}' is not a folder", folder.string(), existing.string()));
-  }
-  std::string trial = (existing / ".solenoid.XXXXXX").string();
-  const int file = mkstemp(trial.data());
-  if (file < 0) {
-    throw InputError(
-        fmt::format("cannot write to '{}': no permission to create files in '{}'", folder.string(), existing.string()));
-  }
-  close(file);
-  fs::remove(trial, error);
-}
-
-fs::path folder_of(const fs::path& file) { return file.has_parent_path() ? file.parent_path() : fs::path("."); }
-
-void check_target(const std::string& name, const fs::path& file) {
-  std::error_code ignored;
-  if (!file.has_filename() || fs::is_directory(file, ignored)) {
-    throw InputError(fmt::format("{} '{}' is a folder, expected a file", name, file.string()));
-  }
-  if (const auto replaced = replaced_by(file)) return check_writable(folder_of(*replaced));
-  if (access(file.c_str(), W_OK) != 0) {
-    throw InputError(fmt::format("{} '{}': no permission to write to it", name, file.string()));
-  }
 }
 
 }  // namespace solenoid::program

@@ -1,0 +1,15 @@
+// solenoid-studies: what `solenoid study` starts.
+#include "studies/study.hpp"
+
+int main(int argc, char** argv) {
+  using namespace solenoid::studies;
+  CommandLine line("solenoid study", "Reproductions and sweeps");
+  line.add("iterations", "GMRES iterations over orders and levels; --preset paper: the paper's Table 1",
+           add_iterations);
+  line.add("convergence", "Errors and their orders over orders and refinements", add_convergence);
+  line.add("throughput", "Time per unknown of each part, beside what the machine can do at most", add_throughput);
+  line.add("capacity", "Full multigrid on the largest mesh that fits: memory, errors and their order", add_capacity);
+  line.add("step104", "Error against time and unknowns on the problem of deal.II's step-104", add_step104);
+  line.add("paper", "All tables and figures of the paper in one report", add_paper);
+  return line.run(argc, argv);
+}

@@ -1,0 +1,160 @@
+#include "studies/run.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <cstdio>
+#include <ctime>
+#include <utility>
+
+#include "base/new_file.hpp"
+#include "build_info.hpp"
+#include "mesh/record.hpp"
+#include "solenoid/error.hpp"
+#include "solenoid/version.hpp"
+
+namespace solenoid::studies {
+namespace {
+
+/// Reads lists for the option `flag`, of numbers in [lowest, highest].
+class ListReader {
+ public:
+  ListReader(std::string flag, int lowest, int highest) : flag_(std::move(flag)), lowest_(lowest), highest_(highest) {}
+
+  /// Ascending, without repetitions.
+  [[nodiscard]] std::vector<int> operator()(const std::string& text) const {
+    std::vector<int> list;
+    for (const std::string& part : CLI::detail::split(text, ',')) {
+      const auto dots = part.find("..");
+      const int first = number(part.substr(0, dots));
+      const int last = dots == std::string::npos ? first : number(part.substr(dots + 2));
+      if (last < first) throw CLI::ValidationError(flag_, fmt::format("the range '{}' is empty", part));
+      for (int i = first; i <= last; ++i) list.push_back(i);
+    }
+    std::sort(list.begin(), list.end());
+    list.erase(std::unique(list.begin(), list.end()), list.end());
+    return list;
+  }
+
+ private:
+  [[nodiscard]] int number(const std::string& text) const {
+    int value = 0;
+    const char* end = text.data() + text.size();
+    const auto [rest, error] = std::from_chars(text.data(), end, value);
+    if (error == std::errc() && rest == end && value >= lowest_ && value <= highest_) return value;
+    throw CLI::ValidationError(flag_,
+                               fmt::format("'{}' is not a whole number from {} to {}; expected a list like 3,4,5 "
+                                           "or 3..5",
+                                           text, lowest_, highest_));
+  }
+
+  std::string flag_;
+  int lowest_;
+  int highest_;
+};
+
+}  // namespace
+
+void add_list(CLI::App& app, const std::string& flag, std::vector<int>& target, int lowest, int highest,
+              const std::string& help) {
+  const ListReader read(flag, lowest, highest);
+  app.add_option_function<std::string>(
+         flag, [&target, read](const std::string& text) { target = read(text); }, help)
+      ->type_name("LIST");
+}
+
+void StudyArguments::add_to(CLI::App& app, const std::string& default_dim, const std::string& default_orders) {
+  app.add_option("--dim", dim, fmt::format("dimension (default: {})", default_dim))
+      ->check(CLI::IsMember(std::vector{2, 3}))
+      ->default_str("");
+  constexpr int highest_order = 99;  // check_orders() knows the build
+  add_list(app, "--orders", orders, 0, highest_order,
+           fmt::format("k of RT_k x Q_k, as 1,2,3 or 1..3 (default: {})", default_orders));
+  add_choice(app, "--device", device, "where to solve");
+  add_threads(app, threads);
+  add_path(app, "--json", json, "write all numbers to this file")->type_name("FILE");
+}
+
+void check_orders(int dim, const std::vector<int>& orders, EquationKind equation) {
+  const auto available = available_orders(dim, equation);
+  for (const int order : orders) {
+    if (std::find(available.begin(), available.end(), order) != available.end()) continue;
+    throw InputError(
+        fmt::format("--orders: this build has no order {} in {}D; it has {}", order, dim, fmt::join(available, ", ")));
+  }
+}
+
+StudyRun::StudyRun(const StudyArguments& arguments, const std::string& name, double total)
+    : display_(ProgressDisplay::Lines::transient), file_(arguments.json), total_(total) {
+  if (!file_.empty()) check_target("--json", file_);
+  catch_interrupt();
+  json["study"] = name;
+  json["solenoid"] = version;
+  json["commit"] = build_info::commit;
+  const std::time_t now = std::time(nullptr);
+  std::array<char, sizeof "0000-00-00"> date{};
+  std::strftime(date.data(), date.size(), "%Y-%m-%d", std::gmtime(&now));
+  json["date"] = date.data();
+}
+
+std::optional<Result> StudyRun::solve(const std::string& label, const Problem& problem, SolverOptions options) {
+  const double unknowns = unknowns_about(problem.mesh.dim, problem.order, problem.mesh.refine, problem.equation);
+  validate(problem);
+  const Estimate need = estimate(problem, options);
+  if (need.bytes_needed > need.bytes_available) {
+    print(fmt::format("{}: left out, needs {:.1f} GB of memory, {:.1f} GB are available", label,
+                      static_cast<double>(need.bytes_needed) * 1e-9, static_cast<double>(need.bytes_available) * 1e-9));
+    done(unknowns);
+    return std::nullopt;
+  }
+  options.progress = [&](const Progress& progress) {
+    const double part = progress.stage == "solve" ? progress.fraction * unknowns : 0.0;
+    display_.show({json["study"], (done_ + part) / total_, label + ": " + progress.stage + ", " + progress.text});
+  };
+  options.interrupted = &catch_interrupt();
+  Result result = solenoid::solve(problem, options);
+  if (interrupted()) return std::nullopt;
+  done(unknowns);
+  json["device"] = result.report.device;
+  json["threads"] = result.report.threads;
+  return result;
+}
+
+void StudyRun::show(const std::string& text) { display_.show({json["study"], done_ / total_, text}); }
+
+void StudyRun::print(const std::string& line) {
+  display_.clear();
+  fmt::print("{}\n", line);
+  std::fflush(stdout);
+}
+
+bool StudyRun::interrupted() { return catch_interrupt(); }
+
+int StudyRun::finish(bool good) {
+  display_.clear();
+  json["complete"] = !interrupted();
+  if (!file_.empty()) {
+    std::filesystem::create_directories(folder_of(file_));
+    NewFile target(file_);
+    target.stream() << json.dump(2) << '\n';
+    target.commit();
+    fmt::print("\nwritten {}\n", file_.string());
+  }
+  if (interrupted()) fmt::print("Interrupted: the study is not complete.\n");
+  return good && !interrupted() ? solved : not_converged;
+}
+
+std::string element_name(EquationKind equation, int order) {
+  return fmt::format("{}_{}", equation == EquationKind::poisson ? "Q" : "RT", order);
+}
+
+std::string cells_text(int dim, int refine) { return fmt::format("{}^{}", 1LL << refine, dim); }
+
+double unknowns_about(int dim, int order, int refine, EquationKind equation) {
+  return std::ldexp(static_cast<double>(record_size(dim, order, equation)), dim * refine);
+}
+
+}  // namespace solenoid::studies

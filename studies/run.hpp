@@ -1,0 +1,75 @@
+#pragma once
+/// \file
+/// What the studies share: their common options, solves with progress, and their JSON file.
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "program/progress.hpp"
+#include "solenoid/solver.hpp"
+#include "studies/study.hpp"
+
+namespace solenoid::studies {
+
+using Json = nlohmann::ordered_json;
+
+/// An option that is a list of integers in [lowest, highest]: "1,2,3", "2..5" or both, "0,2..5".
+void add_list(CLI::App& app, const std::string& flag, std::vector<int>& target, int lowest, int highest,
+              const std::string& help);
+
+/// The options of every study.
+struct StudyArguments {
+  int dim = 0;              ///< 0: the study chooses
+  std::vector<int> orders;  ///< empty: the study chooses
+  DeviceChoice device = DeviceChoice::automatic;
+  int threads = 0;
+  std::filesystem::path json;
+
+  /// The defaults are what the help says; the study sets them.
+  void add_to(CLI::App& app, const std::string& default_dim, const std::string& default_orders);
+};
+
+/// \throws InputError that names the first of the orders that this build lacks.
+void check_orders(int dim, const std::vector<int>& orders, EquationKind equation = EquationKind::stokes);
+
+/// One run of a study. Work is counted in unknowns, of which `total` are to be done, for the time left.
+class StudyRun {
+ public:
+  /// \throws InputError if the JSON file cannot be written.
+  StudyRun(const StudyArguments& arguments, const std::string& name, double total);
+
+  /// Solves with progress on a terminal. Nothing if interrupted, or if the memory does not suffice: a line says so.
+  std::optional<Result> solve(const std::string& label, const Problem& problem, SolverOptions options);
+  /// Shows on a terminal what is being done other than by solve().
+  void show(const std::string& text);
+  /// What there is to do in all, where it was not known at the beginning.
+  void expect(double total) { total_ = total; }
+  /// Counts work as done.
+  void done(double unknowns) { done_ += unknowns; }
+  /// Prints a line of the table at once.
+  void print(const std::string& line);
+  /// Ctrl-C was pressed: the study ends after what it is at.
+  [[nodiscard]] static bool interrupted();
+
+  Json json;  ///< the content of the JSON file
+  /// Writes the JSON file, if one is asked for, and returns the exit code; `good`: the study found what it should.
+  int finish(bool good);
+
+ private:
+  ProgressDisplay display_;
+  std::filesystem::path file_;
+  double total_;
+  double done_ = 0.0;
+};
+
+/// "RT_2", with Poisson's equation "Q_2".
+std::string element_name(EquationKind equation, int order);
+/// Cells of a mesh of 2^refine cells per direction: "16^3".
+std::string cells_text(int dim, int refine);
+/// Cells times numbers per record: close to the unknowns.
+double unknowns_about(int dim, int order, int refine, EquationKind equation = EquationKind::stokes);
+
+}  // namespace solenoid::studies
