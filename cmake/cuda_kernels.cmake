@@ -16,6 +16,8 @@ set(SOLENOID_CUDA_POISSON_ORDERS_2D "${cuda_poisson_orders_2d}" CACHE STRING
 set(SOLENOID_CUDA_POISSON_ORDERS_3D "${cuda_poisson_orders_3d}" CACHE STRING
   "Orders of the CUDA engine in 3D for Poisson's equation")
 
+# Patches of higher orders do not fit into the shared memory of a multiprocessor (kernels/general_smoother.cuh).
+set(largest_cuda_order_3d 6)
 set(solenoid_cuda OFF)
 if(SOLENOID_CUDA STREQUAL "AUTO")
   include(CheckLanguage)
@@ -28,6 +30,12 @@ elseif(SOLENOID_CUDA)
 endif()
 
 if(solenoid_cuda)
+  foreach(order IN LISTS SOLENOID_CUDA_ORDERS_3D)
+    if(order GREATER largest_cuda_order_3d)
+      message(FATAL_ERROR "SOLENOID_CUDA_ORDERS_3D has the order ${order}; the largest of the CUDA engine in 3D is "
+        "${largest_cuda_order_3d}. Give it fewer orders than SOLENOID_ORDERS_3D, or set SOLENOID_CUDA=OFF.")
+    endif()
+  endforeach()
   if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES)
     set(CMAKE_CUDA_ARCHITECTURES 80-real 90 CACHE STRING "GPU architectures; PTX of the last one serves later ones")
   endif()

@@ -17,6 +17,7 @@
 namespace solenoid::cuda {
 
 inline constexpr std::size_t default_shared_bytes = 48 << 10;  // more has to be asked for
+inline constexpr std::size_t most_shared_bytes = 227 << 10;    // that a thread block may ask for
 
 /// To be called by all threads of every kernel. Once it returns, all that earlier kernels wrote is there: the one
 /// before has waited for those before it. Then the next one may start, or, if `alone`, when this one's blocks are done:

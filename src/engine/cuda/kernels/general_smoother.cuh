@@ -37,6 +37,7 @@ struct GeneralSmoother {
     std::int32_t cells[corners];
     std::int32_t above[dim][corners];
   };
+  static_assert(sizeof(Memory) <= most_shared_bytes, "a patch of this order does not fit into shared memory");
 
   struct Arguments {
     PatchData<T> patch;

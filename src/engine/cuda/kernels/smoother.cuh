@@ -53,6 +53,7 @@
 /// 87, 1.9 per cycle; latency with 16 warps on a multiprocessor from there on.
 
 #include <algorithm>
+#include <iterator>
 #include <type_traits>
 
 #include "engine/cuda/kernels/line_smoother.cuh"
@@ -69,7 +70,8 @@ struct ParityShape {
   int blocks;
   int teams = 1;
 };
-/// Variant 0 is for large levels, 1 for small ones, 2 for those with no more patches than multiprocessors.
+/// Variant 0 is for large levels, 1 for small ones, 2 for those with no more patches than multiprocessors. Higher
+/// orders than those measured are cut as the last of them.
 template <class T>
 constexpr ParityShape parity_shape(int dim, int order, int variant) {
   constexpr ParityShape single_2d[]{{32, true, 8}, {32, true, 8}, {32, true, 7}, {32, true, 5}, {16, true, 4},
@@ -81,8 +83,11 @@ constexpr ParityShape parity_shape(int dim, int order, int variant) {
   constexpr ParityShape double_3d[]{{16, true, 2}, {16, true, 2}, {8, false, 2},
                                     {8, false, 1}, {8, false, 1}, {8, false, 1}};
   if (variant > 0) return {variant == 1 ? 4 : 1, false, 1, dim};
-  if (sizeof(T) == sizeof(float)) return dim == 2 ? single_2d[order] : single_3d[order];
-  return dim == 2 ? double_2d[order] : double_3d[order];
+  const auto shape_of = [order](const auto& measured) {
+    return measured[std::min<std::size_t>(order, std::size(measured) - 1)];
+  };
+  if (sizeof(T) == sizeof(float)) return dim == 2 ? shape_of(single_2d) : shape_of(single_3d);
+  return dim == 2 ? shape_of(double_2d) : shape_of(double_3d);
 }
 template <class T, int dim, int order, int variant>
 using ShapedParitySmoother = std::conditional_t<
@@ -129,7 +134,6 @@ void launch_parity(const ParityArguments<T>& arguments, Stream stream) {
 /// The instance, or one without function where a batch does not fit into shared memory.
 template <class T, int dim, int order, int variant>
 constexpr ParityKernel<T> parity_kernel() {
-  constexpr int most_shared_bytes = 227 << 10;
   using Smoother = ShapedParitySmoother<T, dim, order, variant>;
   if constexpr (Smoother::shared_bytes <= most_shared_bytes) {
     return {Smoother::patches, launch_parity<T, dim, order, variant>};
