@@ -16,7 +16,7 @@ import numpy as np
 import solenoid as so
 
 mesh = so.Mesh.box(cells=(1, 1), refine=5)
-problem = so.Stokes(mesh, order=2, velocity={"ymax": ["16*x^2*(1-x)^2", 0]})
+problem = so.Problem(mesh, order=2, velocity={"ymax": ["16*x^2*(1-x)^2", 0]})
 solution = so.solve(problem, rtol=1e-10)
 print(solution)
 
@@ -43,7 +43,8 @@ ax.grid()
 plt.show()
 
 # %%
-finer = so.solve(so.Stokes(so.Mesh.box((1, 1), refine=6), order=2, velocity={"ymax": ["16*x^2*(1-x)^2", 0]}), rtol=1e-10)
+finer = so.Problem(so.Mesh.box((1, 1), refine=6), order=2, velocity={"ymax": ["16*x^2*(1-x)^2", 0]})
+finer = so.solve(finer, rtol=1e-10)
 print("change of the velocity on the line when h is halved:", np.abs(finer.velocity(line) - solution.velocity(line)).max())
 
 # %%

@@ -16,7 +16,7 @@ import solenoid as so
 
 def channel(holes, refine=3):
     mesh = so.Mesh.box(cells=(8, 4), refine=refine, upper=(2, 1), holes=holes)
-    return so.solve(so.Stokes(mesh, order=2, force=[1, 0], periodic="x"))
+    return so.solve(so.Problem(mesh, order=2, force=[1, 0], periodic="x"))
 
 
 solution = channel(holes=[((2, 1), (3, 2))])
@@ -54,7 +54,7 @@ plt.show()
 # ----------
 # The same channel with a parabola on the left and an open end on the right. Conditions are named after sides.
 mesh = so.Mesh.box(cells=(8, 4), refine=3, upper=(2, 1), holes=[((2, 1), (3, 2))])
-problem = so.Stokes(mesh, order=2, velocity={"xmin": ["4*y*(1-y)", 0]}, outflow=["xmax"])
+problem = so.Problem(mesh, order=2, velocity={"xmin": ["4*y*(1-y)", 0]}, outflow=["xmax"])
 open_end = so.solve(problem)
 open_end.plot("pressure", resolution=240)
 plt.show()

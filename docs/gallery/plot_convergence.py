@@ -45,7 +45,7 @@ errors = {}
 print(" k   cells      velocity  order      pressure  order  iterations")
 for k in orders:
     for refine in refinements:
-        problem = so.Stokes(so.Mesh.box((1, 1), refine=refine), order=k, force=force)
+        problem = so.Problem(so.Mesh.box((1, 1), refine=refine), order=k, force=force)
         solution = so.solve(problem, rtol=1e-10)
         errors[k, refine] = np.array(solution.error(velocity, pressure))
         rate = np.log2(errors[k, refine - 1] / errors[k, refine]) if refine > refinements[0] else (np.nan, np.nan)
@@ -72,7 +72,7 @@ plt.show()
 # velocity stays what it was, up to the tolerance of the solver.
 k = orders[-1]
 mesh = so.Mesh.box((1, 1), refine=3)
-plain = so.solve(so.Stokes(mesh, order=k, force=force), rtol=1e-12, precision="double")
+plain = so.solve(so.Problem(mesh, order=k, force=force), rtol=1e-12, precision="double")
 
 
 def with_gradient(points):
@@ -80,7 +80,7 @@ def with_gradient(points):
     return force(points) + 1000 * np.stack([3 * x**2 * y, x**3], axis=-1)
 
 
-pushed = so.solve(so.Stokes(mesh, order=k, force=with_gradient), rtol=1e-12, precision="double")
+pushed = so.solve(so.Problem(mesh, order=k, force=with_gradient), rtol=1e-12, precision="double")
 points = np.random.default_rng(0).random((1000, 2))
 print("change of the velocity:", np.abs(pushed.velocity(points) - plain.velocity(points)).max())
 print("change of the pressure:", np.abs(pushed.pressure(points) - plain.pressure(points)).max())

@@ -28,7 +28,7 @@ velocities, times = {}, {}
 for device in devices:
     for refine in (2, 3, 4) if len(devices) == 1 else (2, 3, 4, 5):
         mesh = so.Mesh.box((1, 1, 1), refine=refine)
-        problem = so.Stokes(mesh, order=2, velocity={"ymax": ["256*x^2*(1-x)^2*z^2*(1-z)^2", 0, 0]})
+        problem = so.Problem(mesh, order=2, velocity={"ymax": ["256*x^2*(1-x)^2*z^2*(1-z)^2", 0, 0]})
         solutions = [so.solve(problem, device=device, rtol=1e-10, precision="double") for _ in range(3)]
         report = min((solution.report for solution in solutions), key=lambda report: report.time.solve)
         velocities[device] = solutions[0].velocity(points)
@@ -47,8 +47,8 @@ for device in devices[1:]:
 if "cuda" in devices:
     import cupy
 
-    problem = so.Stokes(so.Mesh.box((1, 1, 1), refine=6), order=2)
-    system = problem.system(device="cuda", precision="double")
+    problem = so.Problem(so.Mesh.box((1, 1, 1), refine=6), order=2)
+    system = so.LinearSystem(problem, device="cuda", precision="double")
     x = np.zeros(system.size)
     x[system.unknowns] = np.random.default_rng(1).random(system.dofs)
     for name, operator in (("A", system.operator()), ("M", system.preconditioner())):

@@ -8,14 +8,15 @@ import scipy.sparse.linalg
 import solenoid as so
 
 mesh = so.Mesh.box(cells=(1, 1), refine=5)
-problem = so.Stokes(mesh, order=2, velocity={"ymax": ["16*x^2*(1-x)^2", 0]})
+problem = so.Problem(mesh, order=2, velocity={"ymax": ["16*x^2*(1-x)^2", 0]})
 
 # One linear system behind all three: A x = b, and M close to the inverse of A. In double precision M is linear up to
 # rounding, as plain GMRES wants it; with "mixed" (the default) it is faster and as good down to about 1e-6.
 options = {"device": "cpu", "precision": "double"}
-A = problem.operator(**options)
-M = problem.preconditioner(**options)
-b = problem.load(**options)
+system = so.LinearSystem(problem, **options)
+A = system.operator()
+M = system.preconditioner()
+b = system.load()
 
 
 def with_scipy() -> np.ndarray:
@@ -53,7 +54,7 @@ def with_petsc() -> np.ndarray:
 
 
 def main() -> None:
-    flow = problem.solution(with_scipy(), **options)
+    flow = system.solution(with_scipy())
     ours = so.solve(problem, rtol=1e-10, **options)
     centre = [0.5, 0.5]
     print(f"velocity in the centre: {flow.velocity(centre)} with scipy, {ours.velocity(centre)} with so.solve()")
@@ -62,7 +63,7 @@ def main() -> None:
     except ImportError:
         print("petsc4py is not installed: PETSc is left out")
         return
-    print(f"{problem.solution(with_petsc(), **options).velocity(centre)} with PETSc")
+    print(f"{system.solution(with_petsc()).velocity(centre)} with PETSc")
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ GPUs; and Poisson's equation on the same domains.
 
     >>> import solenoid as so
     >>> mesh = so.Mesh.box(cells=(1, 1), refine=4)
-    >>> problem = so.Stokes(mesh, order=2, velocity={"ymax": ["16*x^2*(1-x)^2", 0]})
+    >>> problem = so.Problem(mesh, order=2, velocity={"ymax": ["16*x^2*(1-x)^2", 0]})
     >>> solution = so.solve(problem, rtol=1e-8)
     >>> solution.velocity([0.5, 0.5]).shape
     (2,)
@@ -20,9 +20,10 @@ Quantities have no units of their own: they are in whatever units the mesh, the 
 from ._core import InputError, ResourceError
 from ._core import version as __version__
 from .build import info
+from .deprecated import Poisson, Stokes
 from .linear import LinearOperator, LinearSystem
 from .mesh import Mesh
-from .problem import Poisson, Stokes
+from .problem import Problem
 from .solution import Errors, Solution
 from .solving import Case, ConvergenceWarning, read_case, solve
 
@@ -35,6 +36,7 @@ __all__ = [
     "LinearSystem",
     "Mesh",
     "Poisson",
+    "Problem",
     "ResourceError",
     "Solution",
     "Stokes",

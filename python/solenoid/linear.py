@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from . import _core
 from ._core import InputError
+from .problem import Problem
 from .solution import Solution
-
-if TYPE_CHECKING:
-    from .problem import Problem
 
 _CUDA = (2, 13)  # device types of DLPack: memory of a GPU, managed memory
 
@@ -103,7 +101,7 @@ class LinearSystem:
     Not to be used by several threads at a time.
 
     Args:
-        problem: Stokes or Poisson.
+        problem: the problem.
         options: those of solve() that are about device, threads, precision and the multigrid cycle.
 
     Raises:

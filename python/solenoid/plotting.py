@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from ._core import InputError
-
-if TYPE_CHECKING:
-    from .solution import Solution
 
 _LABELS = {
     "speed": "|u|",
@@ -22,7 +19,7 @@ _LABELS = {
 }
 
 
-def _values(solution: Solution, quantity: str, points: np.ndarray) -> np.ndarray:
+def _values(solution: Any, quantity: str, points: np.ndarray) -> np.ndarray:
     if quantity == "speed":
         return np.linalg.norm(solution.velocity(points), axis=-1)
     if quantity == "pressure":
@@ -36,7 +33,7 @@ def _values(solution: Solution, quantity: str, points: np.ndarray) -> np.ndarray
 
 
 def plot(
-    solution: Solution,
+    solution: Any,
     quantity: str | None = None,
     *,
     ax: Any = None,
@@ -50,7 +47,7 @@ def plot(
     """Draws a quantity on the domain, in 3D on a slice.
 
     Args:
-        solution: of Stokes or Poisson.
+        solution: a Solution, which has this as a method.
         quantity: "speed" (default), "pressure", "u", "v", "w" (3D), "vorticity" (2D); with Poisson's equation "value".
         ax: axes to draw into; new ones if there are none.
         axis, position: in 3D the slice {axis = position}; in the middle of the domain by default.
@@ -66,10 +63,10 @@ def plot(
         InputError: for a quantity that the solution does not have, or a slice outside of the mesh.
         ImportError: without matplotlib (pip install "solenoid[plot]").
     """
-    import matplotlib.pyplot as plt
+    import matplotlib.pyplot as plt  # optional, and slow to import
 
     mesh, dim = solution.problem.mesh, solution.problem.dim
-    poisson = type(solution.problem).__name__ == "Poisson"
+    poisson = solution.problem.equation == "poisson"
     known = ["value"] if poisson else ["speed", "pressure", *"uvw"[:dim], *(["vorticity"] if dim == 2 else [])]
     quantity = known[0] if quantity is None else quantity
     if quantity not in known:

@@ -9,10 +9,9 @@ from typing import Any
 from . import _core
 from ._core import InputError
 from .fields import Scalar, Vector, scalar, vector
-from .linear import LinearOperator, LinearSystem
 from .mesh import Mesh
-from .solution import Solution
 
+EQUATIONS = ("stokes", "poisson")
 SIDES = ("xmin", "xmax", "ymin", "ymax", "zmin", "zmax")
 
 
@@ -60,12 +59,110 @@ def _names(keyword: str, value: Any) -> list[str]:
     raise InputError(f"{keyword}: expected names of sides, got {value!r}")
 
 
-class Problem:
-    """What Stokes and Poisson have in common: what they are made of, and their linear system."""
+def _number(keyword: str, value: Any) -> float:
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        raise InputError(f"{keyword}: expected a number, got {value!r}") from None
 
-    def __init__(self, core: _core.Problem):
-        self._core = core
-        self._system: tuple[dict[str, Any], LinearSystem] | None = None
+
+def _integer(keyword: str, value: Any) -> int:
+    try:
+        if int(value) == value:
+            return int(value)
+    except (TypeError, ValueError):
+        pass
+    raise InputError(f"{keyword}: expected an integer, got {value!r}")
+
+
+class Problem:
+    """A mesh, an element, and one of two equations with its data and conditions on the sides.
+
+    The Stokes equations alpha u - nu Laplace u + grad p = f, div u = 0 are discretised by RT_k x Q_k, Poisson's
+    equation alpha u - nu Laplace u = f for a scalar u by discontinuous Q_k (symmetric interior penalty).
+
+    Sides are named xmin, xmax, ymin, ymax, zmin, zmax, and `holes` for the sides of all holes. On those without a
+    condition u is zero: they are no-slip walls of a flow. Without an outflow side prescribed velocities must balance:
+    zero net flux.
+
+    A scalar field is a number, an expression in x, y, z in quotes such as "16*x^2*(1-x)^2" (docs/case-file.md), or a
+    function of points (n, dim) that returns values (n,). A vector field is a list with one of these per component, or
+    a function of points that returns values (n, dim). Functions are called with some hundred or thousand points at a
+    time, from several threads.
+
+    Args:
+        mesh: the domain.
+        order: k; `solenoid.info()` lists those of this build.
+        equation: "stokes" or "poisson".
+        viscosity: nu > 0.
+        mass: alpha >= 0.
+        force: f, a vector field; with Poisson's equation a scalar field.
+        velocity: Stokes: {side: vector field}: u on these sides.
+        value: Poisson: {side: scalar field}: u on these sides.
+        slip: Stokes: names of sides with u.n = 0 and no shear stress.
+        outflow: Stokes: names of sides with nu du/dn - p n = 0, or {side: vector field} with the traction on the right.
+        periodic: directions that wrap, such as "x" or "xz".
+
+    Raises:
+        InputError: where something is wrong or contradicts the rest; the message says what.
+    """
+
+    def __init__(
+        self,
+        mesh: Mesh,
+        order: int = 2,
+        *,
+        equation: str = "stokes",
+        viscosity: float = 1.0,
+        mass: float = 0.0,
+        force: Vector | Scalar | None = None,
+        velocity: Mapping[str, Vector] | None = None,
+        value: Mapping[str, Scalar] | None = None,
+        slip: Iterable[str] = (),
+        outflow: Mapping[str, Vector] | Iterable[str] = (),
+        periodic: str = "",
+    ):
+        if equation not in EQUATIONS:
+            raise InputError(f"equation: expected {' or '.join(map(repr, EQUATIONS))}, got {equation!r}")
+        poisson = equation == "poisson"
+        others = {"velocity": velocity, "slip": slip, "outflow": outflow} if poisson else {"value": value}
+        for keyword, given in others.items():
+            if given:
+                raise InputError(f"{keyword}: there is no such condition with the equation {equation!r}")
+        sides = _Sides(mesh)
+        dim = mesh.dim
+        sides.add_periodic(periodic)
+        for side, data in _mapping("value", value or {}).items():
+            sides.add("value", side, "velocity", [scalar(data, dim, f"value {side}")])
+        for side, data in _mapping("velocity", velocity or {}).items():
+            sides.add("velocity", side, "velocity", vector(data, dim, f"velocity {side}"))
+        for side in _names("slip", slip):
+            sides.add("slip", side, "slip", [])
+        tractions = outflow if isinstance(outflow, Mapping) else dict.fromkeys(_names("outflow", outflow))
+        for side, data in tractions.items():
+            sides.add("outflow", side, "outflow", [] if data is None else vector(data, dim, f"outflow {side}"))
+        if force is not None:
+            force = [scalar(force, dim, "force")] if poisson else vector(force, dim, "force")
+        self._core = _core.make_problem(
+            equation=equation,
+            order=_integer("order", order),
+            viscosity=_number("viscosity", viscosity),
+            mass=_number("mass", mass),
+            force=force or [],
+            lower=list(mesh.lower),
+            upper=list(mesh.upper),
+            cells=list(mesh.cells),
+            refine=mesh.refine,
+            holes=[(list(first), list(end)) for first, end in mesh.holes],
+            **sides.all(),
+        )
+
+    @classmethod
+    def _of(cls, core: _core.Problem) -> Problem:
+        """A problem that was read from a case file."""
+        problem = cls.__new__(cls)
+        problem._core = core
+        return problem
 
     @property
     def mesh(self) -> Mesh:
@@ -76,6 +173,11 @@ class Problem:
     def dim(self) -> int:
         """2 or 3."""
         return self._core.dim
+
+    @property
+    def equation(self) -> str:
+        """The name of the equation: "stokes" or "poisson"."""
+        return self._core.equation
 
     @property
     def order(self) -> int:
@@ -103,39 +205,10 @@ class Problem:
         the largest `refine` of the mesh that fits into memory (-1 if none). Options as of solve()."""
         return _core.estimate(self._core, options)
 
-    def system(self, **options: Any) -> LinearSystem:
-        """The linear system A x = b with its preconditioner. That of the last call is kept for the next one with the
-        same options: operator(), preconditioner(), load() and solution() share it.
-
-        Args:
-            options: those of solve() that are about device, threads, precision and the multigrid cycle.
-
-        Raises:
-            InputError: for wrong options, or if the order is not part of the build.
-            ResourceError: if memory does not suffice.
-        """
-        if self._system is None or self._system[0] != options:
-            self._system = (options, LinearSystem(self, **options))
-        return self._system[1]
-
-    def operator(self, **options: Any) -> LinearOperator:
-        """A: symmetric; indefinite with the Stokes equations. See LinearSystem."""
-        return self.system(**options).operator()
-
-    def preconditioner(self, **options: Any) -> LinearOperator:
-        """M, one multigrid cycle: an approximate inverse of A. See LinearSystem."""
-        return self.system(**options).preconditioner()
-
-    def load(self, out: Any = None, *, xp: Any = None, **options: Any) -> Any:
-        """b, with prescribed boundary velocities lifted. See LinearSystem.load."""
-        return self.system(**options).load(out, xp=xp)
-
-    def solution(self, x: Any, **options: Any) -> Solution:
-        """The solution with the coefficients x, for velocity(), plot() and all that. See LinearSystem.solution."""
-        return self.system(**options).solution(x)
-
-    def _describe(self) -> str:
+    def __repr__(self) -> str:
         mesh = self.mesh
+        k = self.order
+        element = f"Stokes: RT_{k} x Q_{k}" if self.equation == "stokes" else f"Poisson: Q_{k}"
         cells = " x ".join(str(count << mesh.refine) for count in mesh.cells)
         box = " x ".join(f"[{a:g}, {b:g}]" for a, b in zip(mesh.lower, mesh.upper))
         holes = f", {len(mesh.holes)} hole{'s' if len(mesh.holes) > 1 else ''}" if mesh.holes else ""
@@ -143,155 +216,6 @@ class Problem:
         sides: dict[str, list[str]] = {}
         for name, kind in self.sides.items():
             sides.setdefault(kind, []).append(name)
-        return f"{cells} cells on {box}{holes}, viscosity={self.viscosity:g}{mass}; " + "; ".join(
+        return f"{element}, {cells} cells on {box}{holes}, viscosity={self.viscosity:g}{mass}; " + "; ".join(
             f"{kind}: {' '.join(names)}" for kind, names in sides.items()
         )
-
-
-def _core_problem(
-    equation: str, mesh: Mesh, sides: _Sides, order: Any, viscosity: Any, mass: Any, force: list
-) -> _core.Problem:
-    return _core.make_problem(
-        equation=equation,
-        order=_integer("order", order),
-        viscosity=_number("viscosity", viscosity),
-        mass=_number("mass", mass),
-        force=force,
-        lower=list(mesh.lower),
-        upper=list(mesh.upper),
-        cells=list(mesh.cells),
-        refine=mesh.refine,
-        holes=[(list(first), list(end)) for first, end in mesh.holes],
-        **sides.all(),
-    )
-
-
-def _number(keyword: str, value: Any) -> float:
-    try:
-        return float(value)
-    except (TypeError, ValueError):
-        raise InputError(f"{keyword}: expected a number, got {value!r}") from None
-
-
-def _integer(keyword: str, value: Any) -> int:
-    try:
-        if int(value) == value:
-            return int(value)
-    except (TypeError, ValueError):
-        pass
-    raise InputError(f"{keyword}: expected an integer, got {value!r}")
-
-
-class Stokes(Problem):
-    """The Stokes equations alpha u - nu Laplace u + grad p = f, div u = 0, discretised by RT_k x Q_k.
-
-    Sides are named xmin, xmax, ymin, ymax, zmin, zmax, and `holes` for the sides of all holes. Those without a
-    condition are no-slip walls. Without an outflow side prescribed velocities must balance: zero net flux.
-
-    A vector field is a function of points (n, dim) that returns values (n, dim), or a list with one entry per
-    component: a number, an expression in x, y, z in quotes such as "16*x^2*(1-x)^2" (docs/case-file.md), or a function
-    of points that returns values (n,). Functions are called with some hundred or thousand points at a time, from
-    several threads.
-
-    Args:
-        mesh: the domain.
-        order: k; `solenoid.info()` lists those of this build.
-        viscosity: nu > 0.
-        mass: alpha >= 0.
-        force: f, a vector field.
-        velocity: {side: vector field}: u on these sides.
-        slip: names of sides with u.n = 0 and no shear stress.
-        outflow: names of sides with nu du/dn - p n = 0, or {side: vector field} with the traction on the right.
-        periodic: directions that wrap, such as "x" or "xz".
-
-    Raises:
-        InputError: where something is wrong or contradicts the rest; the message says what.
-    """
-
-    def __init__(
-        self,
-        mesh: Mesh,
-        order: int = 2,
-        *,
-        viscosity: float = 1.0,
-        mass: float = 0.0,
-        force: Vector | None = None,
-        velocity: Mapping[str, Vector] | None = None,
-        slip: Iterable[str] = (),
-        outflow: Mapping[str, Vector] | Iterable[str] = (),
-        periodic: str = "",
-    ):
-        sides = _Sides(mesh)
-        dim = mesh.dim
-        sides.add_periodic(periodic)
-        for side, data in _mapping("velocity", velocity or {}).items():
-            sides.add("velocity", side, "velocity", vector(data, dim, f"velocity {side}"))
-        for side in _names("slip", slip):
-            sides.add("slip", side, "slip", [])
-        tractions = outflow if isinstance(outflow, Mapping) else dict.fromkeys(_names("outflow", outflow))
-        for side, data in tractions.items():
-            sides.add("outflow", side, "outflow", [] if data is None else vector(data, dim, f"outflow {side}"))
-        super().__init__(
-            _core_problem(
-                "stokes",
-                mesh,
-                sides,
-                order,
-                viscosity,
-                mass,
-                [] if force is None else vector(force, dim, "force"),
-            )
-        )
-
-    def __repr__(self) -> str:
-        return f"Stokes: RT_{self.order} x Q_{self.order}, {self._describe()}"
-
-
-class Poisson(Problem):
-    """Poisson's equation alpha u - nu Laplace u = f for a scalar u, discretised by discontinuous Q_k (symmetric
-    interior penalty).
-
-    A scalar field is a number, an expression in x, y, z in quotes, or a function of points (n, dim) that returns
-    values (n,).
-
-    Args:
-        mesh: the domain.
-        order: k; `solenoid.info()` lists those of this build.
-        viscosity: nu > 0.
-        mass: alpha >= 0.
-        force: f, a scalar field.
-        value: {side: scalar field}: u on these sides (xmin, ..., zmax, holes); 0 on those that are not named.
-        periodic: directions that wrap, such as "x" or "xz".
-
-    Raises:
-        InputError: where something is wrong or contradicts the rest; the message says what.
-    """
-
-    def __init__(
-        self,
-        mesh: Mesh,
-        order: int = 2,
-        *,
-        viscosity: float = 1.0,
-        mass: float = 0.0,
-        force: Scalar = 0.0,
-        value: Mapping[str, Scalar] | None = None,
-        periodic: str = "",
-    ):
-        sides = _Sides(mesh)
-        sides.add_periodic(periodic)
-        for side, data in _mapping("value", value or {}).items():
-            sides.add("value", side, "velocity", [scalar(data, mesh.dim, f"value {side}")])
-        super().__init__(
-            _core_problem("poisson", mesh, sides, order, viscosity, mass, [scalar(force, mesh.dim, "force")])
-        )
-
-    def __repr__(self) -> str:
-        return f"Poisson: Q_{self.order}, {self._describe()}"
-
-
-def problem_of(core: _core.Problem) -> Problem:
-    """A problem that was read from a case file."""
-    problem = Stokes.__new__(Stokes) if core.equation == "stokes" else Poisson.__new__(Poisson)
-    Problem.__init__(problem, core)
-    return problem

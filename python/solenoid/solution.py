@@ -5,16 +5,15 @@ from __future__ import annotations
 import json
 import os
 import tempfile
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from . import _core
 from ._core import InputError
 from .fields import Scalar, scalar, vector
-
-if TYPE_CHECKING:
-    from .problem import Problem
+from .plotting import plot
+from .problem import Problem
 
 
 class Errors(NamedTuple):
@@ -89,7 +88,7 @@ class Solution:
 
     def value(self, points: Any) -> np.ndarray:
         """u of Poisson's equation at points (..., dim): an array (...)."""
-        if self._core.problem.equation != "poisson":
+        if self.problem.equation != "poisson":
             raise InputError("a flow has no `value`: ask for its velocity() or pressure()")
         return self._at(points, self._core.value, ())
 
@@ -99,7 +98,7 @@ class Solution:
         return self._at(points, self._core.gradient, (self.problem.dim,) * 2)
 
     def _require_velocity(self) -> None:
-        if self._core.problem.equation == "poisson":
+        if self.problem.equation == "poisson":
             raise InputError("the solution of Poisson's equation has no velocity and no pressure: ask for its value()")
 
     def _at(self, points: Any, evaluate: Any, shape: tuple[int, ...]) -> np.ndarray:
@@ -146,7 +145,7 @@ class Solution:
             Errors(velocity, pressure); with Poisson's equation a number.
         """
         dim = self.problem.dim
-        if self._core.problem.equation == "poisson":
+        if self.problem.equation == "poisson":
             if exact is None or pressure is not None:
                 raise InputError("error: expected the exact u of Poisson's equation, and nothing else")
             return self._core.value_error(scalar(exact, dim, "exact"))
@@ -157,19 +156,7 @@ class Solution:
 
     # Pictures and files ----------------------------------------------------------------------------------------------
 
-    def plot(self, quantity: str | None = None, **arguments: Any) -> Any:
-        """A picture with matplotlib, in 3D of a slice; see solenoid.plotting.plot for the arguments.
-
-        Args:
-            quantity: "speed" (default), "pressure", "u", "v", "w" or in 2D "vorticity"; with Poisson's equation
-                "value".
-
-        Returns:
-            matplotlib's axes.
-        """
-        from .plotting import plot
-
-        return plot(self, quantity, **arguments)
+    plot = plot
 
     def to_vtu(self, file: str | os.PathLike, subdivide: int = 0) -> None:
         """Writes a VTU file for ParaView: one Lagrange cell of degree k + 1 per cell, which holds the solution exactly,
@@ -182,7 +169,7 @@ class Solution:
 
     def to_pyvista(self, subdivide: int = 0) -> Any:
         """The solution as a grid of pyvista, which must be installed."""
-        import pyvista
+        import pyvista  # optional
 
         with tempfile.TemporaryDirectory() as folder:
             file = os.path.join(folder, "solution.vtu")

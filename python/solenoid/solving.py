@@ -11,7 +11,7 @@ import numpy as np
 
 from . import _core
 from ._core import InputError
-from .problem import Problem, problem_of
+from .problem import Problem
 from .progress import ProgressBar
 from .solution import Solution
 
@@ -25,8 +25,8 @@ class Case:
 
     def __init__(self, core: _core.Case):
         self._core = core
-        #: The problem: Stokes or Poisson.
-        self.problem: Problem = problem_of(core.problem)
+        #: The problem.
+        self.problem = Problem._of(core.problem)
 
     @property
     def name(self) -> str:
@@ -68,7 +68,7 @@ def solve(
     done.
 
     Args:
-        problem: Stokes, Poisson, or a Case, whose options hold where none are given here.
+        problem: a Problem, or a Case, whose options hold where none are given here.
         progress: True shows a bar on a terminal or in a notebook; a function is called with the stage ("set-up",
             "solve"), what is done of it (0 to 1) and a line of text.
         options: by the names and with the values of the case file's table [solver] and of the command line:
@@ -91,7 +91,7 @@ def solve(
     elif isinstance(problem, Problem):
         core = _core.make_case(problem._core)
     else:
-        raise InputError(f"expected a Stokes or Poisson problem, or a case, got {type(problem).__name__}")
+        raise InputError(f"expected a Problem or a Case, got {type(problem).__name__}")
     if progress is True:
         with ProgressBar() as bar:
             solution = Solution(_core.solve(core, options, bar.show), problem)

@@ -43,7 +43,7 @@ def lid(points):
 
 def random_vector(problem, seed=1):
     """A vector of the problem's linear system."""
-    system = problem.system(**CPU)
+    system = so.LinearSystem(problem, **CPU)
     x = np.zeros(system.size)
     x[system.unknowns] = np.random.default_rng(seed).standard_normal(system.dofs)
     return x
@@ -53,10 +53,10 @@ def random_vector(problem, seed=1):
 def cavity():
     """A lid-driven cavity in 2D."""
     mesh = so.Mesh.box(cells=(1, 1), refine=3)
-    return so.Stokes(mesh, order=2, velocity={"ymax": ["16*x^2*(1-x)^2", 0]})
+    return so.Problem(mesh, order=2, velocity={"ymax": ["16*x^2*(1-x)^2", 0]})
 
 
 @pytest.fixture
 def poisson():
     mesh = so.Mesh.box(cells=(1, 1), refine=3)
-    return so.Poisson(mesh, order=2, force="2*pi^2*sin(pi*x)*sin(pi*y)")
+    return so.Problem(mesh, order=2, equation="poisson", force="2*pi^2*sin(pi*x)*sin(pi*y)")

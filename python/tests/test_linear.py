@@ -11,9 +11,18 @@ import solenoid as so
 from conftest import CPU, random_vector
 
 
+def parts_of(system):
+    return system.operator(), system.preconditioner(), system.load()
+
+
 @pytest.fixture
-def parts(cavity):
-    return cavity.operator(**CPU), cavity.preconditioner(**CPU), cavity.load(**CPU)
+def system(cavity):
+    return so.LinearSystem(cavity, **CPU)
+
+
+@pytest.fixture
+def parts(system):
+    return parts_of(system)
 
 
 def test_operator(cavity, parts):
@@ -31,48 +40,41 @@ def test_operator(cavity, parts):
     assert not hasattr(M, "T")  # not symmetric
 
 
-def test_layout(cavity):
-    system = cavity.system(**CPU)
+def test_layout(cavity, system):
     record = 3 * 9
     cells = 64
     assert system.size == (cells + 16) * record  # and a block of zeros
     assert system.dofs == system.unknowns.size == so.solve(cavity).report.dofs
     others = np.ones(system.size, bool)
     others[system.unknowns] = False
-    for vector in (cavity.load(**CPU), cavity.operator(**CPU) @ random_vector(cavity), random_vector(cavity)):
+    for vector in (system.load(), system.operator() @ random_vector(cavity), random_vector(cavity)):
         assert not vector[others].any()
-
-
-def test_one_system_for_all(cavity):
-    assert cavity.system(**CPU) is cavity.system(**CPU)
-    assert cavity.operator(**CPU)._system is cavity.preconditioner(**CPU)._system
-    assert cavity.system(**CPU) is not cavity.system(precision="mixed", device="cpu")
 
 
 @pytest.mark.parametrize("precision", ["double", "mixed"])
 def test_richardson_iteration_gives_the_solution(cavity, precision):
-    options = {"device": "cpu", "precision": precision}
-    A, M, b = cavity.operator(**options), cavity.preconditioner(**options), cavity.load(**options)
+    system = so.LinearSystem(cavity, device="cpu", precision=precision)
+    A, M, b = parts_of(system)
     x = np.zeros_like(b)
     for _ in range(25):
         x += M @ (b - A @ x)
     points = np.random.default_rng(3).random((20, 2))
     expected = so.solve(cavity, rtol=1e-12).velocity(points)
-    solution = cavity.solution(x, **options)
+    solution = system.solution(x)
     assert np.allclose(solution.velocity(points), expected, atol=1e-9)
     assert solution.divergence_max() < 1e-9
     with pytest.raises(so.InputError, match="no report"):
         _ = solution.report
 
 
-def test_gmres_of_scipy(cavity, parts):
+def test_gmres_of_scipy(cavity, system, parts):
     linalg = pytest.importorskip("scipy.sparse.linalg")
     A, M, b = parts
     residuals = []
     x, status = linalg.gmres(A, b, M=M, rtol=1e-8, callback=residuals.append, callback_type="pr_norm")
     assert status == 0
     assert len(residuals) <= 10
-    assert np.allclose(cavity.solution(x, **CPU).velocity([0.5, 0.5]), so.solve(cavity).velocity([0.5, 0.5]), atol=1e-7)
+    assert np.allclose(system.solution(x).velocity([0.5, 0.5]), so.solve(cavity).velocity([0.5, 0.5]), atol=1e-7)
     assert linalg.aslinearoperator(A).rmatvec(b).shape == b.shape
 
 
@@ -102,8 +104,9 @@ def test_krylov_example_with_petsc(root):
 
 def test_arrays_are_used_where_they_are():
     """A result goes into `out`, and no array of the size of a vector is made on the way."""
-    problem = so.Stokes(so.Mesh.box(cells=(1, 1), refine=5))
-    A, M = problem.operator(**CPU), problem.preconditioner(**CPU)
+    problem = so.Problem(so.Mesh.box(cells=(1, 1), refine=5))
+    system = so.LinearSystem(problem, **CPU)
+    A, M = system.operator(), system.preconditioner()
     x = random_vector(problem)
     out = np.full_like(x, np.nan)
     address = out.ctypes.data
@@ -118,7 +121,7 @@ def test_arrays_are_used_where_they_are():
     tracemalloc.stop()
     assert peak < x.nbytes / 10
     assert out.ctypes.data == address
-    assert problem.load(out, **CPU) is out
+    assert system.load(out) is out
 
 
 def test_unaligned_arrays(cavity, parts):
@@ -162,12 +165,13 @@ def test_wrong_arrays(cavity, parts, call, message):
 
 
 def test_poisson_is_positive(poisson):
-    A, M, b = poisson.operator(**CPU), poisson.preconditioner(**CPU), poisson.load(**CPU)
+    system = so.LinearSystem(poisson, **CPU)
+    A, M, b = parts_of(system)
     x = random_vector(poisson)
     assert x @ (A @ x) > 0
     for _ in range(20):
         x += M @ (b - A @ x)
-    assert poisson.solution(x, **CPU).error("sin(pi*x)*sin(pi*y)") < 1e-3
+    assert system.solution(x).error("sin(pi*x)*sin(pi*y)") < 1e-3
 
 
 def test_torch_on_the_cpu(cavity, parts):

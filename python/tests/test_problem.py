@@ -14,7 +14,7 @@ def test_mesh():
     assert mesh.n_cells == (8 - 2) * 16
     assert mesh == so.Mesh.box((4, 2), 2, (-1, 0), (1, 1), [{"lower": (1, 0), "upper": (2, 1)}, [(1, 0), (3, 1)]])
     assert so.Mesh.box(refine=1).n_cells == 8
-    problem = so.Stokes(mesh)
+    problem = so.Problem(mesh)
     assert problem.mesh == mesh
     assert so.solve(problem).report.cells == mesh.n_cells
 
@@ -26,7 +26,7 @@ def test_repr_says_what_it_is(cavity, poisson):
 
 def test_sides():
     mesh = so.Mesh.box(cells=(2, 1, 1), refine=1, holes=[((0, 0, 0), (1, 1, 1))])
-    problem = so.Stokes(
+    problem = so.Problem(
         mesh, velocity={"holes": [1, 0, 0]}, slip=["ymin", "ymax"], outflow={"xmax": [0, 0, 0]}, periodic="z"
     )
     assert problem.sides == {
@@ -38,8 +38,14 @@ def test_sides():
         "zmax": "periodic",
         "holes": "velocity",
     }
-    assert so.Stokes(mesh, outflow="xmax").sides["xmax"] == "outflow"
-    assert so.Poisson(mesh).sides["xmax"] == "value"
+    assert so.Problem(mesh, outflow="xmax").sides["xmax"] == "outflow"
+    assert so.Problem(mesh, equation="poisson").sides["xmax"] == "value"
+
+
+def test_equation(cavity, poisson):
+    assert (cavity.equation, poisson.equation) == ("stokes", "poisson")
+    problem = so.Problem(poisson.mesh, equation="poisson", value={"xmin": "y"}, periodic="y")
+    assert problem.sides["xmin"] == "value" and problem.sides["ymax"] == "periodic"
 
 
 def same(a, b, tolerance=1e-13):
@@ -51,7 +57,7 @@ def test_functions_expressions_and_constants_are_the_same():
     mesh = so.Mesh.box(cells=(1, 1), refine=3)
 
     def problem(**data):
-        return so.Stokes(mesh, mass=1.0, **data)
+        return so.Problem(mesh, mass=1.0, **data)
 
     expressions = problem(force=["x*y", "1"], velocity={"ymax": ["16*x^2*(1-x)^2", "0"]})
     functions = problem(force=lambda p: np.stack([p[:, 0] * p[:, 1], np.ones(len(p))], axis=1), velocity={"ymax": lid})
@@ -65,7 +71,7 @@ def test_poisson_functions_and_expressions_are_the_same(poisson):
     def f(p):
         return 2 * np.pi**2 * np.sin(np.pi * p[:, 0]) * np.sin(np.pi * p[:, 1])
 
-    assert same(poisson, so.Poisson(poisson.mesh, order=2, force=f), 1e-12)
+    assert same(poisson, so.Problem(poisson.mesh, order=2, equation="poisson", force=f), 1e-12)
 
 
 def test_a_function_sees_points_of_the_mesh():
@@ -76,7 +82,7 @@ def test_a_function_sees_points_of_the_mesh():
         return np.zeros_like(points)
 
     mesh = so.Mesh.box(cells=(1, 1, 1), refine=1, lower=(0, 0, 1), upper=(1, 1, 2))
-    so.solve(so.Stokes(mesh, force=f))
+    so.solve(so.Problem(mesh, force=f))
     points = np.concatenate(seen)
     assert points.shape[1] == 3 and points.dtype == np.float64
     assert points[:, 2].min() > 1 and points[:, 2].max() < 2
@@ -102,20 +108,23 @@ MESH = so.Mesh.box(cells=(1, 1), refine=2)
         (lambda: so.Mesh.box((3, 3), refine=-1), "[mesh] refine: must be from 0 to 20, got -1"),
         (lambda: so.Mesh.box((3, 3), holes=[((0, 0), (9, 9))]), "[mesh] holes[0]: [0, 0] to [9, 9] reaches outside"),
         (lambda: dataclasses.replace(MESH, refine=21), "[mesh] refine: must be from 0 to 20, got 21"),
-        (lambda: so.Stokes("mesh"), "expected a Mesh"),
-        (lambda: so.Stokes(MESH, order=99), "is not part of this build"),
-        (lambda: so.Stokes(MESH, order="two"), "order: expected an integer"),
-        (lambda: so.Stokes(MESH, viscosity=-1), "must be positive"),
-        (lambda: so.Stokes(MESH, velocity={"ymx": [1, 0]}), "did you mean 'ymax'"),
-        (lambda: so.Stokes(MESH, velocity={"zmax": [1, 0]}), "unknown side 'zmax'"),
-        (lambda: so.Stokes(MESH, velocity={"ymax": [1, 0, 0]}), "velocity ymax: expected 2 components"),
-        (lambda: so.Stokes(MESH, velocity={"ymax": ["16*x^2*(1-x^2", 0]}), "Missing parenthesis"),
-        (lambda: so.Stokes(MESH, velocity={"ymax": [np.nan, 0]}), "expected a finite number"),
-        (lambda: so.Stokes(MESH, velocity={"ymax": [1, 0]}, slip=["ymax"]), "has a condition already"),
-        (lambda: so.Stokes(MESH, periodic="z"), "periodic: expected directions"),
-        (lambda: so.Stokes(MESH, force="x"), "force: expected 2 components"),
-        (lambda: so.Poisson(MESH, force=["x", "y"]), "force: expected a number, an expression"),
-        (lambda: so.Stokes(so.Mesh.box((2, 1), 1, holes=[((0, 0), (2, 1))])), "leave nothing of the domain"),
+        (lambda: so.Problem("mesh"), "expected a Mesh"),
+        (lambda: so.Problem(MESH, equation="navier"), "equation: expected 'stokes' or 'poisson', got 'navier'"),
+        (lambda: so.Problem(MESH, value={"xmin": 1}), "value: there is no such condition with the equation 'stokes'"),
+        (lambda: so.Problem(MESH, equation="poisson", slip="xmin"), "slip: there is no such condition"),
+        (lambda: so.Problem(MESH, order=99), "is not part of this build"),
+        (lambda: so.Problem(MESH, order="two"), "order: expected an integer"),
+        (lambda: so.Problem(MESH, viscosity=-1), "must be positive"),
+        (lambda: so.Problem(MESH, velocity={"ymx": [1, 0]}), "did you mean 'ymax'"),
+        (lambda: so.Problem(MESH, velocity={"zmax": [1, 0]}), "unknown side 'zmax'"),
+        (lambda: so.Problem(MESH, velocity={"ymax": [1, 0, 0]}), "velocity ymax: expected 2 components"),
+        (lambda: so.Problem(MESH, velocity={"ymax": ["16*x^2*(1-x^2", 0]}), "Missing parenthesis"),
+        (lambda: so.Problem(MESH, velocity={"ymax": [np.nan, 0]}), "expected a finite number"),
+        (lambda: so.Problem(MESH, velocity={"ymax": [1, 0]}, slip=["ymax"]), "has a condition already"),
+        (lambda: so.Problem(MESH, periodic="z"), "periodic: expected directions"),
+        (lambda: so.Problem(MESH, force="x"), "force: expected 2 components"),
+        (lambda: so.Problem(MESH, equation="poisson", force=["x", "y"]), "force: expected a number, an expression"),
+        (lambda: so.Problem(so.Mesh.box((2, 1), 1, holes=[((0, 0), (2, 1))])), "leave nothing of the domain"),
     ],
 )
 def test_wrong_input(make, message):
@@ -136,7 +145,7 @@ def test_wrong_input(make, message):
 )
 def test_data_that_do_not_work(data, message):
     with pytest.raises(so.InputError) as error:
-        so.solve(so.Stokes(MESH, **data))
+        so.solve(so.Problem(MESH, **data))
     assert message in str(error.value)
 
 
@@ -148,4 +157,4 @@ def test_errors_of_functions_come_through():
         raise Mine("oh")
 
     with pytest.raises(Mine, match="oh"):
-        so.solve(so.Stokes(MESH, force=f))
+        so.solve(so.Problem(MESH, force=f))

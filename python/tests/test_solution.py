@@ -12,7 +12,7 @@ def flow():
     profile = ["y^2", 0, 0]
     velocity = {side: profile for side in ("xmin", "ymin", "ymax", "zmin", "zmax")}
     # nu du/dn - p n on x = 1, where p = 2 (1/2 - x)
-    problem = so.Stokes(mesh, order=2, force=[-4, 0, 0], velocity=velocity, outflow={"xmax": [1, 0, 0]})
+    problem = so.Problem(mesh, order=2, force=[-4, 0, 0], velocity=velocity, outflow={"xmax": [1, 0, 0]})
     return so.solve(problem, rtol=1e-12)
 
 
