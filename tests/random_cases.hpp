@@ -1,0 +1,311 @@
+#pragma once
+/// \file
+/// Random cases: everything that a case file can say of domain, sides, coefficients and solver, drawn from one seed.
+///
+/// A draw is the text of a case file, so that what fails can be handed to `solenoid solve`; a few settings that have no
+/// key are applied on top of it and named in comments. Draws are not filtered: the program's own validation refuses
+/// those that make no sense, domains in several parts for example.
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdint>
+#include <random>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "mesh/record.hpp"
+#include "solenoid/case.hpp"
+
+namespace solenoid::test {
+
+struct RandomCase {
+  std::uint64_t seed = 0;
+  std::string file;  ///< the text of a complete case file
+  // What has no key in it.
+  Precision precision = Precision::mixed;
+  std::uint64_t random_load = 0;
+  int cycle_index = 0;
+  double coarse_penalty = 0.0;
+  bool all_levels = false;
+
+  /// \throws InputError if validation refuses the case.
+  [[nodiscard]] Case read() const {
+    Case result = parse_case(file, fmt::format("seed {}", seed));
+    SolverOptions& options = result.solver;
+    options.precision = precision;
+    options.random_load = random_load;
+    if (cycle_index != 0) options.multigrid.cycle_index = cycle_index;
+    if (coarse_penalty != 0.0) options.multigrid.coarse_penalty = coarse_penalty;
+    options.multigrid.all_levels = options.multigrid.all_levels || all_levels;
+    return result;
+  }
+};
+
+/// Numbers from a seed, the same with every standard library.
+class Dice {
+ public:
+  explicit Dice(std::uint64_t seed) : bits_(seed) {}
+
+  double between(double lower, double upper) {
+    return lower + (upper - lower) * static_cast<double>(bits_() >> 11) * 0x1p-53;
+  }
+  /// Both ends included.
+  int between(int lower, int upper) {
+    return lower + static_cast<int>(bits_() % static_cast<std::uint64_t>(upper - lower + 1));
+  }
+  /// Equally often in every decade, rounded to three digits.
+  double decades(double lower, double upper) { return rounded(std::pow(10.0, between(lower, upper))); }
+  bool chance(double probability) { return between(0.0, 1.0) < probability; }
+  template <class T>
+  T one_of(const std::vector<T>& choices) {
+    return choices[between(0, static_cast<int>(choices.size()) - 1)];
+  }
+  std::uint64_t word() { return bits_(); }
+
+  static double rounded(double value) { return std::stod(fmt::format("{:.2e}", value)); }
+
+ private:
+  std::mt19937_64 bits_;
+};
+
+/// Draws the case of a seed with about as many unknowns as asked for: never more than `most`, and at least `fewest`
+/// where a refinement gives so many.
+class CaseDraw {
+ public:
+  CaseDraw(std::uint64_t seed, std::int64_t fewest, std::int64_t most) : dice_(seed * 0x9e3779b97f4a7c15U + most) {
+    draw_.seed = seed;
+    equation(most);
+    mesh(fewest, most);
+    physics();
+    sides();
+    solver();
+  }
+
+  [[nodiscard]] const RandomCase& result() const { return draw_; }
+
+ private:
+  template <class... T>
+  void line(fmt::format_string<T...> format, T&&... values) {
+    draw_.file += fmt::format(format, std::forward<T>(values)...) + '\n';
+  }
+  [[nodiscard]] bool poisson() const { return equation_ == EquationKind::poisson; }
+  /// "[a, b]" or "[a, b, c]".
+  template <class Values>
+  [[nodiscard]] std::string list(const Values& values) const {
+    return fmt::format("[{}]", fmt::join(values.begin(), values.begin() + dim_, ", "));
+  }
+
+  /// What the build has, with orders for which a patch is a small part of the mesh.
+  void equation(std::int64_t most) {
+    equation_ = dice_.chance(0.25) ? EquationKind::poisson : EquationKind::stokes;
+    dim_ = dice_.between(2, 3);
+    std::vector<int> orders;
+    for (const int dim : {dim_, 5 - dim_}) {
+      for (const int order : available_orders(dim, equation_)) {
+        if (std::int64_t{record_size(dim, order, equation_)} << dim <= most / 5) orders.push_back(order);
+      }
+      dim_ = dim;
+      if (!orders.empty()) break;
+    }
+    if (!orders.empty()) order_ = dice_.one_of(orders);
+  }
+
+  void mesh(std::int64_t fewest, std::int64_t most) {
+    for (int a = 0; a < dim_; ++a) cells_[a] = dice_.between(1, 4);
+    const auto unknowns = [&](int refine) {
+      return (std::int64_t{cells_[0]} * cells_[1] * cells_[2] << (dim_ * refine)) *
+             record_size(dim_, order_, equation_);
+    };
+    while (unknowns(1) > most) *std::max_element(cells_.begin(), cells_.end()) /= 2;
+    const double wanted = std::pow(10.0, dice_.between(std::log10(fewest), std::log10(most)));
+    while (static_cast<double>(unknowns(refine_ + 1)) <= wanted) ++refine_;
+    if (refine_ == 0 && !dice_.chance(0.1)) refine_ = 1;
+
+    // Boxes up to eight times as long as wide.
+    const double side = dice_.decades(-1.0, 1.0);
+    const bool cubes = dice_.chance(0.4);
+    for (int a = 0; a < dim_; ++a) {
+      box_[a] = cubes ? side : Dice::rounded(side * std::pow(2.0, dice_.between(0.0, 3.0)));
+      lower_[a] = dice_.chance(0.5) ? 0.0 : Dice::rounded(dice_.between(-2.0, 2.0));
+      upper_[a] = lower_[a] + cells_[a] * box_[a];
+    }
+    line("[mesh]");
+    line("lower = {}", list(lower_));
+    line("upper = {}", list(upper_));
+    line("cells = {}", list(cells_));
+    line("refine = {}", refine_);
+    if (cells_[0] * cells_[1] * cells_[2] > 2 && dice_.chance(0.5)) holes();
+    line("\n[element]\norder = {}", order_);
+  }
+
+  /// Up to three boxes, wherever they are: the rest need not be connected.
+  void holes() {
+    std::vector<std::string> all;
+    for (int count = dice_.between(1, 3); count > 0; --count) {
+      std::array<int, 3> lower{};
+      std::array<int, 3> upper{1, 1, 1};
+      for (int a = 0; a < dim_; ++a) {
+        lower[a] = dice_.between(0, cells_[a] - 1);
+        upper[a] = std::min(cells_[a], lower[a] + (dice_.chance(0.7) ? 1 : 2));
+      }
+      all.push_back(fmt::format("{{lower = {}, upper = {}}}", list(lower), list(upper)));
+    }
+    has_holes_ = true;
+    line("holes = [{}]", fmt::join(all, ", "));
+  }
+
+  void physics() {
+    const double viscosity = dice_.decades(-3.0, 3.0);
+    double shortest = box_[0];
+    for (int a = 1; a < dim_; ++a) shortest = std::min(shortest, box_[a]);
+    const double h = std::ldexp(shortest, -refine_);
+    line("\n[physics]");
+    line("equation = \"{}\"", poisson() ? "poisson" : "stokes");
+    line("viscosity = {}", viscosity);
+    // From where the viscous terms do not notice it to where they are nothing but a perturbation.
+    if (dice_.chance(0.6)) line("mass = {}", Dice::rounded(dice_.decades(-2.0, 6.0) * viscosity / (h * h)));
+    if (dice_.chance(0.3)) {
+      draw_.random_load = dice_.word() | 1;
+    } else {
+      line("force = {}", poisson() ? wave() : vector([&](int) { return wave(); }));
+    }
+  }
+
+  /// A function without mean over the bounding box, for what is periodic in all directions.
+  std::string wave() {
+    std::string product = fmt::format("{}", Dice::rounded(dice_.between(0.5, 2.0)));
+    for (int a = 0; a < dim_; ++a) {
+      product += fmt::format("*sin(2*pi*{}*{}/{}+{})", dice_.between(1, 2), "xyz"[a], cells_[a] * box_[a],
+                             Dice::rounded(dice_.between(0.0, 6.0)));
+    }
+    return '"' + product + '"';
+  }
+  /// A polynomial in all coordinates but one.
+  std::string polynomial_without(int direction) {
+    std::string sum = fmt::format("{}", Dice::rounded(dice_.between(-1.0, 1.0)));
+    for (int a = 0; a < dim_; ++a) {
+      if (a == direction) continue;
+      sum += fmt::format("+{}*{}^{}", Dice::rounded(dice_.between(0.1, 1.0)), "xyz"[a], dice_.between(1, 2));
+    }
+    return '"' + sum + '"';
+  }
+  template <class Component>
+  std::string vector(const Component& component) {
+    std::vector<std::string> components;
+    for (int c = 0; c < dim_; ++c) components.push_back(component(c));
+    return list(components);
+  }
+
+  enum class Condition { wall, moving, slip, outflow, traction };
+
+  /// Prescribed velocities balance: either all are those of one field whose components do not depend on their own
+  /// coordinate, and there is no side that it does not go through; or nothing goes through; or there is an outflow
+  /// side.
+  void sides() {
+    using enum Condition;
+    std::vector<std::pair<std::string, Condition>> drawn;
+    const auto kinds = poisson() || dice_.chance(0.3)
+                           ? std::vector{wall, moving}
+                           : std::vector{wall, wall, wall, moving, moving, slip, slip, outflow, traction};
+    line("\n[boundary]");
+    for (int a = 0; a < dim_; ++a) {
+      const std::string lower = fmt::format("{}min", "xyz"[a]);
+      const std::string upper = fmt::format("{}max", "xyz"[a]);
+      if (dice_.chance(0.2)) {
+        line("{} = {{periodic = true}}", lower);
+        continue;
+      }
+      drawn.emplace_back(lower, dice_.one_of(kinds));
+      drawn.emplace_back(upper, dice_.one_of(kinds));
+    }
+    if (has_holes_) drawn.emplace_back("holes", dice_.one_of(kinds));
+    const auto has = [&](Condition condition) {
+      return std::any_of(drawn.begin(), drawn.end(), [&](const auto& side) { return side.second == condition; });
+    };
+    const bool open = has(outflow) || has(traction);
+    const bool through = !open && !has(slip) && dice_.chance(0.5);
+    const std::string field = vector([&](int c) { return polynomial_without(c); });
+    for (auto [name, condition] : drawn) {
+      if (through) condition = moving;
+      if (!open && !through && name == "holes" && condition == moving) condition = wall;
+      switch (condition) {
+        case wall: break;
+        case slip: line("{} = {{slip = true}}", name); break;
+        case outflow: line("{} = {{outflow = true}}", name); break;
+        case traction: line("{} = {{traction = {}}}", name, vector([&](int) { return wave(); })); break;
+        case moving:
+          if (poisson()) {
+            line("{} = {{value = {}}}", name, wave());
+          } else if (through) {
+            line("{} = {{velocity = {}}}", name, field);
+          } else {
+            const int normal = open ? -1 : name[0] - 'x';
+            line("{} = {{velocity = {}}}", name, vector([&](int c) { return c == normal ? "0" : wave(); }));
+          }
+      }
+    }
+  }
+
+  void solver() {
+    const auto word = [&](std::string_view key, const std::vector<std::string>& choices) {
+      const std::string choice = dice_.one_of(choices);
+      line("{} = \"{}\"", key, choice);
+      return choice;
+    };
+    line("\n[solver]");
+    if (dice_.chance(0.15)) line("preset = \"paper\"");
+    const std::string method = word("method", {"gmres", "gmres", "gmres", "fmg", "vcycle"});
+    line("rtol = {:.0e}", std::pow(10.0, -dice_.between(3, 8)));
+    line("max_iterations = {}", dice_.chance(0.1) ? 3 : 60);
+    if (method == "gmres" && dice_.chance(0.2)) line("restart = {}", dice_.between(3, 15));
+    if (method == "fmg") line("cycles = {}", dice_.between(1, 3));
+    if (dice_.chance(0.5)) word("side", {"right", "left"});
+    if (dice_.chance(0.5)) word("colour_order", {"diagonal", "lexicographic"});
+    if (dice_.chance(0.5)) {
+      word("patch", poisson() && order_ > 0 ? std::vector<std::string>{"symmetric", "galerkin", "fused"}
+                                            : std::vector<std::string>{"symmetric", "galerkin"});
+    }
+    const std::string smoother = word("smoother", {"multiplicative", "multiplicative", "multiplicative", "additive"});
+    if (smoother == "additive" && dice_.chance(0.5)) line("damping = {:.2f}", dice_.between(0.05, 0.3));
+    if (!poisson() && dice_.chance(0.5)) {
+      std::vector<std::string> local{"direct", "chebyshev", "cg"};
+      constexpr int most_dense = 1000;  // beyond, inverses of whole patches take much memory
+      if (record_size(dim_, order_, equation_) << dim_ <= most_dense) local.emplace_back("dense");
+      word("local_solver", local);
+    }
+
+    draw_.precision = dice_.chance(0.5) ? Precision::mixed : Precision::full_double;
+    if (dice_.chance(0.2)) draw_.cycle_index = dice_.between(1, 2);
+    if (dice_.chance(0.1)) draw_.coarse_penalty = Dice::rounded(dice_.between(0.6, 1.0));
+    draw_.all_levels = dice_.chance(0.2);
+    line("# with --precision {}", draw_.precision == Precision::mixed ? "mixed" : "double");
+    if (draw_.random_load != 0) line("# without a key: random_load = {}", draw_.random_load);
+    if (draw_.cycle_index != 0) line("# without a key: cycle_index = {}", draw_.cycle_index);
+    if (draw_.coarse_penalty != 0.0) line("# without a key: coarse_penalty = {}", draw_.coarse_penalty);
+    if (draw_.all_levels) line("# without a key: all_levels = true");
+  }
+
+  Dice dice_;
+  RandomCase draw_;
+  EquationKind equation_ = EquationKind::stokes;
+  int dim_ = 2;
+  int order_ = 0;
+  std::array<int, 3> cells_{1, 1, 1};
+  int refine_ = 0;
+  std::array<double, 3> box_{1, 1, 1};  ///< sides of a coarse box
+  std::array<double, 3> lower_{};
+  std::array<double, 3> upper_{1, 1, 1};
+  bool has_holes_ = false;
+};
+
+inline RandomCase draw_case(std::uint64_t seed, std::int64_t fewest, std::int64_t most) {
+  return CaseDraw(seed, fewest, most).result();
+}
+
+}  // namespace solenoid::test

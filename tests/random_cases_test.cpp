@@ -1,0 +1,400 @@
+/// \file
+/// Random cases on pairs of engines: what a cycle does, and what a solve finds.
+///
+/// SOLENOID_RANDOM_CASES (40) is their number, SOLENOID_RANDOM_FIRST (1) the first seed; what fails prints a case file.
+/// SOLENOID_RANDOM_LARGE (0) is the number of larger ones that a GPU has to solve faster than the CPU of its host.
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <limits>
+#include <thread>
+
+#include "engine/engine.hpp"
+#include "flows.hpp"
+#include "level/patch_solver.hpp"
+#include "random_cases.hpp"
+#include "solenoid/error.hpp"
+#include "solver/discretisation.hpp"
+#include "solver/methods.hpp"
+
+namespace solenoid {
+namespace {
+
+using Values = std::vector<double>;
+
+int setting(const char* name, int otherwise) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? otherwise : std::stoi(value);
+}
+int count_of_cases() { return setting("SOLENOID_RANDOM_CASES", test::sanitized ? 8 : 40); }
+int first_seed() { return setting("SOLENOID_RANDOM_FIRST", 1); }
+
+// The reference engine is slow.
+test::RandomCase small_case(int seed) { return test::draw_case(seed, 500, 12000); }
+test::RandomCase large_case(int seed) { return test::draw_case(seed, 20000, 300000); }
+
+// Vectors ------------------------------------------------------------------------------------------------------------
+
+Values operator-(Values x, const Values& y) {
+  for (std::size_t i = 0; i < x.size(); ++i) x[i] -= y[i];
+  return x;
+}
+
+/// Whether a place in a vector holds a velocity; the others hold the pressure, or Poisson's u.
+bool is_velocity(const Level& level, std::int64_t i) {
+  const Equation& equation = level.equation;
+  return i / interleave % equation.record() < equation.velocities() * power(equation.n(), equation.dim);
+}
+
+/// Euclidean norms of velocity and pressure.
+using FieldNorms = std::array<double, 2>;
+constexpr std::array<const char*, 2> field_names{"velocity", "pressure"};
+
+FieldNorms norms(const Level& level, const Values& x) {
+  FieldNorms squares{};
+  level.for_each_unknown([&](std::int64_t i) { squares[is_velocity(level, i) ? 0 : 1] += x[i] * x[i]; });
+  return {std::sqrt(squares[0]), std::sqrt(squares[1])};
+}
+double norm(const Level& level, const Values& x) {
+  const auto [velocity, pressure] = norms(level, x);
+  return std::hypot(velocity, pressure);
+}
+
+/// Random numbers of a size for which momentum and mass balance matter alike: u of size h needs a force (nu / h^2 +
+/// alpha) h and has a divergence of 1.
+Values balanced_random_vector(const Level& level, std::uint64_t seed) {
+  const Equation& equation = level.equation;
+  const Point& size = level.grid.size();
+  const double h = *std::min_element(size.begin(), size.begin() + equation.dim);
+  const double force = (equation.viscosity / (h * h) + equation.mass) * h;
+  test::Dice dice(seed);
+  Values x(level.size(), 0.0);
+  level.for_each_unknown(
+      [&](std::int64_t i) { x[i] = dice.between(-1.0, 1.0) * (is_velocity(level, i) ? force : 1.0); });
+  return x;
+}
+
+template <class T>
+Values to_host(Engine& engine, const T* x, std::int64_t size) {
+  engine.synchronise();
+  std::vector<T> host(size);
+  engine.download(x, host.data(), host.size() * sizeof(T));
+  return {host.begin(), host.end()};
+}
+
+// What engines do ----------------------------------------------------------------------------------------------------
+
+template <class T>
+Values cycle(Engine& engine, const Hierarchy& hierarchy, const SolverOptions& options, const Values& r) {
+  Cycle<T> cycle(engine, hierarchy, cycle_of(options));
+  cycle.record(hierarchy.size() - 1);
+  const std::vector<T> rounded(r.begin(), r.end());
+  engine.upload(rounded.data(), cycle.right_hand_side(), rounded.size() * sizeof(T));
+  return to_host(engine, cycle.run(), hierarchy.finest().size());
+}
+
+struct Solved {
+  Values b;
+  Values x;
+  Convergence convergence;
+
+  [[nodiscard]] double last_residual() const { return convergence.history.back(); }
+};
+
+template <class T>
+Solved solve_on(Engine& engine, Discretisation& discretisation, const SolverOptions& options) {
+  Solved result;
+  result.convergence.rtol = options.rtol;
+  result.convergence.max_iterations = options.max_iterations;
+  Solve<T> solve(engine, discretisation.hierarchy(), options);
+  Vector<double> x(engine, discretisation.room());
+  Vector<double> b(engine, discretisation.room());
+  discretisation.load(engine, solve.outer(), x, b);
+  solve.reserve();
+  solve.run(b.data(), x.data(), result.convergence);
+  solve.outer().project(x.data());
+  const std::int64_t size = discretisation.finest().size();
+  result.b = to_host(engine, b.data(), size);
+  result.x = to_host(engine, x.data(), size);
+  return result;
+}
+
+Values residual(Engine& engine, const Level& level, const Solved& solved) {
+  const auto kernels = engine.kernels_double(level, LocalSolverKind::direct);
+  Vector<double> b(engine, level.size());
+  Vector<double> x(engine, level.size());
+  Vector<double> r(engine, level.size());
+  b.upload(solved.b.data());
+  x.upload(solved.x.data());
+  kernels->residual(b.data(), x.data(), r.data());
+  return to_host(engine, r.data(), level.size());
+}
+
+// What they have to agree in -----------------------------------------------------------------------------------------
+
+/// Two engines on one hierarchy, that of the second. The oracle solves all local problems exactly; other engines do the
+/// same as each other.
+template <class T>
+class Comparison {
+ public:
+  Comparison(Engine& expected, Engine& actual, const Case& what, bool oracle)
+      : expected_(expected),
+        actual_(actual),
+        options_(what.solver),
+        truncated_(oracle && (local() == LocalSolverKind::chebyshev || local() == LocalSolverKind::cg)),
+        discretisation_(what.problem, what.solver, actual.dense_limit()) {}
+
+  void cycles(std::uint64_t seed);
+  void solves();
+
+ private:
+  [[nodiscard]] const Hierarchy& hierarchy() const { return discretisation_.hierarchy(); }
+  [[nodiscard]] const Level& level() const { return discretisation_.finest(); }
+  [[nodiscard]] LocalSolverKind local() const { return options_.multigrid.local_solver; }
+
+  /// Bound for the relative difference of what a cycle makes of a vector.
+  [[nodiscard]] double tolerance() const;
+  void same_verdict(const Convergence& a, const Convergence& b) const;
+
+  Engine& expected_;
+  Engine& actual_;
+  SolverOptions options_;
+  bool truncated_;  ///< the second engine stops iterations in local problems that the first one solves exactly
+  Discretisation discretisation_;
+};
+
+/// What a truncated local solve leaves of the error, at most (docs/method.md: eight steps of Chebyshev's iteration, up
+/// to thirty of conjugate gradients): 2 / (rho^m + rho^-m) for m steps, rho = (sqrt(K) + 1) / (sqrt(K) - 1), K the
+/// condition of the iteration. The worst patch of all levels.
+double error_of_local_solves(const Hierarchy& hierarchy, LocalSolverKind local, double cg_tolerance) {
+  double worst = 0.0;
+  for (const auto& level : hierarchy.levels) {
+    for (const PatchKind& kind : level->patches.kinds) {
+      const PatchSolver solver(level->equation, level->grid.size(), kind, LocalSolverKind::chebyshev);
+      const auto [lower, upper] = solver.schur_bounds();
+      const double root = std::sqrt(upper / lower);
+      const int steps = local == LocalSolverKind::cg ? 30 : 8;
+      const double power = std::pow((root + 1.0) / (root - 1.0), steps);
+      worst = std::max(worst, 2.0 / (power + 1.0 / power));
+    }
+  }
+  return local == LocalSolverKind::cg ? std::max(worst, cg_tolerance) : worst;
+}
+
+template <class T>
+double Comparison<T>::tolerance() const {
+  constexpr bool single = std::is_same_v<T, float>;
+  constexpr double cg_tolerance = single ? 1e-5 : 1e-9;
+  // In single precision that of sums, which grow with the order: what is set up in double precision is exact. In double
+  // precision that of the inverses of local problems, of conditions up to some thousand. The inner Krylov method of a
+  // large coarsest level minimises residuals in a norm that hardly sees the mass balance where there is much reaction.
+  double bound = single ? 1e-6 * (level().equation.order + 1) : 1e-12;
+  if (!single && hierarchy().coarse == CoarseSolve::krylov) bound = 1e-10;
+  if (truncated_) return bound + 10.0 * error_of_local_solves(hierarchy(), local(), cg_tolerance);
+  // An engine may take a step of conjugate gradients more than the other.
+  return local() == LocalSolverKind::cg ? bound + 10.0 * cg_tolerance : bound;
+}
+
+template <class T>
+void Comparison<T>::cycles(std::uint64_t seed) {
+  const Values r = balanced_random_vector(level(), seed);
+  const Values x = cycle<T>(expected_, hierarchy(), options_, r);
+  const FieldNorms size = norms(level(), x);
+  const FieldNorms difference = norms(level(), x - cycle<T>(actual_, hierarchy(), options_, r));
+  for (const int field : {0, 1}) {
+    EXPECT_LE(difference[field], tolerance() * size[field]) << field_names[field] << " after one cycle";
+  }
+}
+
+template <class T>
+void Comparison<T>::solves() {
+  const std::array solved{solve_on<T>(expected_, discretisation_, options_),
+                          solve_on<T>(actual_, discretisation_, options_)};
+  EXPECT_LE(norm(level(), solved[0].b - solved[1].b), 1e-13 * norm(level(), solved[0].b)) << "right-hand side";
+  same_verdict(solved[0].convergence, solved[1].convergence);
+  if (!solved[0].convergence.converged || !solved[1].convergence.converged) return;
+
+  // M r, M a cycle of the engine that is trusted, is the error of x but for what the cycle leaves of it.
+  FieldNorms error{};
+  for (const Solved& one : solved) {
+    const Values r = residual(expected_, level(), {solved[0].b, one.x, {}});
+    const Values correction = cycle<double>(expected_, hierarchy(), options_, r);
+    const auto [velocity, pressure] = norms(level(), correction);
+    error[0] += velocity;
+    error[1] += pressure;
+    if (options_.method == Method::fmg) continue;
+    if (options_.method == Method::gmres && options_.side == PreconditionerSide::left) {
+      const Values load = cycle<double>(expected_, hierarchy(), options_, solved[0].b);
+      EXPECT_LE(norm(level(), correction), (truncated_ ? 2.0 : 1.1) * options_.rtol * norm(level(), load));
+    } else {
+      EXPECT_LE(norm(level(), r), 1.01 * options_.rtol * norm(level(), solved[0].b));
+    }
+  }
+  const FieldNorms size = norms(level(), solved[0].x);
+  const FieldNorms difference = norms(level(), solved[0].x - solved[1].x);
+  for (const int field : {0, 1}) {
+    EXPECT_LE(difference[field], 10.0 * error[field] + 1e-12 * size[field]) << field_names[field];
+    // Full multigrid does the same steps on both.
+    if (options_.method != Method::fmg) continue;
+    EXPECT_LE(difference[field], tolerance() * size[field]) << field_names[field] << " after full multigrid";
+  }
+}
+
+/// The same iterations but for one where the residual is about rtol, or where rounding delays an iteration that takes
+/// many. Truncated local solves make cycles as good as 1.5 times as many.
+template <class T>
+void Comparison<T>::same_verdict(const Convergence& a, const Convergence& b) const {
+  const auto describe = [](const Convergence& c) {
+    return fmt::format("{} after {} iterations, residual {:.2e}", c.reason, c.iterations, c.history.back());
+  };
+  const auto message = [&] { return "expected: " + describe(a) + "; got: " + describe(b); };
+  const int fewer = std::min(a.iterations, b.iterations);
+  const int slack = truncated_ ? 2 + fewer / 2 : 1 + fewer / 10;
+  const int more = std::max(a.iterations, b.iterations);
+  if (a.converged && b.converged) {
+    EXPECT_LE(more - fewer, slack) << message();
+  } else if (a.converged || b.converged) {
+    const Convergence& converged = a.converged ? a : b;
+    EXPECT_TRUE(options_.method != Method::fmg && converged.iterations + slack > options_.max_iterations) << message();
+  } else if (!truncated_ && std::isfinite(a.history.back())) {
+    EXPECT_LE(std::max(a.history.back(), b.history.back()), 2.0 * std::min(a.history.back(), b.history.back()))
+        << message();
+  }
+}
+
+// Cases --------------------------------------------------------------------------------------------------------------
+
+/// An InputError of a case is a refusal: the case is not compared.
+class Pair {
+ public:
+  Pair(Engine& expected, Engine& actual, bool oracle) : expected_(expected), actual_(actual), oracle_(oracle) {}
+
+  void compare(const test::RandomCase& drawn) {
+    SCOPED_TRACE(fmt::format("{} and {} differ in seed {}:\n\n{}", expected_.description(), actual_.description(),
+                             drawn.seed, drawn.file));
+    try {
+      const Case what = drawn.read();
+      if (drawn.precision == Precision::mixed) {
+        compare<float>(drawn, what);
+      } else {
+        compare<double>(drawn, what);
+      }
+    } catch (const InputError& error) {
+      refused_.push_back(error.what());
+    } catch (const std::exception& error) {
+      ADD_FAILURE() << error.what();
+    }
+  }
+  [[nodiscard]] const std::vector<std::string>& refused() const { return refused_; }
+
+ private:
+  template <class T>
+  void compare(const test::RandomCase& drawn, const Case& what) {
+    Comparison<T> comparison(expected_, actual_, what, oracle_);
+    comparison.cycles(drawn.seed);
+    comparison.solves();
+  }
+
+  Engine& expected_;
+  Engine& actual_;
+  bool oracle_;
+  std::vector<std::string> refused_;
+};
+
+/// A part of all cases, so that several can be worked on at a time.
+class RandomCases : public testing::TestWithParam<int> {
+ public:
+  static constexpr int parts = 8;
+
+ protected:
+  template <class Visit>
+  void for_seeds(const Visit& visit) {
+    for (int i = GetParam(); i < count_of_cases(); i += parts) visit(first_seed() + i);
+  }
+};
+
+TEST_P(RandomCases, CpuEqualsTheReference) {
+  const auto reference = make_reference_engine();
+  const auto cpu = make_engine(DeviceChoice::cpu, 2);
+  Pair pair(*reference, *cpu, true);
+  for_seeds([&](int seed) { pair.compare(small_case(seed)); });
+}
+
+TEST_P(RandomCases, GpuEqualsTheCpu) {
+  if (const auto reason = cuda_unavailable(); !reason.empty()) GTEST_SKIP() << reason;
+  const auto cpu = make_engine(DeviceChoice::cpu, 2);
+  const auto cuda = make_engine(DeviceChoice::cuda, 0);
+  Pair pair(*cpu, *cuda, false);
+  for_seeds([&](int seed) { pair.compare(small_case(seed)); });
+  for (const std::string& message : pair.refused()) fmt::print("refused: {}\n", message);
+}
+
+INSTANTIATE_TEST_SUITE_P(Parts, RandomCases, testing::Range(0, RandomCases::parts));
+
+/// What is refused says where and why; most of what is drawn is not.
+TEST(RandomDraws, AreMostlyCasesThatCanBeSolved) {
+  const auto cpu = make_engine(DeviceChoice::cpu, 1);
+  int solvable = 0;
+  for (int seed = first_seed(); seed < first_seed() + count_of_cases(); ++seed) {
+    const auto drawn = small_case(seed);
+    try {
+      const Case what = drawn.read();
+      Discretisation discretisation(what.problem, what.solver, 0);
+      const auto kernels = make_kernels<double>(*cpu, discretisation.finest(), LocalSolverKind::direct);
+      Vector<double> work(*cpu, discretisation.room());
+      Vector<double> load(*cpu, discretisation.room());
+      discretisation.load(*cpu, *kernels, work, load);
+      ++solvable;
+    } catch (const InputError& error) {
+      const std::string message = error.what();
+      EXPECT_NE(message.find('['), std::string::npos) << "names no key: " << message << "\n\n" << drawn.file;
+    }
+  }
+  EXPECT_GE(solvable, 0.8 * count_of_cases());
+}
+
+/// Large cases, for which a GPU is there. A coarsest problem of more than 8192 unknowns is solved by an inner Krylov
+/// method with parts on the host: there the GPU may be slower.
+TEST(LargeRandomCases, AreSolvedFasterByAGpu) {
+  const int count = setting("SOLENOID_RANDOM_LARGE", 0);
+  if (count == 0) GTEST_SKIP() << "SOLENOID_RANDOM_LARGE is not set";
+  if (const auto reason = cuda_unavailable(); !reason.empty()) GTEST_SKIP() << reason;
+  constexpr std::int64_t large = 20000;
+  constexpr std::int64_t largest_dense = 8192;
+  const int threads = std::min(16U, std::thread::hardware_concurrency());
+  const auto cpu = make_engine(DeviceChoice::cpu, threads);
+  const auto cuda = make_engine(DeviceChoice::cuda, 0);
+  Pair pair(*cpu, *cuda, false);
+  fmt::print("where the GPU is slower\n seed  unknowns  coarsest  GPU [ms]  {} threads [ms]\n", threads);
+  int timed = 0;
+  for (int seed = first_seed(); seed < first_seed() + count; ++seed) {
+    const test::RandomCase drawn = large_case(seed);
+    const std::size_t refused = pair.refused().size();
+    pair.compare(drawn);
+    if (pair.refused().size() != refused) continue;
+    Case what = drawn.read();
+    const Hierarchy hierarchy(what.problem, what.solver.multigrid, cuda->dense_limit());
+    if (hierarchy.finest().dofs() < large) continue;
+    ++timed;
+    const auto milliseconds = [&](DeviceChoice device) {
+      what.solver.device = device;
+      what.solver.threads = threads;
+      double best = std::numeric_limits<double>::infinity();
+      for (int i = 0; i < 3; ++i) best = std::min(best, 1e3 * solve(what.problem, what.solver).report.time_solve);
+      return best;
+    };
+    const double on_gpu = milliseconds(DeviceChoice::cuda);
+    const double on_cpu = milliseconds(DeviceChoice::cpu);
+    if (on_gpu <= on_cpu) continue;
+    const std::int64_t coarsest = hierarchy.levels[0]->dofs();
+    fmt::print("{:5} {:9} {:9} {:9.2f} {:9.2f}\n", seed, hierarchy.finest().dofs(), coarsest, on_gpu, on_cpu);
+    EXPECT_GT(coarsest, largest_dense) << "seed " << seed << "\n\n" << drawn.file;
+  }
+  fmt::print("{} of {} timed\n", timed, count);
+  for (const std::string& message : pair.refused()) fmt::print("refused: {}\n", message);
+}
+
+}  // namespace
+}  // namespace solenoid
