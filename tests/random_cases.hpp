@@ -74,8 +74,8 @@ class Dice {
   std::mt19937_64 bits_;
 };
 
-/// Draws the case of a seed with about as many unknowns as asked for: never more than `most`, and at least `fewest`
-/// where a refinement gives so many.
+/// Draws the case of a seed with, but for what holes take, at most `most` unknowns and at least `fewest` where a
+/// refinement gives so many.
 class CaseDraw {
  public:
   CaseDraw(std::uint64_t seed, std::int64_t fewest, std::int64_t most) : dice_(seed * 0x9e3779b97f4a7c15U + most) {
@@ -124,7 +124,10 @@ class CaseDraw {
     };
     while (unknowns(1) > most) *std::max_element(cells_.begin(), cells_.end()) /= 2;
     const double wanted = std::pow(10.0, dice_.between(std::log10(fewest), std::log10(most)));
-    while (static_cast<double>(unknowns(refine_ + 1)) <= wanted) ++refine_;
+    while (static_cast<double>(unknowns(refine_ + 1)) <= wanted ||
+           (unknowns(refine_) < fewest && unknowns(refine_ + 1) <= most)) {
+      ++refine_;
+    }
     if (refine_ == 0 && !dice_.chance(0.1)) refine_ = 1;
 
     // Boxes up to eight times as long as wide.
