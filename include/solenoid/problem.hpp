@@ -13,20 +13,12 @@
 #include <array>
 #include <optional>
 
+#include "solenoid/choices.hpp"
 #include "solenoid/error.hpp"
 #include "solenoid/field.hpp"
 #include "solenoid/mesh.hpp"
 
 namespace solenoid {
-
-enum class EquationKind { stokes, poisson };
-
-enum class SideKind {
-  velocity,  ///< u = g (no-slip where g = 0); with Poisson u = g[0]
-  slip,      ///< u.n = 0, no shear stress
-  outflow,   ///< nu du/dn - p n = traction
-  periodic,  ///< wraps to the opposite side
-};
 
 /// Boundary condition on one side of the bounding box or on all holes.
 struct Side {

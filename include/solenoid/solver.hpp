@@ -8,20 +8,11 @@
 #include <string>
 #include <vector>
 
+#include "solenoid/choices.hpp"
 #include "solenoid/problem.hpp"
 #include "solenoid/solution.hpp"
 
 namespace solenoid {
-
-enum class Method { gmres, fmg, vcycle };
-enum class Preset { standard, paper };
-enum class Precision { mixed, full_double };
-enum class DeviceChoice { automatic, cpu, cuda };
-enum class PreconditionerSide { right, left };
-enum class SmootherKind { multiplicative, additive };
-enum class ColourOrder { diagonal, lexicographic };
-enum class PatchProblem { symmetric, galerkin, fused };
-enum class LocalSolverKind { direct, chebyshev, cg, dense };
 
 /// What the multigrid cycle is made of (paper, Section 3). Poisson's local problems are always solved by fast
 /// diagonalisation, and `fused` ones are Poisson's only.

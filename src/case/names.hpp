@@ -6,7 +6,7 @@
 #include <string_view>
 #include <utility>
 
-#include "solenoid/solver.hpp"
+#include "solenoid/choices.hpp"
 
 namespace solenoid {
 

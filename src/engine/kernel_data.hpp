@@ -5,7 +5,8 @@
 
 #include <cstdint>
 
-#include "mesh/grid.hpp"
+#include "mesh/face.hpp"
+#include "solenoid/choices.hpp"
 
 namespace solenoid {
 
@@ -77,8 +78,5 @@ struct PatchData {
   const T* dense;  ///< or nullptr
   std::int64_t dense_size;
 };
-
-/// LocalSolverKind for kernels, in the same order.
-enum class Local : int { direct, chebyshev, cg, dense };
 
 }  // namespace solenoid

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "mesh/grid.hpp"
-#include "solenoid/solver.hpp"
+#include "solenoid/choices.hpp"
 
 namespace solenoid {
 

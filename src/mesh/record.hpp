@@ -18,7 +18,7 @@
 
 #include <cstdint>
 
-#include "solenoid/problem.hpp"
+#include "solenoid/choices.hpp"
 
 namespace solenoid {
 

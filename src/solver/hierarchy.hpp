@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "level/level.hpp"
-#include "solenoid/problem.hpp"
+#include "solenoid/solver.hpp"
 
 namespace solenoid {
 

@@ -43,7 +43,7 @@ class CpuKernels final : public Kernels<T> {
       : team_(team),
         level_(level),
         table_(cpu::kernel_table<T>(level.equation.kind, level.equation.dim, level.equation.order)),
-        local_(static_cast<Local>(local)),
+        local_(local),
         cell_(make_cell_data<T>(level)),
         topology_(topology_of(level.grid)) {
     for (const PatchKind& kind : level.patches.kinds) {
@@ -501,7 +501,7 @@ class CpuKernels final : public Kernels<T> {
   Team& team_;
   const Level& level_;
   const cpu::KernelTable<T>& table_;
-  Local local_;
+  LocalSolverKind local_;
   CellData<T> cell_;
   CellTopology topology_;
   std::vector<PatchTables<T>> tables_;  // by patch kind

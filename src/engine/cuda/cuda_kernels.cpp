@@ -32,7 +32,7 @@ class CudaKernels final : public Kernels<T> {
         level_(level),
         table_(cuda::kernel_table<T>(level.equation.kind, level.equation.dim, level.equation.order)),
         device_(shared.level(level)),
-        local_(static_cast<Local>(local)),
+        local_(local),
         cell_(make_cell_data<T>(level)) {
     rehearse();
   }
@@ -80,7 +80,8 @@ class CudaKernels final : public Kernels<T> {
       }
     } else {
       if (!smoother_ready_) {
-        if (local_ == Local::direct && table_.parity[0].smooth != nullptr && cuda::parity_plan_fits(level_.size())) {
+        if (local_ == LocalSolverKind::direct && table_.parity[0].smooth != nullptr &&
+            cuda::parity_plan_fits(level_.size())) {
           parity_ = std::make_unique<ParitySmoother>(shared_.engine, level_, parity_variant());
         }
         patches_.resize(level_.patches.kinds.size());
@@ -327,7 +328,7 @@ class CudaKernels final : public Kernels<T> {
     Patch& patch = patches_[kind_number];
     if (patch.values.data() != nullptr) return;
     const PatchKind& kind = level_.patches.kinds[kind_number];
-    const PatchSolver solver(level_.equation, level_.grid.size(), kind, static_cast<LocalSolverKind>(local_));
+    const PatchSolver solver(level_.equation, level_.grid.size(), kind, local_);
     const PatchTables<T> tables(level_.equation, kind, solver, false);
     patch.values = {shared_.engine, tables.values()};
     patch.data = tables.data(patch.values.data());
@@ -412,7 +413,7 @@ class CudaKernels final : public Kernels<T> {
   const cuda::KernelTable<T>& table_;
   std::shared_ptr<DeviceLevel> device_;
   std::shared_ptr<DeviceLevel> coarse_;
-  Local local_;
+  LocalSolverKind local_;
   CellData<T> cell_;
   bool smoother_ready_ = false;
   std::unique_ptr<PoissonSmoother> poisson_;                  // or nullptr

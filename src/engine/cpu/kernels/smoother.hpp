@@ -407,7 +407,7 @@ struct PatchSmoother {
   }
 
   static void solve_stokes(const SmoothArguments<T>& arguments, const PatchData<T>& patch, Arrays& work) {
-    if (arguments.local == Local::dense) return solve_dense(patch, work);
+    if (arguments.local == LocalSolverKind::dense) return solve_dense(patch, work);
     V* rhs = work.schur[0];
     for (int i = 0; i < pressures; ++i) rhs[i] = V{};
     forward_velocity<0>(patch, work);
@@ -417,8 +417,8 @@ struct PatchSmoother {
     // S p = -(g + B A^-1 f)
     for (int i = 0; i < pressures; ++i) rhs[i] -= work.pressure[i];
     switch (arguments.local) {
-      case Local::chebyshev: schur_chebyshev(patch, work); break;
-      case Local::cg: schur_cg(patch, work); break;
+      case LocalSolverKind::chebyshev: schur_chebyshev(patch, work); break;
+      case LocalSolverKind::cg: schur_cg(patch, work); break;
       default: schur_direct(patch, work); break;
     }
     backward_velocity<0>(patch, work);

@@ -60,7 +60,7 @@ struct SmoothArguments {
   std::int64_t begin;
   std::int64_t end;
   std::int64_t last;  ///< end of the batches that this thread works on next
-  Local local;
+  LocalSolverKind local;
   const T* b;
   const T* x;  ///< nullptr stands for zero
   T* y;        ///< gets the new values, or `damping` times the correction is added

@@ -85,7 +85,7 @@ struct SmoothArguments {
   CellTopology topology;
   const std::int32_t* lower;
   std::int64_t count;
-  Local local;
+  LocalSolverKind local;
   const T* b;
   const T* x;         ///< nullptr stands for zero
   const T* residual;  ///< b - A x on the cells of the patches; given to smooth_general only

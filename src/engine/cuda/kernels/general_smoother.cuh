@@ -43,7 +43,7 @@ struct GeneralSmoother {
     PatchData<T> patch;
     CellTopology topology;
     const std::int32_t* lower;
-    Local local;
+    LocalSolverKind local;
     const T* base;  ///< what the correction is added to, nullptr stands for zero
     const T* residual;
     T* y;
@@ -175,7 +175,7 @@ struct GeneralSmoother {
   /// residual -> correction
   __device__ static void solve(const Arguments& arguments, Memory& memory) {
     const PatchData<T>& patch = arguments.patch;
-    if (arguments.local == Local::dense) return solve_dense(patch, memory);
+    if (arguments.local == LocalSolverKind::dense) return solve_dense(patch, memory);
     for (int c = 0; c < dim; ++c) {
       transform_velocity<true>(patch, c, memory);
       T* f = memory.velocity[c] + patch.first[c] * columns;
@@ -189,8 +189,8 @@ struct GeneralSmoother {
       memory.schur[0][i] = -memory.pressure[i] - divergence_f;
     });
     switch (arguments.local) {
-      case Local::chebyshev: schur_chebyshev(patch, memory); break;
-      case Local::cg: schur_cg(patch, memory); break;
+      case LocalSolverKind::chebyshev: schur_chebyshev(patch, memory); break;
+      case LocalSolverKind::cg: schur_cg(patch, memory); break;
       default: schur_direct(patch, memory); break;
     }
     for (int c = 0; c < dim; ++c) {

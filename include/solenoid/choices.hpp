@@ -1,0 +1,26 @@
+#pragma once
+/// \file
+/// The choices that problems and solver options offer.
+
+namespace solenoid {
+
+enum class EquationKind { stokes, poisson };
+
+enum class SideKind {
+  velocity,  ///< u = g (no-slip where g = 0); with Poisson u = g[0]
+  slip,      ///< u.n = 0, no shear stress
+  outflow,   ///< nu du/dn - p n = traction
+  periodic,  ///< wraps to the opposite side
+};
+
+enum class Method { gmres, fmg, vcycle };
+enum class Preset { standard, paper };
+enum class Precision { mixed, full_double };
+enum class DeviceChoice { automatic, cpu, cuda };
+enum class PreconditionerSide { right, left };
+enum class SmootherKind { multiplicative, additive };
+enum class ColourOrder { diagonal, lexicographic };
+enum class PatchProblem { symmetric, galerkin, fused };
+enum class LocalSolverKind { direct, chebyshev, cg, dense };
+
+}  // namespace solenoid
