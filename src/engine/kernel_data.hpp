@@ -63,8 +63,6 @@ struct PatchData {
   const T* inverse_lambda[3];
   int first[3];
   int last[3];
-  int weight[3][2];  ///< of the local matrix
-  int face[3][2];    ///< of the faces that are there, or mixed
   bool hat[3][2];
   bool cut[3][2];
   int block_count;

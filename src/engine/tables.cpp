@@ -18,8 +18,6 @@ PatchTables<T>::PatchTables(const Equation& equation, const PatchKind& kind, con
     data_.first[a] = d.first;
     data_.last[a] = d.last;
     for (int end = 0; end < 2; ++end) {
-      data_.weight[a][end] = kind[a].weight[end];
-      data_.face[a][end] = kind[a].face[end];
       data_.hat[a][end] = kind[a].hat[end];
       data_.cut[a][end] = kind[a].cut[end];
     }

@@ -15,7 +15,7 @@ namespace solenoid {
 template <class T>
 class PatchTables {
  public:
-  /// `by_parity`: only the parts of the lower cell, split into even and odd; needs solver.parity().
+  /// `by_parity`: only the parts of the lower cell, split into even and odd; needs splits_by_parity(kind, dim).
   PatchTables(const Equation& equation, const PatchKind& kind, const PatchSolver& solver, bool by_parity);
 
   [[nodiscard]] const std::vector<T>& values() const { return values_; }

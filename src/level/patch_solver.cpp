@@ -83,7 +83,7 @@ PatchDirection make_direction(const CellMatrices& cell, const PatchMatrices& pat
   PatchDirection d;
   d.first = ends.hat[0] ? 0 : 1;
   d.last = ends.hat[1] ? 2 * n : 2 * n - 1;
-  d.parity = ends.mirror_symmetric() && !ends.hat[0];
+  d.parity = ends.splits_by_parity();
   const int np = d.last - d.first + 1;
   const Matrix laplace = patch.laplace_o(ends.weight[0], ends.weight[1]) / (h * h);
   const Matrix stiffness = patch.stiffness_p.block(d.first, d.first, np, np) / (h * h);
@@ -141,7 +141,6 @@ PatchSolver::PatchSolver(const Equation& equation, const Point& h, const PatchKi
   bool closed = true;
   for (int a = 0; a < dim; ++a) {
     directions_[a] = make_direction(cell, matrices, kind[a], h[a]);
-    parity_ = parity_ && directions_[a].parity;
     closed = closed && !kind[a].hat[0] && !kind[a].hat[1];
   }
 

@@ -30,9 +30,9 @@ namespace solenoid {
 struct PatchDirection {
   int first = 1;  ///< first and last of the 2n + 1 functions of P (PatchMatrices) that are patch unknowns
   int last = 1;
-  bool parity = false;
-  Matrix eigen_o;  ///< S_O, 2n x 2n, columns are eigenvectors
-  Matrix eigen_p;  ///< S_P, (last - first + 1) squared
+  bool parity = false;  ///< PatchEnds::splits_by_parity
+  Matrix eigen_o;       ///< S_O, 2n x 2n, columns are eigenvectors
+  Matrix eigen_p;       ///< S_P, (last - first + 1) squared
   Eigen::VectorXd lambda_o;
   Eigen::VectorXd lambda_p;
   Matrix divergence;  ///< C = S_O^T D S_P
@@ -66,7 +66,6 @@ class PatchSolver {
   PatchSolver(const Equation& equation, const Point& h, const PatchKind& kind, LocalSolverKind local);
 
   [[nodiscard]] const PatchDirection& direction(int a) const { return directions_[a]; }
-  [[nodiscard]] bool parity() const { return parity_; }  ///< mirror symmetric in every direction
   /// 1 / lambda_c, index (i_c N_b + i_b) N_a + i_a with a = c + 1, b = c + 2 (mod dim). Poisson's 1 / lambda is that of
   /// c = 0, x fastest.
   [[nodiscard]] const std::vector<double>& inverse_lambda(int c) const { return inverse_lambda_[c]; }
@@ -91,7 +90,6 @@ class PatchSolver {
 
   Equation equation_;
   std::array<PatchDirection, 3> directions_;
-  bool parity_ = true;
   std::array<std::vector<double>, 3> inverse_lambda_;
   std::vector<SchurBlock> blocks_;
   Eigen::VectorXd constant_;

@@ -2,6 +2,7 @@
 /// \file
 /// Vertex patches: which there are, their colours, and the kind of local problem that each of them has.
 
+#include <algorithm>
 #include <array>
 #include <compare>
 #include <cstdint>
@@ -23,13 +24,21 @@ struct PatchEnds {
   /// weight 0 (PatchProblem::fused).
   std::array<bool, 2> cut{false, false};
 
-  /// The local problem is symmetric under reflection, so that it splits by parity.
-  [[nodiscard]] bool mirror_symmetric() const { return weight[0] == weight[1] && hat[0] == hat[1] && cut[0] == cut[1]; }
+  /// The local problem is symmetric under reflection, so that its functions are even or odd. (With hats at both ends it
+  /// would be too, but no kernel is made for that.)
+  [[nodiscard]] bool splits_by_parity() const {
+    return weight[0] == weight[1] && cut[0] == cut[1] && !hat[0] && !hat[1];
+  }
   auto operator<=>(const PatchEnds&) const = default;
 };
 
 /// The kind of a patch: its ends in each direction.
 using PatchKind = std::array<PatchEnds, 3>;
+
+/// All directions do, so that the local problem falls into 2^dim independent ones.
+inline bool splits_by_parity(const PatchKind& kind, int dim) {
+  return std::all_of(kind.begin(), kind.begin() + dim, [](const PatchEnds& ends) { return ends.splits_by_parity(); });
+}
 
 struct PatchRules {
   PatchProblem problem = PatchProblem::symmetric;

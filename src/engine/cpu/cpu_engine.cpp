@@ -48,8 +48,9 @@ class CpuKernels final : public Kernels<T> {
         topology_(topology_of(level.grid)) {
     for (const PatchKind& kind : level.patches.kinds) {
       const PatchSolver solver(level.equation, level.grid.size(), kind, local);
-      tables_.emplace_back(level.equation, kind, solver, solver.parity());
-      patches_.push_back({tables_.back().data(tables_.back().values().data()), solver.parity()});
+      const bool parity = splits_by_parity(kind, level.equation.dim);
+      tables_.emplace_back(level.equation, kind, solver, parity);
+      patches_.push_back({tables_.back().data(tables_.back().values().data()), parity});
     }
     make_batches();
     make_carry_lists();

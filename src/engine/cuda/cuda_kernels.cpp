@@ -379,13 +379,11 @@ class CudaKernels final : public Kernels<T> {
     }
     for (const DeviceRun& run : device_->colour(colour).runs) {
       if (!wanted(run.kind, use)) continue;
-      const cuda::SmoothArguments<T> arguments{&cell_,
-                                               patches_[run.kind].data,
+      const cuda::SmoothArguments<T> arguments{patches_[run.kind].data,
                                                device_->topology(),
                                                run.lower,
                                                run.count,
                                                local_,
-                                               b,
                                                x,
                                                residual,
                                                y,

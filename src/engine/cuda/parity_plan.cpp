@@ -60,13 +60,6 @@ void append_schur(const Matrix& inverse, std::vector<T>& to) {
   }
 }
 
-bool splits_by_parity(const PatchKind& kind, int dim) {
-  for (int a = 0; a < dim; ++a) {
-    if (!kind[a].mirror_symmetric() || kind[a].hat[0]) return false;
-  }
-  return true;
-}
-
 std::int32_t weights_of(const PatchKind& kind, int dim) {
   std::int32_t weights = 0;
   for (int a = 0; a < dim; ++a) weights |= kind[a].weight[0] << ParityPatch::weight_bits * a;

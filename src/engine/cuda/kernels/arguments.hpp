@@ -80,15 +80,13 @@ struct ApplyArguments {
 /// hats of hat-only records that belong to them.
 template <class T>
 struct SmoothArguments {
-  const CellData<T>* cell;  ///< host memory
   PatchData<T> patch;
   CellTopology topology;
   const std::int32_t* lower;
   std::int64_t count;
   LocalSolverKind local;
-  const T* b;
   const T* x;         ///< nullptr stands for zero
-  const T* residual;  ///< b - A x on the cells of the patches; given to smooth_general only
+  const T* residual;  ///< b - A x on the cells of the patches
   T* y;               ///< gets the new values, or `damping` times the correction is added
   bool add;
   T damping;
