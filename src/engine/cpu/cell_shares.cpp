@@ -1,0 +1,91 @@
+#include "engine/cpu/cell_shares.hpp"
+
+#include <algorithm>
+
+#include "base/caches.hpp"
+
+namespace solenoid::cpu {
+namespace {
+
+using Record = Grid::Record;
+
+/// Rows of a strip, three layers of which fit into the second-level cache.
+std::int64_t strip_rows(const Level& level, std::size_t number_bytes) {
+  const std::int64_t row =
+      std::int64_t{level.grid.extent()[0]} * level.equation.record() * static_cast<std::int64_t>(number_bytes);
+  constexpr int fewest = 4;  // those at the ends of a strip are read twice
+  return std::max<std::int64_t>(fewest, cache_bytes(2) / 2 / (3 * row));
+}
+
+void order_blocks(const Level& level, std::int64_t rows, CellShare& share) {
+  const auto strip = [&](Record cell) { return level.equation.dim == 3 ? level.grid.position(cell)[1] / rows : 0; };
+  for (auto cell = share.range.begin; cell < share.range.end; cell += interleave) {
+    share.blocks.emplace_back().first = static_cast<Record>(cell);
+  }
+  std::stable_sort(share.blocks.begin(), share.blocks.end(),
+                   [&](const auto& a, const auto& b) { return strip(a.first) < strip(b.first); });
+}
+
+void find_carry(const Level& level, CellShare& share) {
+  const Grid& grid = level.grid;
+  for (auto cell = static_cast<Record>(share.range.begin); cell < share.range.end; ++cell) {
+    for (int c = 0; c < level.equation.velocities(); ++c) {
+      const Record below = grid.neighbour(cell, 2 * c);
+      if (below < grid.cells() && (below < share.range.begin || below >= share.range.end)) {
+        share.carry[c].push_back(below);
+      }
+    }
+  }
+}
+
+/// What the order means for the shares of hats. `turn`: of a cell, in its thread.
+void find_waits(const Level& level, const std::vector<std::int32_t>& turn, const CellShare& share, CellBlock& block) {
+  const Grid& grid = level.grid;
+  const auto inside = [&](Record r) { return r >= share.range.begin && r < share.range.end; };
+  for (Record cell = block.first; cell < std::min<std::int64_t>(block.first + interleave, share.range.end); ++cell) {
+    const auto lane = static_cast<std::uint16_t>(1U << (cell - block.first));
+    for (int c = 0; c < level.equation.velocities(); ++c) {
+      const Record below = grid.neighbour(cell, 2 * c);
+      const Record next = grid.neighbour(cell, 2 * c + 1);
+      const bool waits = inside(below) ? turn[below] < turn[cell] : below < grid.cells();
+      if (waits) block.share_waits[c] |= lane;
+      if (inside(next)) (turn[next] > turn[cell] ? block.next_is_later : block.next_is_done)[c] |= lane;
+    }
+  }
+}
+
+}  // namespace
+
+CellTopology topology_of(const Grid& grid) {
+  CellTopology topology{{}, {}, grid.cells(), grid.records(), grid.null()};
+  for (int side = 0; side < 6; ++side) {
+    topology.neighbour[side] = grid.neighbours(side);
+    topology.face[side] = grid.faces(side);
+  }
+  return topology;
+}
+
+std::vector<CellShare> share_cells(Team& team, const Level& level, std::size_t number_bytes,
+                                   void (*locate)(const CellTopology&, std::int32_t, CellBlock&)) {
+  const CellTopology topology = topology_of(level.grid);
+  const std::int64_t rows = strip_rows(level, number_bytes);
+  std::vector<CellShare> shares(team.size());
+  std::vector<std::int32_t> turn(level.grid.null() + 1, -1);
+  team.run([&](int t) {
+    CellShare& share = shares[t];
+    share.range = team.range(level.grid.cells(), t, interleave);
+    order_blocks(level, rows, share);
+    find_carry(level, share);
+    for (std::size_t i = 0; i < share.blocks.size(); ++i) {
+      const auto end = std::min<std::int64_t>(share.blocks[i].first + interleave, share.range.end);
+      std::fill(turn.begin() + share.blocks[i].first, turn.begin() + end, static_cast<std::int32_t>(i));
+    }
+    for (CellBlock& block : share.blocks) {
+      locate(topology, static_cast<Record>(share.range.end), block);
+      find_waits(level, turn, share, block);
+    }
+  });
+  return shares;
+}
+
+}  // namespace solenoid::cpu

@@ -1,0 +1,31 @@
+#pragma once
+/// \file
+/// The cells of a level as the operator's kernels want them: which thread has which, and in what order.
+
+#include <array>
+#include <cstddef>
+#include <vector>
+
+#include "engine/cpu/kernels/table.hpp"
+#include "engine/cpu/team.hpp"
+#include "level/level.hpp"
+
+namespace solenoid::cpu {
+
+CellTopology topology_of(const Grid& grid);
+
+/// What one thread does of the operator.
+struct CellShare {
+  Team::Range range;              ///< its cells: whole blocks of records
+  std::vector<CellBlock> blocks;  ///< of the range, in the order of its work
+  /// [c]: cells outside the range whose upper neighbour in direction c is inside.
+  std::array<std::vector<Grid::Record>, 3> carry;
+};
+
+/// The shares of all threads, for numbers of so many bytes; `locate` is that of the kernels. The order of blocks is
+/// that of their numbers or, where three layers of cells do not fit into the second-level cache, strip by strip of rows
+/// that do.
+std::vector<CellShare> share_cells(Team& team, const Level& level, std::size_t number_bytes,
+                                   void (*locate)(const CellTopology&, std::int32_t, CellBlock&));
+
+}  // namespace solenoid::cpu

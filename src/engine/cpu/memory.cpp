@@ -1,0 +1,49 @@
+#include "engine/cpu/memory.hpp"
+
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <string>
+
+#include "solenoid/error.hpp"
+
+namespace solenoid::cpu {
+
+void* Memory::allocate(std::size_t bytes) {
+  // Huge pages: records of neighbouring rows lie far apart, and 4 KiB pages would miss the address cache.
+  constexpr std::size_t huge = std::size_t{1} << 21;
+  const std::size_t alignment = bytes >= huge ? huge : 64;
+  void* memory = std::aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
+  if (memory == nullptr) {
+    throw ResourceError(fmt::format("out of memory: {:.2f} GB asked for, {:.2f} GB in use by this solve", bytes * 1e-9,
+                                    static_cast<double>(in_use_) * 1e-9));
+  }
+  if (bytes >= huge) madvise(memory, bytes, MADV_HUGEPAGE);
+  team_.run([&](int t) {  // pages land near the thread that first touches them
+    const auto range = team_.range(static_cast<std::int64_t>(bytes), t, 4096);
+    std::memset(static_cast<std::byte*>(memory) + range.begin, 0, range.end - range.begin);
+  });
+  in_use_ += static_cast<std::int64_t>(bytes);
+  peak_ = std::max(peak_, in_use_);
+  return memory;
+}
+
+void Memory::release(void* memory, std::size_t bytes) noexcept {
+  std::free(memory);
+  in_use_ -= static_cast<std::int64_t>(bytes);
+}
+
+std::int64_t available_memory() {
+  std::ifstream info("/proc/meminfo");
+  for (std::string key; info >> key;) {
+    std::int64_t kilobytes = 0;
+    if (key == "MemAvailable:" && info >> kilobytes) return kilobytes * 1024;
+  }
+  return static_cast<std::int64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE);
+}
+
+}  // namespace solenoid::cpu

@@ -1,0 +1,183 @@
+#include "engine/cpu/vector_operations.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <vector>
+
+namespace solenoid::cpu {
+namespace {
+
+using Record = Grid::Record;
+
+constexpr std::int64_t grain = 512;
+
+}  // namespace
+
+template <class T>
+template <class F>
+void VectorOperations<T>::for_range(F&& f) {
+  team_.run([&](int t) { f(team_.range(level_.size(), t, grain)); });
+}
+
+/// w = scale (w + sum_i a[i] v[i])
+template <class T>
+template <class S>
+void VectorOperations<T>::add_all(int count, const double* a, const S* const* v, T scale, T* w) {
+  constexpr std::int64_t block = 2048;
+  for_range([=](auto range) {
+    for (auto begin = range.begin; begin < range.end; begin += block) {
+      const auto end = std::min(begin + block, range.end);
+      for (int i = 0; i < count; ++i) {
+        const T factor = static_cast<T>(a[i]);
+        for (auto j = begin; j < end; ++j) w[j] += factor * static_cast<T>(v[i][j]);
+      }
+      if (scale == T(1)) continue;
+      for (auto j = begin; j < end; ++j) w[j] *= scale;
+    }
+  });
+}
+template <class T>
+template <class S>
+void VectorOperations<T>::convert(const S* x, T* y) {
+  for_range([=](auto range) {
+    for (auto i = range.begin; i < range.end; ++i) y[i] = static_cast<T>(x[i]);
+  });
+}
+
+/// Subtracts from value `i` of the records with carries(record) its mean over them.
+template <class T>
+template <class F>
+void VectorOperations<T>::remove_mean(T* x, int i, F&& carries) {
+  struct Sum {
+    double value = 0.0;
+    std::int64_t count = 0;
+  };
+  std::vector<Sum> sums(team_.size());
+  const auto for_carriers = [&](int t, auto&& visit) {
+    const auto range = team_.range(level_.grid.records(), t);
+    for (auto r = static_cast<Record>(range.begin); r < range.end; ++r) {
+      if (carries(r)) visit(x[level_.index(r, i)]);
+    }
+  };
+  team_.run([&](int t) {
+    Sum sum;
+    for_carriers(t, [&](T value) {
+      sum.value += static_cast<double>(value);
+      ++sum.count;
+    });
+    sums[t] = sum;
+  });
+  Sum all;
+  for (const Sum& sum : sums) {
+    all.value += sum.value;
+    all.count += sum.count;
+  }
+  const T mean = static_cast<T>(all.value / static_cast<double>(all.count));
+  team_.run([&](int t) { for_carriers(t, [&](T& value) { value -= mean; }); });
+}
+
+template <class T>
+void VectorOperations<T>::zero(T* x) {
+  for_range([=](auto range) { std::memset(x + range.begin, 0, (range.end - range.begin) * sizeof(T)); });
+}
+template <class T>
+void VectorOperations<T>::copy(const T* x, T* y) {
+  for_range([=](auto range) { std::memcpy(y + range.begin, x + range.begin, (range.end - range.begin) * sizeof(T)); });
+}
+template <class T>
+void VectorOperations<T>::scale(T a, T* x) {
+  for_range([=](auto range) {
+    for (auto i = range.begin; i < range.end; ++i) x[i] *= a;
+  });
+}
+template <class T>
+void VectorOperations<T>::axpy(T a, const T* x, T* y) {
+  for_range([=](auto range) {
+    for (auto i = range.begin; i < range.end; ++i) y[i] += a * x[i];
+  });
+}
+template <class T>
+void VectorOperations<T>::dots(int count, const T* const* v, const T* w, double* result) {
+  // Blocks keep w in the first-level cache for all v; several partial sums keep the order of additions fixed and
+  // fast.
+  constexpr std::int64_t block = 2048;
+  constexpr int partial = 16;
+  std::vector<double> sums(static_cast<std::size_t>(team_.size()) * count, 0.0);
+  team_.run([&](int t) {
+    const auto range = team_.range(level_.size(), t, grain);
+    std::vector<double> mine(count, 0.0);
+    for (auto begin = range.begin; begin < range.end; begin += block) {
+      const auto end = std::min(begin + block, range.end);
+      for (int i = 0; i < count; ++i) {
+        double sum[partial] = {};
+        auto j = begin;
+        for (; j + partial <= end; j += partial) {
+          for (int l = 0; l < partial; ++l) sum[l] += static_cast<double>(v[i][j + l]) * static_cast<double>(w[j + l]);
+        }
+        for (; j < end; ++j) sum[0] += static_cast<double>(v[i][j]) * static_cast<double>(w[j]);
+        for (const double part : sum) mine[i] += part;
+      }
+    }
+    std::copy(mine.begin(), mine.end(), sums.begin() + static_cast<std::ptrdiff_t>(t) * count);
+  });
+  for (int i = 0; i < count; ++i) {
+    result[i] = 0.0;
+    for (int t = 0; t < team_.size(); ++t) result[i] += sums[static_cast<std::size_t>(t) * count + i];
+  }
+}
+
+template <class T>
+void VectorOperations<T>::axpys(int count, const double* a, const T* const* v, double scale, T* w) {
+  add_all(count, a, v, static_cast<T>(scale), w);
+}
+
+template <class T>
+void VectorOperations<T>::project(T* x) {
+  const int block = power(level_.equation.n(), level_.equation.dim);
+  if (level_.constants.pressure) {
+    remove_mean(x, level_.equation.velocities() * block, [&](Record r) { return r < level_.grid.cells(); });
+  }
+  // A constant velocity has equal hats (those of hat-only records too), tangential modes 0.
+  for (int c = 0; c < level_.equation.velocities(); ++c) {
+    if (!level_.constants.velocity[c]) continue;
+    remove_mean(x, c * block, [&](Record r) { return r < level_.grid.cells() || level_.grid.hat_direction(r) == c; });
+  }
+}
+
+template <class T>
+void VectorOperations<T>::dense(std::int64_t count, const std::int64_t* index, const T* matrix, const T* b, T* x) {
+  team_.run([&](int t) {
+    const auto range = team_.range(count, t);
+    for (auto i = range.begin; i < range.end; ++i) {
+      constexpr int partial = 16;
+      T sum[partial] = {};
+      const T* row = matrix + i * count;
+      std::int64_t j = 0;
+      for (; j + partial <= count; j += partial) {
+        for (int l = 0; l < partial; ++l) sum[l] += row[j + l] * b[index[j + l]];
+      }
+      for (; j < count; ++j) sum[0] += row[j] * b[index[j]];
+      T total = T(0);
+      for (const T part : sum) total += part;
+      x[index[i]] = total;
+    }
+  });
+}
+
+template <class T>
+void VectorOperations<T>::from_double(const double* x, T* y) {
+  convert(x, y);
+}
+template <class T>
+void VectorOperations<T>::from_float(const float* x, T* y) {
+  convert(x, y);
+}
+template <class T>
+void VectorOperations<T>::axpys_float(int count, const double* a, const float* const* v, T* w) {
+  add_all(count, a, v, T(1), w);
+}
+
+template class VectorOperations<float>;
+template class VectorOperations<double>;
+
+}  // namespace solenoid::cpu
