@@ -183,15 +183,24 @@ double error_of_local_solves(const Hierarchy& hierarchy, LocalSolverKind local, 
   return local == LocalSolverKind::cg ? std::max(worst, cg_tolerance) : worst;
 }
 
+/// Local problems of order k on cells of aspect a have conditions K of about (k + 1)^4 a^2. Errors of sums, which have
+/// no direction, grow with its root. In double precision those of inverses count as well, which are as large as K; and
+/// as some thousand where a dense inverse holds velocity and pressure, whose sizes reaction sets apart.
 template <class T>
 double Comparison<T>::tolerance() const {
-  constexpr bool single = std::is_same_v<T, float>;
-  constexpr double cg_tolerance = single ? 1e-5 : 1e-9;
-  // In single precision that of sums, which grow with the order: what is set up in double precision is exact. In double
-  // precision that of the inverses of local problems, of conditions up to some thousand. The inner Krylov method of a
-  // large coarsest level minimises residuals in a norm that hardly sees the mass balance where there is much reaction.
-  double bound = single ? 1e-6 * (level().equation.order + 1) : 1e-12;
-  if (!single && hierarchy().coarse == CoarseSolve::krylov) bound = 1e-10;
+  const Equation& equation = level().equation;
+  const Point& h = level().grid.size();
+  const auto [shortest, longest] = std::minmax_element(h.begin(), h.begin() + equation.dim);
+  const double condition = std::pow(equation.n(), 4) * std::pow(*longest / *shortest, 2);
+  double bound = 10.0 * std::numeric_limits<T>::epsilon() * std::sqrt(condition) + 1e-12 +
+                 100.0 * std::numeric_limits<double>::epsilon() * condition;
+  if (hierarchy().coarse == CoarseSolve::krylov) {
+    // An inner method that minimises residuals in a norm that hardly sees the mass balance where there is much
+    // reaction; with the additive smoother it takes dozens of steps, and rounding shows in all that it is asked for:
+    // two digits.
+    bound = options_.multigrid.smoother == SmootherKind::additive ? 1e-2 : bound + 1e-10;
+  }
+  constexpr double cg_tolerance = std::is_same_v<T, float> ? 1e-5 : 1e-9;
   if (truncated_) return bound + 10.0 * error_of_local_solves(hierarchy(), local(), cg_tolerance);
   // An engine may take a step of conjugate gradients more than the other.
   return local() == LocalSolverKind::cg ? bound + 10.0 * cg_tolerance : bound;
