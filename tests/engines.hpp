@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "engine/engine.hpp"
+#include "solenoid/error.hpp"
 
 namespace solenoid::test {
 
@@ -22,6 +23,16 @@ struct EngineChoice {
     return *engine;
   }
 };
+
+/// The CUDA engine of a build may have fewer orders than the cpu engine.
+inline bool has_order_of(Engine& engine, const Level& level) {
+  try {
+    engine.kernels_double(level, LocalSolverKind::direct);
+  } catch (const InputError&) {
+    return false;
+  }
+  return true;
+}
 
 inline std::vector<EngineChoice> engines() {
   std::vector<EngineChoice> all{{"cpu", DeviceChoice::cpu}};

@@ -417,6 +417,7 @@ TEST(LocalSolvers, IterateToTheSolutionWhateverTheReaction) {
         if (order > (dim == 2 ? 4 : 2)) continue;
         for (const MeshCase& mesh : test::mesh_cases(dim)) {
           if (mesh.name != "odd_box" && mesh.name != "outflow_corner") continue;
+          if (!test::has_order_of(engine.get(), mesh.level(order))) continue;
           for (const double reaction : {0.0, 1.0, 1e2, 1e4, 1e6}) {
             iterative_local_solvers<float>(engine, mesh, order, reaction);
             iterative_local_solvers<double>(engine, mesh, order, reaction);
