@@ -10,6 +10,7 @@ int main(int argc, char** argv) {
   line.add("throughput", "Time per unknown of each part, beside what the machine can do at most", add_throughput);
   line.add("capacity", "Full multigrid on the largest mesh that fits: memory, errors and their order", add_capacity);
   line.add("step104", "Error against time and unknowns on the problem of deal.II's step-104", add_step104);
+  line.add("corners", "Time per unknown of everything else over that of the main path", add_corners);
   line.add("paper", "All tables and figures of the paper in one report", add_paper);
   return line.run(argc, argv);
 }

@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <fstream>
 #include <set>
 
 #include "base/new_file.hpp"
@@ -119,29 +118,14 @@ class PaperStudy {
 
   /// Rows of an earlier run, if there was one with the same code on the same device.
   void take_up() {
-    std::ifstream file(store());
-    if (!file) return;
-    const Json earlier = Json::parse(file, nullptr, false);
-    if (earlier.is_discarded()) {
-      throw InputError(fmt::format("'{}' is no JSON: delete it, or give another --output", store().string()));
-    }
-    for (const char* field : {"solenoid", "commit", "device", "threads", "quick"}) {
-      if (earlier.contains(field) && earlier[field] == header_[field]) continue;
-      throw InputError(fmt::format(
-          "'{}' has rows of another run ({} {} there, {} here), and rows of two runs are not mixed: give another "
-          "--output, or delete it",
-          store().string(), field, earlier.contains(field) ? earlier[field].dump() : "nothing", header_[field].dump()));
-    }
-    if (!earlier.contains("date") || !earlier["date"].is_string() || !earlier.contains("experiments")) {
-      throw InputError(
-          fmt::format("'{}' has no `date` or no `experiments`, as a file of this study has: delete it, or give another "
-                      "--output",
-                      store().string()));
-    }
-    header_["date"] = earlier["date"];
+    const auto earlier =
+        earlier_run(store(), "--output", header_, {"solenoid", "commit", "device", "threads", "quick"}, "experiments");
+    if (!earlier) return;
+    header_["date"] = (*earlier)["date"];
+    const Json& experiments_there = (*earlier)["experiments"];
     for (const Experiment* experiment : experiments) {
-      if (!earlier["experiments"].contains(experiment->name)) continue;
-      for (const Json& row : earlier["experiments"][experiment->name]) rows_[experiment->name].push_back(row);
+      if (!experiments_there.contains(experiment->name)) continue;
+      for (const Json& row : experiments_there[experiment->name]) rows_[experiment->name].push_back(row);
     }
   }
 

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <cstdio>
 #include <ctime>
+#include <fstream>
 #include <utility>
 
 #include "base/new_file.hpp"
@@ -56,6 +57,21 @@ class ListReader {
   int highest_;
 };
 
+/// An entry in a line, of lists of rows each row: large files stay readable, and differences between them small.
+std::string lines_of(const Json& json) {
+  std::string text;
+  for (const auto& [key, value] : json.items()) {
+    std::string entry = value.dump();
+    if (value.is_array() && !value.empty() && value[0].is_object()) {
+      entry = "[";
+      for (const Json& row : value) entry += fmt::format("{}\n    {}", entry == "[" ? "" : ",", row.dump());
+      entry += "\n  ]";
+    }
+    text += fmt::format("{}\n  {}: {}", text.empty() ? "" : ",", Json(key).dump(), entry);
+  }
+  return "{" + text + "\n}\n";
+}
+
 }  // namespace
 
 void add_list(CLI::App& app, const std::string& flag, std::vector<int>& target, int lowest, int highest,
@@ -85,6 +101,29 @@ void check_orders(int dim, const std::vector<int>& orders, EquationKind equation
     throw InputError(
         fmt::format("--orders: this build has no order {} in {}D; it has {}", order, dim, fmt::join(available, ", ")));
   }
+}
+
+std::optional<Json> earlier_run(const std::filesystem::path& file, const std::string& flag, const Json& header,
+                                const std::vector<const char*>& same, const char* rows) {
+  std::ifstream stream(file);
+  if (!stream) return std::nullopt;
+  Json earlier = Json::parse(stream, nullptr, false);
+  const std::string name = file.string();
+  if (!earlier.is_object()) {
+    throw InputError(fmt::format("'{}' is not what a study writes: delete it, or give another {}", name, flag));
+  }
+  for (const char* field : same) {
+    if (earlier.contains(field) && earlier[field] == header[field]) continue;
+    throw InputError(fmt::format(
+        "'{}' has rows of another run ({} {} there, {} here), and rows of two runs are not mixed: give another {}, or "
+        "delete it",
+        name, field, earlier.contains(field) ? earlier[field].dump() : "nothing", header[field].dump(), flag));
+  }
+  if (!earlier.contains("date") || !earlier["date"].is_string() || !earlier.contains(rows)) {
+    throw InputError(fmt::format(
+        "'{}' has no `date` or no `{}`, as a file of this study has: delete it, or give another {}", name, rows, flag));
+  }
+  return earlier;
 }
 
 StudyRun::StudyRun(const StudyArguments& arguments, const std::string& name, double total)
@@ -133,18 +172,22 @@ void StudyRun::print(const std::string& line) {
 
 bool StudyRun::interrupted() { return catch_interrupt(); }
 
-int StudyRun::finish(bool good) {
+void StudyRun::save() const {
+  if (file_.empty()) return;
+  std::filesystem::create_directories(folder_of(file_));
+  NewFile target(file_);
+  target.stream() << lines_of(json);
+  target.commit();
+}
+
+int StudyRun::finish(bool good, bool complete) {
   display_.clear();
-  json["complete"] = !interrupted();
-  if (!file_.empty()) {
-    std::filesystem::create_directories(folder_of(file_));
-    NewFile target(file_);
-    target.stream() << json.dump(2) << '\n';
-    target.commit();
-    fmt::print("\nwritten {}\n", file_.string());
-  }
+  complete = complete && !interrupted();
+  json["complete"] = complete;
+  save();
+  if (!file_.empty()) fmt::print("\nwritten {}\n", file_.string());
   if (interrupted()) fmt::print("Interrupted: the study is not complete.\n");
-  return good && !interrupted() ? solved : not_converged;
+  return good && complete ? solved : not_converged;
 }
 
 std::string element_name(EquationKind equation, int order) {

@@ -35,6 +35,12 @@ struct StudyArguments {
 /// \throws InputError that names the first of the orders that this build lacks.
 void check_orders(int dim, const std::vector<int>& orders, EquationKind equation = EquationKind::stokes);
 
+/// What an earlier run left in `file`, to go on from; nothing if there is no such file. \throws InputError if it is not
+/// of the same study, code and device, which is to say if one of the fields `same` is not that of `header`, or if it
+/// lacks `rows` or a date; `flag` is the option that names the file.
+std::optional<Json> earlier_run(const std::filesystem::path& file, const std::string& flag, const Json& header,
+                                const std::vector<const char*>& same, const char* rows);
+
 /// One run of a study. Work is counted in unknowns, of which `total` are to be done, for the time left.
 class StudyRun {
  public:
@@ -55,8 +61,11 @@ class StudyRun {
   [[nodiscard]] static bool interrupted();
 
   Json json;  ///< the content of the JSON file
-  /// Writes the JSON file, if one is asked for, and returns the exit code; `good`: the study found what it should.
-  int finish(bool good);
+  /// Writes the JSON file as it is, if one is asked for.
+  void save() const;
+  /// Writes the JSON file, if one is asked for, and returns the exit code; `good`: the study found what it should;
+  /// `complete`: and did all that it was to do.
+  int finish(bool good, bool complete = true);
 
  private:
   ProgressDisplay display_;

@@ -19,6 +19,7 @@ Command add_convergence(CLI::App& app);
 Command add_throughput(CLI::App& app);
 Command add_capacity(CLI::App& app);
 Command add_step104(CLI::App& app);
+Command add_corners(CLI::App& app);
 Command add_paper(CLI::App& app);
 
 }  // namespace solenoid::studies

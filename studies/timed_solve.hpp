@@ -3,6 +3,7 @@
 /// Times of a solve and of its parts, everything set up beforehand.
 
 #include <algorithm>
+#include <limits>
 #include <vector>
 
 #include "engine/engine.hpp"
@@ -14,9 +15,9 @@
 
 namespace solenoid {
 
-/// How a part is timed: from rest, for some tens of milliseconds, or after a second of the same work, at the clock that
-/// the device keeps up.
-enum class Pace { rested, sustained };
+/// How a part is timed: from rest, for some tens of milliseconds; after a second of the same work, at the clock that
+/// the device keeps up; or, where a tenth more or less does not matter, at once.
+enum class Pace { rested, sustained, at_once };
 
 /// A solve of a problem without boundary velocities, ready to run, with the cycle in precision S. Times are of the
 /// work alone, of all unknowns of the finest level, in seconds.
@@ -35,6 +36,9 @@ class TimedSolve {
     solve_.reserve();
   }
 
+  /// Parts and solves are timed until this is over, should they take so long that ten runs would take longer.
+  void limit(double seconds) { most_ = seconds; }
+
   /// One solve from zero.
   void run() {
     prepare();
@@ -48,7 +52,8 @@ class TimedSolve {
   double solve_seconds() {
     constexpr double enough = 0.2;
     const auto from_zero = [this] { prepare(); };
-    return median_seconds(enough, from_zero, [this] { solve(); });
+    return median_seconds(
+        enough, from_zero, [this] { solve(); }, most_);
   }
   /// A x in double precision. This and the following overwrite x().
   double operator_double_seconds(Pace pace = Pace::rested) {
@@ -99,13 +104,13 @@ class TimedSolve {
     const auto row = [&] { in_a_row(count); };
     if (pace == Pace::rested) {
       rest();
-    } else {
+    } else if (pace == Pace::sustained) {
       constexpr double warm_up = 1.0;
       double spent = 0.0;
       while (spent < warm_up) spent += seconds_of(row);
     }
     const auto nothing = [] {};
-    return median_seconds(0.0, nothing, row) / count;
+    return median_seconds(0.0, nothing, row, most_) / count;
   }
   /// Vectors for the parts in precision S, which solves have no need of.
   void make_room() {
@@ -124,6 +129,7 @@ class TimedSolve {
   Vector<S> y_;
   Vector<S> z_;
   Convergence convergence_;
+  double most_ = std::numeric_limits<double>::infinity();
 };
 
 }  // namespace solenoid

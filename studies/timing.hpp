@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
+#include <limits>
 #include <thread>
 #include <vector>
 
@@ -19,15 +20,16 @@ double seconds_of(Work work) {
 }
 
 /// The median of at least ten runs that take `enough` seconds together, each after prepare(), after one that does not
-/// count.
+/// count; of fewer once they have taken `most` seconds.
 template <class Prepare, class Work>
-double median_seconds(double enough, Prepare prepare, Work work) {
+double median_seconds(double enough, Prepare prepare, Work work,
+                      double most = std::numeric_limits<double>::infinity()) {
   constexpr std::size_t fewest_runs = 10;
   prepare();
   work();
   std::vector<double> times;
   double sum = 0.0;
-  while (times.size() < fewest_runs || sum < enough) {
+  while ((times.size() < fewest_runs || sum < enough) && sum < most) {
     prepare();
     times.push_back(seconds_of(work));
     sum += times.back();

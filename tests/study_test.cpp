@@ -297,6 +297,47 @@ TEST_F(Study, Step104FindsTheFastestAccurateSolve) {
   EXPECT_EQ(study["published"]["solves"].back()["seconds"], 8.8);
 }
 
+/// In two runs, the first of which has no time for everything.
+TEST_F(Study, CornersGoOnWhereTheyWere) {
+  const int order = available_orders(3).front();
+  const std::string arguments = fmt::format(
+      "corners --orders {} --sizes 1e3 --pairs 3 --device cpu --threads 1 --json {}", order, file().string());
+  ASSERT_EQ(start(arguments + " --time 1e-9"), 1) << errors();
+  EXPECT_NE(output().find("goes on from here"), std::string::npos) << output();
+  EXPECT_TRUE(json()["rows"].empty());
+  EXPECT_FALSE(json()["complete"]);
+  ASSERT_EQ(start(arguments), 0) << errors();
+  Json study = json();
+  EXPECT_TRUE(study["complete"]);
+  int pairs = 0;
+  for (const Json& row : study["rows"]) {
+    ASSERT_FALSE(row.contains("left_out")) << row;
+    for (const char* figure : {"smoothing_step", "cycle", "iteration", "solve", "set_up"}) {
+      EXPECT_GT(row["seconds"][figure], 0.0) << row;
+      EXPECT_GT(row["over_main_path"][figure], 0.0) << row;
+      if (row["changes"].empty()) EXPECT_EQ(row["over_main_path"][figure], 1.0) << row;
+    }
+    EXPECT_GT(row["coarsest"]["dofs"], 0) << row;
+    EXPECT_FALSE(row["bars_hold"]) << row;
+    if (row["changes"].size() == 2) ++pairs;
+  }
+  EXPECT_EQ(pairs, 3);
+
+  // Rows that are there are not measured again, those that are not are.
+  const std::size_t rows = study["rows"].size();
+  study["rows"][0]["iterations"] = 12345;
+  study["rows"].erase(rows - 1);
+  std::ofstream(file()) << study;
+  ASSERT_EQ(start(arguments), 0) << errors();
+  EXPECT_EQ(json()["rows"].size(), rows);
+  EXPECT_EQ(json()["rows"][0]["iterations"], 12345);
+
+  study["commit"] = "another";
+  std::ofstream(file()) << study;
+  EXPECT_EQ(start(arguments), 2);
+  EXPECT_NE(errors().find("another"), std::string::npos) << errors();
+}
+
 /// A report with a part of the experiments, which goes on where an earlier run ended.
 TEST_F(Study, ThePaperInOneReport) {
   const fs::path output = folder() / "paper";
