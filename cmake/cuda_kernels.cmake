@@ -48,7 +48,7 @@ endif()
 
 function(solenoid_add_cuda_engine library)
   set(sources ${PROJECT_SOURCE_DIR}/src/engine/cuda)
-  target_sources(${library} PRIVATE ${sources}/parity_plan.cpp)  # host code, tested everywhere
+  target_sources(${library} PRIVATE ${sources}/smoother/parity_plan.cpp)  # host code, tested everywhere
   if(NOT solenoid_cuda)
     target_sources(${library} PRIVATE ${sources}/no_cuda.cpp)
     return()
@@ -83,6 +83,8 @@ function(solenoid_add_cuda_engine library)
   target_sources(${library} PRIVATE
     ${sources}/cuda_engine.cpp ${sources}/cuda_kernels.cpp ${sources}/device_level.cpp ${sources}/error.cpp
     ${sources}/profile.cpp ${sources}/tiles.cpp ${generated}/dispatch.cpp
+    ${sources}/smoother/colour_smoother.cpp ${sources}/smoother/general_smoother.cpp
+    ${sources}/smoother/parity_smoother.cpp ${sources}/smoother/poisson_smoother.cpp
     $<TARGET_OBJECTS:solenoid_cuda_kernels>)
   target_link_libraries(${library} PRIVATE CUDA::cudart_static)
 endfunction()

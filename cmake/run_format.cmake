@@ -2,7 +2,7 @@
 
 file(GLOB_RECURSE files ${source}/include/*.hpp ${source}/src/*.[ch]pp ${source}/src/*.cu ${source}/src/*.cuh
   ${source}/studies/*.[ch]pp ${source}/studies/*.cu ${source}/studies/*.cuh
-  ${source}/tests/*.[ch]pp ${source}/bench/*.[ch]pp ${source}/bench/*.cu ${source}/bench/*.cuh
+  ${source}/tests/*.[ch]pp
   ${source}/python/binding/*.[ch]pp)
 if(check)
   set(mode --dry-run -Werror)

@@ -22,17 +22,19 @@ enum class Domain {
   periodic,   ///< no boundary at all
   holes,      ///< walls, and every second of 4 boxes per direction missing
   outflow,    ///< walls, and xmax open
+  slip,       ///< walls, and slip on the last side
   stretched,  ///< walls, and cells four times as long in x
 };
 }  // namespace studies
 
 template <>
 struct Names<studies::Domain> {
-  static constexpr std::array<std::pair<std::string_view, studies::Domain>, 5> all{
+  static constexpr std::array<std::pair<std::string_view, studies::Domain>, 6> all{
       {{"walls", studies::Domain::walls},
        {"periodic", studies::Domain::periodic},
        {"holes", studies::Domain::holes},
        {"outflow", studies::Domain::outflow},
+       {"slip", studies::Domain::slip},
        {"stretched", studies::Domain::stretched}}};
 };
 
@@ -65,6 +67,7 @@ Problem problem_on(EquationKind equation, Domain domain, int dim, int order, int
       }
       break;
     case Domain::outflow: problem.boundary.sides[1].kind = SideKind::outflow; break;
+    case Domain::slip: problem.boundary.sides[2 * dim - 1].kind = SideKind::slip; break;
     case Domain::stretched: mesh.upper[0] = 4.0; break;
   }
   return problem;
@@ -96,8 +99,8 @@ class ThroughputStudy {
 
   int operator()() {
     check_orders(options_.dim, options_.orders, options_.equation);
-    if (poisson() && asked_for(Domain::outflow)) {
-      throw InputError("--domains outflow: Poisson's equation has no open sides");
+    if (poisson() && (asked_for(Domain::outflow) || asked_for(Domain::slip))) {
+      throw InputError("--domains outflow, slip: Poisson's equation has no open and no slip sides");
     }
     measure_ceilings();
     run_.json["rtol"] = options_.rtol;
@@ -375,10 +378,10 @@ Command add_throughput(CLI::App& app) {
       ->capture_default_str();
   std::vector<std::string> names;
   for (const auto& [name, domain] : Names<Domain>::all) names.emplace_back(name);
-  app.add_option(
-         "--domains", options->domains,
-         "unit cubes with walls or without (periodic), with holes, an open end (outflow) or cells of aspect ratio "
-         "4 (stretched)")
+  app.add_option("--domains", options->domains,
+                 "unit cubes with walls or without (periodic), with holes, an open end (outflow), a side with slip, or "
+                 "cells of "
+                 "aspect ratio 4 (stretched)")
       ->delimiter(',')
       ->check(CLI::IsMember(names))
       ->capture_default_str();

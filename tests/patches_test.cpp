@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/cuda/parity_plan.hpp"
+#include "engine/cuda/smoother/parity_plan.hpp"
 #include "levels.hpp"
 
 namespace solenoid {

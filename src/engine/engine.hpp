@@ -80,17 +80,6 @@ class Kernels {
   virtual void axpys_float(int count, const double* a, const float* const* v, T* w) = 0;
 };
 
-/// What a smoother has to do, as far as it is known before there are levels.
-struct SmoothingNeeds {
-  EquationKind equation;
-  int dim;
-  int order;
-  std::int64_t size;  ///< of vectors of the finest level
-  bool direct;        ///< multiplicative, with the direct local solver
-  bool symmetric;     ///< no patch is open or has different ends: all local problems are mirror-symmetric
-  bool single;        ///< the cycle is in single precision
-};
-
 /// A device with its memory. Everything of a solve is allocated through it, so that it knows the peak.
 class Engine {
  public:
@@ -98,13 +87,19 @@ class Engine {
   /// What people see: "cpu (2 threads, avx512)".
   [[nodiscard]] virtual std::string description() const = 0;
   [[nodiscard]] virtual int threads() const = 0;
-  /// Vectors of its own that an engine needs on every level that it smooths, and bytes per cell of what it keeps of a
-  /// level beside vectors: for the prediction of memory.
-  [[nodiscard]] virtual int vectors_for_smoothing(const SmoothingNeeds& /*needs*/) const { return 0; }
+  /// Bytes per cell of what an engine keeps of a level beside vectors: for the prediction of memory.
   [[nodiscard]] virtual std::int64_t bytes_per_cell(int dim) const = 0;
 
   /// Unknowns up to which a coarse level is solved faster by Kernels::dense than by a cycle.
   [[nodiscard]] virtual std::int64_t dense_limit() const { return 0; }
+
+  /// Names of the variants of the multiplicative smoother, with the direct local solver, that this engine has for an
+  /// equation. Kernels choose by the size of a level; tests and benchmarks choose one for all kernels that are made from
+  /// then on (an empty name: by size again).
+  [[nodiscard]] virtual std::vector<std::string> smoother_variants(const Equation& /*equation*/, bool /*single*/) const {
+    return {};
+  }
+  virtual void choose_smoother(std::string /*variant*/) {}
 
   /// Kernels of a level, which must outlive them. \throws InputError if this build lacks the order.
   virtual std::unique_ptr<Kernels<float>> kernels_float(const Level& level, LocalSolverKind local) = 0;

@@ -77,27 +77,6 @@ std::int64_t dofs_at(const CoarseCounts& counts, const Problem& problem, int ref
          faces_at(counts.outflow - counts.fixed, dim, refine) * power(problem.order + 1, dim - 1);
 }
 
-/// Patches lose their symmetry where an end is open, or slips on one side only, or where their local matrices have the
-/// walls on one side.
-SmoothingNeeds smoothing_needs(const Problem& problem, const SolverOptions& options, std::int64_t size) {
-  const MultigridOptions& multigrid = options.multigrid;
-  const auto has = [&](SideKind kind) {
-    const auto& sides = problem.boundary.sides;
-    return std::any_of(sides.begin(), sides.begin() + 2 * problem.mesh.dim,
-                       [&](const Side& side) { return side.kind == kind; }) ||
-           (!problem.mesh.holes.empty() && problem.boundary.holes.kind == kind);
-  };
-  const bool walls_on_one_side = multigrid.patch != PatchProblem::symmetric && has(SideKind::velocity);
-  return {
-      .equation = problem.equation,
-      .dim = problem.mesh.dim,
-      .order = problem.order,
-      .size = size,
-      .direct = multigrid.smoother == SmootherKind::multiplicative && multigrid.local_solver == LocalSolverKind::direct,
-      .symmetric = !has(SideKind::outflow) && !has(SideKind::slip) && !walls_on_one_side,
-      .single = options.precision == Precision::mixed};
-}
-
 Point cell_size(const Mesh& mesh, int refine) {
   Point size{};
   for (int a = 0; a < mesh.dim; ++a) {
@@ -129,12 +108,10 @@ std::vector<double> cells_of_levels(const CoarseCounts& counts, const Mesh& mesh
 
 /// Vectors of a solve with the cycle in precision S.
 template <class S>
-VectorNeeds vector_needs(const Problem& problem, const SolverOptions& options, const Engine& engine, int refine,
-                         std::int64_t size) {
+VectorNeeds vector_needs(const Problem& problem, const SolverOptions& options, int refine) {
   const int index = cycle_index(cycle_of(options), equation_of(problem), cell_size(problem.mesh, refine));
-  const int of_engine = engine.vectors_for_smoothing(smoothing_needs(problem, options, size));
   const VectorNeeds load_and_solution = on_finest<double>(2);
-  return load_and_solution + Cycle<S>::needs(index) + on_all<S>(of_engine) + Solve<S>::needs(options);
+  return load_and_solution + Cycle<S>::needs(index) + Solve<S>::needs(options);
 }
 
 /// Bytes of a solve.
@@ -145,10 +122,8 @@ std::int64_t bytes_at(const CoarseCounts& counts, const Problem& problem, const 
   const double finest = levels.front();
   const double all = std::accumulate(levels.begin(), levels.end(), 0.0);
   const double number = record_size(dim, problem.order, problem.equation);
-  const auto size = static_cast<std::int64_t>(finest * number);
-  const VectorNeeds needs = options.precision == Precision::mixed
-                                ? vector_needs<float>(problem, options, engine, refine, size)
-                                : vector_needs<double>(problem, options, engine, refine, size);
+  const VectorNeeds needs = options.precision == Precision::mixed ? vector_needs<float>(problem, options, refine)
+                                                                  : vector_needs<double>(problem, options, refine);
   double bytes = static_cast<double>(needs.finest) * finest + static_cast<double>(needs.coarser) * (all - finest);
   // Load and solution have room for all boundary hats where velocities have to be lifted.
   if (has_boundary_velocity(problem)) bytes += 16.0 * static_cast<double>(faces_at(counts.upper, dim, refine));

@@ -10,7 +10,6 @@
 #include "engine/cuda/cuda_kernels.hpp"
 #include "engine/cuda/error.hpp"
 #include "engine/cuda/kernels/parity.hpp"
-#include "engine/cuda/parity_plan.hpp"
 #include "engine/cuda/profile.hpp"
 #include "engine/engine.hpp"
 #include "solenoid/error.hpp"
@@ -85,15 +84,6 @@ class CudaEngine final : public Engine {
                        static_cast<double>(properties_.totalGlobalMem) * 1e-9, properties_.major, properties_.minor);
   }
   [[nodiscard]] int threads() const override { return 1; }
-  /// The residual, where patches are left to the general smoother.
-  [[nodiscard]] int vectors_for_smoothing(const SmoothingNeeds& needs) const override {
-    if (needs.equation == EquationKind::poisson) return 0;
-    const bool parity =
-        needs.single
-            ? cuda::kernel_table<float>(EquationKind::stokes, needs.dim, needs.order).parity[0].smooth != nullptr
-            : cuda::kernel_table<double>(EquationKind::stokes, needs.dim, needs.order).parity[0].smooth != nullptr;
-    return needs.direct && needs.symmetric && parity && cuda::parity_plan_fits(needs.size) ? 0 : 1;
-  }
   /// As many patches as cells.
   [[nodiscard]] std::int64_t bytes_per_cell(int dim) const override {
     constexpr std::int64_t side = sizeof(Record) + sizeof(Face);  // what is behind
@@ -104,6 +94,23 @@ class CudaEngine final : public Engine {
   }
 
   [[nodiscard]] std::int64_t dense_limit() const override { return cuda::most_dense; }
+
+  [[nodiscard]] std::vector<std::string> smoother_variants(const Equation& equation, bool single) const override {
+    std::vector<std::string> names;
+    const auto append = [&](const auto& table) {
+      for (const auto& kernel : table.parity) {
+        if (kernel.smooth != nullptr) names.emplace_back(kernel.name);
+      }
+      if (table.smooth_general != nullptr) names.emplace_back("general");
+    };
+    if (single) {
+      append(cuda::kernel_table<float>(equation.kind, equation.dim, equation.order));
+    } else {
+      append(cuda::kernel_table<double>(equation.kind, equation.dim, equation.order));
+    }
+    return names;
+  }
+  void choose_smoother(std::string variant) override { shared_->smoother = std::move(variant); }
 
   std::unique_ptr<Kernels<float>> kernels_float(const Level& level, LocalSolverKind local) override {
     return cuda::make_kernels<float>(*shared_, level, local);

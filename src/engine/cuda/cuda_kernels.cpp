@@ -5,9 +5,7 @@
 #include <utility>
 
 #include "engine/cuda/error.hpp"
-#include "engine/cuda/kernels/parity.hpp"
-#include "engine/cuda/kernels/poisson.hpp"
-#include "engine/cuda/parity_plan.hpp"
+#include "engine/cuda/smoother/colour_smoother.hpp"
 #include "engine/tables.hpp"
 
 namespace solenoid::cuda {
@@ -43,54 +41,17 @@ class CudaKernels final : public Kernels<T> {
   void residual(const T* b, const T* x, T* r) override { apply_or_residual(device_->tiles(), b, x, r); }
 
   void smooth(int colour, const T* b, const T* x, T* y) override {
-    if (!smoother_ready_) prepare_smoother(false);
-    if (parity_ != nullptr) {
-      auto arguments = parity_->colour(colour);
-      arguments.cell = &cell_;
-      arguments.topology = device_->topology();
-      arguments.b = b;
-      arguments.x = x;
-      arguments.y = y;
-      parity_->smooth(arguments, shared_.stream);
-    } else {
-      const DeviceColour& device = device_->colour(colour);
-      cuda::copy_records(device.uncovered_count, device.uncovered.data(), level_.equation.record(), x, y,
-                         shared_.stream);
-    }
-    if (poisson_ != nullptr) {
-      smooth_poisson(colour, b, x, y, false, T(1));
-    } else {
-      smooth_general(colour, b, x, y, Use::rest, T(1));
-    }
+    smooth(multiplicative_, {colour, b, x, y, false, T(1)});
   }
   void smooth_add(int colour, const T* b, const T* x, T* y, T damping) override {
-    if (!smoother_ready_) prepare_smoother(true);
-    if (poisson_ != nullptr) {
-      smooth_poisson(colour, b, x, y, true, damping);
-    } else {
-      smooth_general(colour, b, x, y, Use::add, damping);
-    }
+    smooth(additive_, {colour, b, x, y, true, damping});
   }
 
   void prepare_smoother(bool additive) override {
-    const int colours = static_cast<int>(level_.patches.colours.size());
-    if (level_.equation.kind == EquationKind::poisson) {
-      if (!smoother_ready_) {
-        poisson_ = std::make_unique<PoissonSmoother>(shared_.engine, level_, table_.poisson);
-      }
-    } else {
-      if (!smoother_ready_) {
-        if (local_ == LocalSolverKind::direct && table_.parity[0].smooth != nullptr &&
-            cuda::parity_plan_fits(level_.size())) {
-          parity_ = std::make_unique<ParitySmoother>(shared_.engine, level_, parity_variant());
-        }
-        patches_.resize(level_.patches.kinds.size());
-        for (std::size_t i = 0; i < patches_.size(); ++i) patches_[i].fast = parity_ != nullptr && parity_->covers(i);
-      }
-      for (int colour = 0; colour < colours; ++colour) prepare(colour, additive ? Use::add : Use::rest);
-    }
-    smoother_ready_ = true;
+    auto& smoothers = additive ? additive_ : multiplicative_;
+    if (smoothers.empty()) smoothers = make_smoothers<T>({shared_, level_, *device_, cell_, table_, local_}, additive);
     const cuda::Rehearsal rehearsal;
+    const int colours = static_cast<int>(level_.patches.colours.size());
     for (int colour = 0; colour < colours; ++colour) {
       additive ? smooth_add(colour, nullptr, nullptr, nullptr, T(1)) : smooth(colour, nullptr, nullptr, nullptr);
     }
@@ -166,109 +127,9 @@ class CudaKernels final : public Kernels<T> {
   void axpys_float(int count, const double* a, const float* const* v, T* w) override { combine(count, a, v, T(1), w); }
 
  private:
-  struct Patch {
-    Array<T> values;  ///< empty until smooth_general needs them
-    PatchData<T> data{};
-    bool fast = false;  ///< splits by parity, for smooth_parity
-  };
-
-  /// A level's patches as smooth_parity wants them.
-  class ParitySmoother {
-   public:
-    ParitySmoother(Engine& engine, const Level& level, const cuda::ParityKernel<T>& kernel) : kernel_(kernel) {
-      const cuda::ParityPlan<T> plan(level, kernel.patches);
-      patches_ = {engine, plan.patches};
-      tables_ = {engine, plan.tables};
-      schur_ = {engine, plan.schur};
-      covered_ = plan.covered;
-      for (const auto& records : plan.uncovered) {
-        uncovered_.emplace_back(engine, records);
-        uncovered_count_.push_back(static_cast<std::int32_t>(records.size()));
-      }
-      for (const auto& batches : plan.colours) {
-        batches_.emplace_back(engine, batches);
-        count_.push_back(static_cast<std::int32_t>(batches.size()));
-      }
-    }
-    [[nodiscard]] bool covers(std::size_t kind) const { return covered_[kind] != 0; }
-    [[nodiscard]] cuda::ParityArguments<T> colour(int i) const {
-      cuda::ParityArguments<T> arguments{};
-      arguments.patches = patches_.data();
-      arguments.batches = batches_[i].data();
-      arguments.batch_count = count_[i];
-      arguments.uncovered = uncovered_[i].data();
-      arguments.uncovered_count = uncovered_count_[i];
-      arguments.tables = tables_.data();
-      arguments.schur = schur_.data();
-      return arguments;
-    }
-    void smooth(const cuda::ParityArguments<T>& arguments, Stream stream) const { kernel_.smooth(arguments, stream); }
-
-   private:
-    cuda::ParityKernel<T> kernel_;
-    Array<cuda::ParityPatch> patches_;
-    Array<T> tables_;
-    Array<T> schur_;
-    std::vector<Array<cuda::PatchBatch>> batches_;  // by colour
-    std::vector<std::int32_t> count_;
-    std::vector<Array<std::int32_t>> uncovered_;  // by colour
-    std::vector<std::int32_t> uncovered_count_;
-    std::vector<char> covered_;
-  };
-
-  /// A level's patches as smooth_poisson wants them.
-  class PoissonSmoother {
-   public:
-    PoissonSmoother(Engine& engine, const Level& level, const cuda::PoissonKernel<T>& kernel) : kernel_(kernel) {
-      std::vector<PatchData<T>> kinds;
-      for (const PatchKind& kind : level.patches.kinds) {
-        const PatchSolver solver(level.equation, level.grid.size(), kind, LocalSolverKind::direct);
-        const PatchTables<T> tables(level.equation, kind, solver, false);
-        kinds.push_back(tables.data(tables_.emplace_back(engine, tables.values()).data()));
-      }
-      kinds_ = {engine, kinds};
-      for (const auto& runs : level.patches.colours) {
-        std::vector<cuda::PoissonBatch> batches;
-        for (const PatchRun& run : runs) {
-          for (auto begin = run.begin; begin < run.end; begin += kernel.patches) {
-            const auto count = std::min<std::int64_t>(kernel.patches, run.end - begin);
-            batches.push_back({static_cast<std::int32_t>(begin), static_cast<std::int32_t>(count), run.kind});
-          }
-        }
-        batches_.emplace_back(engine, batches);
-        count_.push_back(static_cast<std::int32_t>(batches.size()));
-      }
-    }
-    [[nodiscard]] cuda::PoissonArguments<T> colour(int i) const {
-      cuda::PoissonArguments<T> arguments{};
-      arguments.kinds = kinds_.data();
-      arguments.batches = batches_[i].data();
-      arguments.batch_count = count_[i];
-      return arguments;
-    }
-    void smooth(const cuda::PoissonArguments<T>& arguments, Stream stream) const { kernel_.smooth(arguments, stream); }
-
-   private:
-    cuda::PoissonKernel<T> kernel_;
-    std::vector<Array<T>> tables_;  // by kind
-    Array<PatchData<T>> kinds_;
-    std::vector<Array<cuda::PoissonBatch>> batches_;  // by colour
-    std::vector<std::int32_t> count_;
-  };
-
-  /// The variant with the fewest patches in a batch for which each colour still has a multiprocessor for each batch.
-  [[nodiscard]] const cuda::ParityKernel<T>& parity_variant() const {
-    std::int64_t most = 0;
-    for (const auto& colour : level_.patches.colours) {
-      std::int64_t count = 0;
-      for (const PatchRun& run : colour) count += run.end - run.begin;
-      most = std::max(most, count);
-    }
-    for (int variant = cuda::parity_variants - 1; variant > 0; --variant) {
-      const cuda::ParityKernel<T>& kernel = table_.parity[variant];
-      if (kernel.smooth != nullptr && most <= std::int64_t{kernel.patches} * shared_.multiprocessors) return kernel;
-    }
-    return table_.parity[0];
+  void smooth(ColourSmoothers<T>& smoothers, const Colour<T>& colour) {
+    if (smoothers.empty()) prepare_smoother(colour.add);
+    for (auto& smoother : smoothers) smoother->smooth(colour);
   }
 
   /// Loads the kernels of everything but smoothing and transfers.
@@ -320,79 +181,6 @@ class CudaKernels final : public Kernels<T> {
                  shared_.stream);
   }
 
-  /// What smooth_general is used for: the patches that smooth_parity leaves, or all to be added.
-  enum class Use : std::uint8_t { rest, add };
-  [[nodiscard]] bool wanted(int kind, Use use) const { return use == Use::add || !patches_[kind].fast; }
-
-  void prepare_tables(int kind_number) {
-    Patch& patch = patches_[kind_number];
-    if (patch.values.data() != nullptr) return;
-    const PatchKind& kind = level_.patches.kinds[kind_number];
-    const PatchSolver solver(level_.equation, level_.grid.size(), kind, local_);
-    const PatchTables<T> tables(level_.equation, kind, solver, false);
-    patch.values = {shared_.engine, tables.values()};
-    patch.data = tables.data(patch.values.data());
-  }
-
-  /// The residual that smooth_general needs, and the tiles on which it needs it.
-  const DeviceTiles& prepare(int colour, Use use) {
-    const auto known = general_tiles_.find({colour, use});
-    if (known != general_tiles_.end()) return known->second;
-    const Patches& patches = level_.patches;
-    std::vector<char> touched(static_cast<std::size_t>(whole_blocks(level_.grid.cells()) / interleave), 0);
-    for (const PatchRun& run : patches.colours[colour]) {
-      if (!wanted(run.kind, use)) continue;
-      prepare_tables(run.kind);
-      for (auto patch = run.begin; patch < run.end; ++patch) {
-        const auto cells = patch_cells(level_.grid, patches.lower_cell[patch]);
-        for (int bits = 0; bits < 1 << level_.equation.dim; ++bits) touched[cells[bits] / interleave] = 1;
-      }
-    }
-    std::vector<std::int32_t> blocks;
-    for (std::size_t i = 0; i < touched.size(); ++i) {
-      if (touched[i] != 0) blocks.push_back(static_cast<std::int32_t>(i));
-    }
-    if (!blocks.empty() && residual_.size() == 0) residual_ = Vector<T>(shared_.engine, level_.size());
-    return general_tiles_[{colour, use}] = {shared_.engine, level_, near_each_other(level_.grid, blocks)};
-  }
-
-  void smooth_poisson(int colour, const T* b, const T* x, T* y, bool add, T damping) {
-    auto arguments = poisson_->colour(colour);
-    arguments.cell = &cell_;
-    arguments.topology = device_->topology();
-    arguments.lower = device_->lower_cells();
-    arguments.b = b;
-    arguments.x = x;
-    arguments.y = y;
-    arguments.add = add;
-    arguments.damping = damping;
-    poisson_->smooth(arguments, shared_.stream);
-  }
-
-  void smooth_general(int colour, const T* b, const T* x, T* y, Use use, T damping) {
-    const DeviceTiles& tiles = prepare(colour, use);
-    if (tiles.empty()) return;
-    const T* residual = b;
-    if (x != nullptr) {
-      apply_or_residual(tiles.tiles(), b, x, residual_.data());
-      residual = residual_.data();
-    }
-    for (const DeviceRun& run : device_->colour(colour).runs) {
-      if (!wanted(run.kind, use)) continue;
-      const cuda::SmoothArguments<T> arguments{patches_[run.kind].data,
-                                               device_->topology(),
-                                               run.lower,
-                                               run.count,
-                                               local_,
-                                               x,
-                                               residual,
-                                               y,
-                                               use == Use::add,
-                                               damping};
-      table_.smooth_general(arguments, shared_.stream);
-    }
-  }
-
   [[nodiscard]] cuda::TransferArguments<T> transfer(cuda::RecordBlocks blocks, const T* from, T* to, bool add) const {
     return {&cell_,
             device_->topology(),
@@ -413,12 +201,8 @@ class CudaKernels final : public Kernels<T> {
   std::shared_ptr<DeviceLevel> coarse_;
   LocalSolverKind local_;
   CellData<T> cell_;
-  bool smoother_ready_ = false;
-  std::unique_ptr<PoissonSmoother> poisson_;                  // or nullptr
-  std::unique_ptr<ParitySmoother> parity_;                    // or nullptr
-  std::vector<Patch> patches_;                                // by kind
-  std::map<std::pair<int, Use>, DeviceTiles> general_tiles_;  // by colour
-  Vector<T> residual_;                                        // for smooth_general
+  ColourSmoothers<T> multiplicative_;  // or empty, until they are needed
+  ColourSmoothers<T> additive_;
 };
 
 }  // namespace

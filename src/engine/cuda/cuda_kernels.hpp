@@ -4,6 +4,7 @@
 
 #include <map>
 #include <memory>
+#include <string>
 
 #include "engine/cuda/device_level.hpp"
 #include "engine/cuda/vector.hpp"
@@ -19,6 +20,7 @@ struct Shared {
   Reduction reduction;
   HostResults* results;      ///< host memory that the device writes to
   std::uint64_t ticket = 0;  ///< of the last results that were asked for
+  std::string smoother{};    ///< the variant to smooth with where there is a choice; empty: by size
   std::map<const Level*, std::weak_ptr<DeviceLevel>> levels{};
 
   std::shared_ptr<DeviceLevel> level(const Level& host) {

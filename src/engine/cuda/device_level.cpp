@@ -74,14 +74,8 @@ DeviceLevel::DeviceLevel(Engine& engine, const Level& level) : engine_(engine), 
   }
   const Patches& patches = level.patches;
   lower_cells_ = {engine, patches.lower_cell};
-  for (std::size_t colour = 0; colour < patches.colours.size(); ++colour) {
-    DeviceColour device;
-    for (const PatchRun& run : patches.colours[colour]) {
-      device.runs.push_back({run.kind, lower_cells_.data() + run.begin, run.end - run.begin});
-    }
-    device.uncovered = {engine, patches.uncovered[colour]};
-    device.uncovered_count = static_cast<std::int64_t>(patches.uncovered[colour].size());
-    colours_.push_back(std::move(device));
+  for (const auto& records : patches.uncovered) {
+    uncovered_.push_back({{engine, records}, static_cast<std::int64_t>(records.size())});
   }
   for (int c = 0; c < grid.dim(); ++c) {
     hat_count_[c] = grid.cells();

@@ -57,7 +57,6 @@ class DeviceTiles {
   DeviceTiles(Engine& engine, const Level& level, const std::vector<std::int32_t>& blocks);
 
   [[nodiscard]] const Tiles& tiles() const { return tiles_; }
-  [[nodiscard]] bool empty() const { return tiles_.count == 0; }
 
  private:
   Array<std::int32_t> lists_;
@@ -65,18 +64,10 @@ class DeviceTiles {
   Tiles tiles_{};
 };
 
-/// Patches of one colour and kind on the device.
-struct DeviceRun {
-  int kind;
-  const std::int32_t* lower;
+/// A list of records on the device.
+struct DeviceRecords {
+  Array<std::int32_t> list;
   std::int64_t count;
-};
-
-/// The blocks of records that a colour's patches of some kinds touch, and records that no patch of the colour has.
-struct DeviceColour {
-  std::vector<DeviceRun> runs;
-  Array<std::int32_t> uncovered;
-  std::int64_t uncovered_count;
 };
 
 /// What kernels need of a level in either precision.
@@ -96,7 +87,8 @@ class DeviceLevel {
   [[nodiscard]] const std::uint8_t* boundary_sides() const { return boundary_sides_.data(); }
   /// Of all patches (Patches::lower_cell).
   [[nodiscard]] const std::int32_t* lower_cells() const { return lower_cells_.data(); }
-  [[nodiscard]] const DeviceColour& colour(int i) const { return colours_[i]; }
+  /// That no patch of a colour has.
+  [[nodiscard]] const DeviceRecords& uncovered(int colour) const { return uncovered_[colour]; }
   [[nodiscard]] const std::int32_t* children() const { return children_.data(); }
   [[nodiscard]] const std::int32_t* parent() const { return parent_.data(); }
   /// Records with a hat in direction c.
@@ -112,7 +104,7 @@ class DeviceLevel {
   DeviceTiles tiles_;
   Array<std::uint8_t> boundary_sides_;
   Array<Grid::Record> lower_cells_;
-  std::vector<DeviceColour> colours_;
+  std::vector<DeviceRecords> uncovered_;  // by colour
   Array<Grid::Record> children_;
   Array<std::int32_t> parent_;
   std::array<std::int64_t, 3> hat_count_{};

@@ -76,22 +76,6 @@ struct ApplyArguments {
   T* y;
 };
 
-/// One colour's patches of one kind, `lower[0..count)`: y gets x + correction on all values of their cells and on the
-/// hats of hat-only records that belong to them.
-template <class T>
-struct SmoothArguments {
-  PatchData<T> patch;
-  CellTopology topology;
-  const std::int32_t* lower;
-  std::int64_t count;
-  LocalSolverKind local;
-  const T* x;         ///< nullptr stands for zero
-  const T* residual;  ///< b - A x on the cells of the patches
-  T* y;               ///< gets the new values, or `damping` times the correction is added
-  bool add;
-  T damping;
-};
-
 /// Transfer between coarse cells and their children.
 template <class T>
 struct TransferArguments {
@@ -108,6 +92,8 @@ struct TransferArguments {
 };
 
 template <class T>
+struct GeneralArguments;  // kernels/general.hpp
+template <class T>
 struct ParityArguments;  // kernels/parity.hpp
 template <class T>
 struct PoissonArguments;  // kernels/poisson.hpp
@@ -115,6 +101,7 @@ struct PoissonArguments;  // kernels/poisson.hpp
 /// A compiled variant of the smoother for patches that split by parity.
 template <class T>
 struct ParityKernel {
+  const char* name;
   int patches;  ///< in a batch
   /// All patches of a colour that split by parity, local solver `direct`; nullptr if this instance has no such kernel.
   void (*smooth)(const ParityArguments<T>&, Stream);
@@ -136,7 +123,7 @@ struct KernelTable {
   void (*apply)(const ApplyArguments<T>&, Stream);
   ParityKernel<T> parity[parity_variants];
   /// All kinds of patches and local solvers; tables are whole matrices.
-  void (*smooth_general)(const SmoothArguments<T>&, Stream);
+  void (*smooth_general)(const GeneralArguments<T>&, Stream);
   PoissonKernel<T> poisson;
   void (*restrict_to)(const TransferArguments<T>&, Stream);
   void (*prolong)(const TransferArguments<T>&, Stream);

@@ -142,24 +142,27 @@ __launch_bounds__(OperatorTile<T, dim, order>::threads, OperatorTile<T, dim, ord
   O::template apply<with_b>(tables, arguments, shared, face);
 }
 
-/// The same on hat-only records. One thread per record and hat.
+/// The same on hat-only records, beside apply_cells, which has waited for earlier kernels when this one starts. One
+/// thread per record and hat.
 template <class T, int dim, int order>
 __global__ void apply_hat_only(const __grid_constant__ OperatorTables<T, dim, order> tables,
                                const __grid_constant__ typename OperatorTile<T, dim, order>::Arguments arguments) {
-  wait_for_earlier_kernels();
   constexpr int columns = Shape<dim, order>::columns;
   const int index = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
   const std::int32_t hat = arguments.topology.cells + index / columns;
   if (hat < arguments.topology.records) {
     Operator<T, dim, order>::hat_only(tables, arguments, hat, index % columns);
   }
+  wait_for_earlier_kernels();  // for those that wait for this one
 }
 
 template <class T, int dim, int order>
 void Operator<T, dim, order>::apply(const ApplyArguments<T>& arguments, Stream stream) {
   using O = TileOperator<T, dim, order>;
   const Tables tables(*arguments.cell);
-  const typename O::Arguments plain{arguments.topology, arguments.tiles, arguments.x, arguments.b, arguments.y};
+  const int hats = (arguments.topology.records - arguments.topology.cells) * S::columns;
+  const typename O::Arguments plain{arguments.topology, arguments.tiles, arguments.x,
+                                    arguments.b,        arguments.y,     hats > 0};
   const auto kernel = arguments.b == nullptr ? apply_cells<false, T, dim, order> : apply_cells<true, T, dim, order>;
   const auto tiles = static_cast<unsigned>(arguments.tiles.count);
   constexpr unsigned few_tiles = 64;  // leave multiprocessors without work
@@ -167,7 +170,6 @@ void Operator<T, dim, order>::apply(const ApplyArguments<T>& arguments, Stream s
   launch(arguments.b == nullptr ? "apply" : "residual", kernel, dim3(tiles, shares), dim3(O::cells, O::team),
          O::shared_bytes(arguments.tiles), stream, tables, plain);
   constexpr int hat_threads = 128;
-  const int hats = (arguments.topology.records - arguments.topology.cells) * S::columns;
   launch("apply on hat-only records", apply_hat_only<T, dim, order>, blocks_for(hats, hat_threads), hat_threads, 0,
          stream, tables, plain);
 }

@@ -22,7 +22,7 @@ struct OperatorByCells : OperatorTile<T, dim, order> {
   __device__ static void apply(const Tables& tables, const Arguments& arguments, const Shared& shared, uint2 face) {
     Cell cell;
     cell.offset = shared.offset(threadIdx.x);
-    wait_for_earlier_kernels(true);
+    wait_for_earlier_kernels(!arguments.followed);
     Tile::prefetch(arguments.x, shared, 0);
     Tile::prefetch(arguments.x, shared, dim);
     if (with_b) Tile::prefetch(arguments.b, shared, 0);

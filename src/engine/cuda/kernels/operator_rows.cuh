@@ -21,7 +21,7 @@ struct OperatorByRows : OperatorTile<T, dim, order> {
 
   template <bool with_b>
   __device__ static void apply(const Tables& tables, const Arguments& arguments, const Shared& shared, uint2 face) {
-    wait_for_earlier_kernels(gridDim.y == 1);
+    wait_for_earlier_kernels(gridDim.y == 1 && !arguments.followed);
     if (blockIdx.y + 1 == gridDim.y) divergence<with_b>(tables, arguments, shared);
     const int slot = static_cast<int>(threadIdx.x);
     const int row = static_cast<int>(threadIdx.y);

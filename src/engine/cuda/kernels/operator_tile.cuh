@@ -89,6 +89,7 @@ struct OperatorTile {
     const T* x;
     const T* b;
     T* y;
+    bool followed;  ///< the next kernel has the hat-only records: both may run at the same time
   };
 
   /// What a thread block knows of its tile. In shared memory unless said otherwise.
@@ -269,7 +270,7 @@ struct OperatorTile {
       const int block = x / 32 * 2 + i / values;
       const int value = c * S::block + static_cast<int>(threadIdx.y) * values + i % values;
       const T* const from = vector + shared.offset(block * interleave) + value * interleave;
-      asm volatile("prefetch.global.L1 [%0];" ::"l"(from));
+      cuda::prefetch(from);
     }
   }
   /// Traces of all faces of component c. `face`: the first one.

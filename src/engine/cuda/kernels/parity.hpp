@@ -72,8 +72,9 @@ struct ParityArguments {
   const T* tables;  ///< [direction][weight][parity][parity_table_size]
   const T* schur;   ///< inverse Schur blocks [number][parity class][SchurTiles]
   const T* b;
-  const T* x;  ///< nullptr stands for zero
-  T* y;        ///< other memory than x
+  const T* x;     ///< nullptr stands for zero
+  T* y;           ///< other memory than x
+  bool followed;  ///< the next kernel has the other patches of the colour: both may run at the same time
 };
 
 }  // namespace solenoid::cuda

@@ -28,6 +28,7 @@ struct ParityParameters {
   std::int32_t batch_count;
   std::int32_t uncovered_share;  ///< of every thread block that only copies, and one more for each of the first
   std::int32_t uncovered_rest;
+  bool followed;
   T value[n];  ///< traces and outward derivatives of modes on a lower face
   T slope[n];
   T trace_value[dim][n];  ///< what modes of a cell below give to the test trace and derivative at the common face
@@ -49,7 +50,8 @@ struct ParityParameters {
         y(from.y),
         batch_count(from.batch_count),
         uncovered_share(from.uncovered_count / blocks),
-        uncovered_rest(from.uncovered_count % blocks) {
+        uncovered_rest(from.uncovered_count % blocks),
+        followed(from.followed) {
     const CellData<T>& cell = *from.cell;
     for (int side = 0; side < 2 * dim; ++side) {
       neighbour[side] = from.topology.neighbour[side];
@@ -337,7 +339,7 @@ struct ParityBatch {
     for (int i = threadIdx.x % threads; i < table_numbers; i += threads) shared[tables_at + i] = arguments.tables[i];
     if constexpr (teams == 1) find_copied();
     if constexpr (teams > 1) prefetch_schur();
-    wait_for_earlier_kernels(teams == 1);
+    wait_for_earlier_kernels(teams == 1 && !arguments.followed);
     __syncthreads();
   }
   /// visit(tau, c) for the components that see direction t as tangential and whose hats lie above the cell beside.
@@ -375,7 +377,7 @@ struct ParityBatch {
         arguments.schur + static_cast<std::int64_t>((kind >> ParityPatch::schur_shift) * problems + problem) * size;
     for (int at = (team * workers + worker) * line / static_cast<int>(sizeof(T)); at < size;
          at += teams * workers * line / static_cast<int>(sizeof(T))) {
-      asm volatile("prefetch.global.L1 [%0];" ::"l"(from + at));
+      prefetch(from + at);
     }
   }
   // --- Schur complement ----------------------------------------------------------------------------------------------

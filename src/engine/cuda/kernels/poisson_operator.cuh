@@ -10,7 +10,7 @@
 /// Shared memory: u and y of the cells, [n^(dim-1)][n, or n + 1 if n is even][cells] each. Traffic per unknown in
 /// double: DRAM 16 bytes; loads of 1 + 2 dim values from caches; 7 (3D) accesses to shared memory.
 
-#include "engine/cuda/kernels/poisson_line.cuh"
+#include "engine/cuda/kernels/line_operator.cuh"
 
 namespace solenoid::cuda {
 

@@ -15,8 +15,8 @@
 /// the cells and of what is behind the ends. Traffic per unknown and colour: b and u once from memory, what is behind
 /// ends from the caches, y once to memory; 16 (3D) accesses to shared memory, and those to matrices.
 
+#include "engine/cuda/kernels/line_operator.cuh"
 #include "engine/cuda/kernels/poisson.hpp"
-#include "engine/cuda/kernels/poisson_line.cuh"
 
 namespace solenoid::cuda {
 

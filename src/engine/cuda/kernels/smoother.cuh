@@ -48,7 +48,7 @@
 ///
 /// Traffic per unknown, single precision, 3D: DRAM 11 bytes (b, y, three quarters of x); first-level caches ask for 13
 /// to 16 (each face of a patch is read by its neighbour) plus 4 for f where it is stashed, half as much again where
-/// rows of cells begin in the middle of an interleaved block. Registers, spills, warps: bench/parity_bench.cpp prints
+/// rows of cells begin in the middle of an interleaved block. Registers, spills, warps: `solenoid study throughput` prints
 /// them. Limits (H200): k = 1 94 instructions per unknown and colour (37 of them arithmetic), 1.8 of 4 per cycle; k = 2
 /// 87, 1.9 per cycle; latency with 16 warps on a multiprocessor from there on.
 
@@ -131,12 +131,23 @@ void launch_parity(const ParityArguments<T>& arguments, Stream stream) {
          Smoother::shared_bytes, stream, ParityParameters<T, dim, order>(arguments, std::max<int>(copying, 1)));
 }
 
+/// What tests and benchmarks call a variant: how it holds a problem, and whether f is stashed in y.
+template <class T>
+constexpr const char* parity_name(int dim, int order, int variant) {
+  const ParityShape shape = parity_shape<T>(dim, order, variant);
+  if (variant > 0) return shape.patches == 1 ? "teams, one patch" : "teams";
+  if (order <= 1) return "registers";
+  if (dim == 3 && order == 2 && sizeof(T) == sizeof(float)) return "registers, stashed";
+  if (shape.patches == 32) return "lines, one worker";
+  return shape.resident ? "lines" : "lines, stashed";
+}
+
 /// The instance, or one without function where a batch does not fit into shared memory.
 template <class T, int dim, int order, int variant>
 constexpr ParityKernel<T> parity_kernel() {
   using Smoother = ShapedParitySmoother<T, dim, order, variant>;
   if constexpr (Smoother::shared_bytes <= most_shared_bytes) {
-    return {Smoother::patches, launch_parity<T, dim, order, variant>};
+    return {parity_name<T>(dim, order, variant), Smoother::patches, launch_parity<T, dim, order, variant>};
   } else {
     return {};
   }

@@ -1,4 +1,4 @@
-#include "engine/cuda/parity_plan.hpp"
+#include "engine/cuda/smoother/parity_plan.hpp"
 
 #include <algorithm>
 #include <array>

@@ -1,0 +1,80 @@
+#pragma once
+/// \file
+/// How the cuda engine smooths one colour: families of kernels, each for the patches that it is best at.
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "engine/cuda/cuda_kernels.hpp"
+#include "engine/cuda/kernels/arguments.hpp"
+
+namespace solenoid::cuda {
+
+/// One colour of the multiplicative smoother, y = x + corrections, or of the additive one, y += damping * corrections.
+template <class T>
+struct Colour {
+  int number;
+  const T* b;
+  const T* x;  ///< nullptr stands for zero
+  T* y;        ///< other memory than x
+  bool add;
+  T damping;
+};
+
+/// The patches of a level that one family of kernels takes.
+template <class T>
+class ColourSmoother {
+ public:
+  virtual ~ColourSmoother() = default;
+  /// Starts the kernels of its patches of a colour.
+  virtual void smooth(const Colour<T>& colour) = 0;
+};
+template <class T>
+using ColourSmoothers = std::vector<std::unique_ptr<ColourSmoother<T>>>;
+
+/// What the smoothers of a level are made of.
+template <class T>
+struct SmoothedLevel {
+  Shared& shared;
+  const Level& level;
+  const DeviceLevel& device;
+  const CellData<T>& cell;
+  const KernelTable<T>& table;
+  LocalSolverKind local;
+};
+
+/// Families that share the patches of each colour. The multiplicative ones write y on every record. Where patches split
+/// by parity and the local solver is direct, one family takes these (Shared::smoother, or the variant for the level's
+/// size) and another one the rest; everywhere else one takes all.
+template <class T>
+ColourSmoothers<T> make_smoothers(const SmoothedLevel<T>& level, bool additive);
+
+/// The families. `take[kind]`: whether it takes the patches of that kind.
+template <class T>
+std::unique_ptr<ColourSmoother<T>> make_parity_smoother(const SmoothedLevel<T>& level, const ParityKernel<T>& kernel,
+                                                        const std::vector<char>& take);
+/// `beside_parity`: the parity smoother goes before it in each colour.
+template <class T>
+std::unique_ptr<ColourSmoother<T>> make_general_smoother(const SmoothedLevel<T>& level, const std::vector<char>& take,
+                                                         bool beside_parity);
+template <class T>
+std::unique_ptr<ColourSmoother<T>> make_poisson_smoother(const SmoothedLevel<T>& level);
+
+/// y = x on the records that no patch of the colour has, where no kernel of the smoother sees to it.
+template <class T>
+void copy_uncovered(const SmoothedLevel<T>& level, const Colour<T>& colour);
+
+/// The univariate tables of each kind of patch that is taken, on the device.
+template <class T>
+class DeviceKinds {
+ public:
+  DeviceKinds(const SmoothedLevel<T>& level, const std::vector<char>& take);
+  [[nodiscard]] const PatchData<T>* data() const { return kinds_.data(); }
+
+ private:
+  std::vector<Array<T>> tables_;
+  Array<PatchData<T>> kinds_;
+};
+
+}  // namespace solenoid::cuda

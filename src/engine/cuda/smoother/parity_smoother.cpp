@@ -1,0 +1,80 @@
+#include "engine/cuda/kernels/parity.hpp"
+#include "engine/cuda/smoother/colour_smoother.hpp"
+#include "engine/cuda/smoother/parity_plan.hpp"
+
+namespace solenoid::cuda {
+namespace {
+
+template <class T>
+class ParitySmoother final : public ColourSmoother<T> {
+ public:
+  ParitySmoother(const SmoothedLevel<T>& level, const ParityKernel<T>& kernel, const std::vector<char>& take)
+      : level_(level), kernel_(kernel) {
+    Engine& engine = level.shared.engine;
+    const ParityPlan<T> plan(level.level, kernel.patches);
+    patches_ = {engine, plan.patches};
+    tables_ = {engine, plan.tables};
+    schur_ = {engine, plan.schur};
+    for (std::size_t i = 0; i < plan.colours.size(); ++i) {
+      bool rest = false;
+      for (const PatchRun& run : level.level.patches.colours[i]) rest = rest || take[run.kind] == 0;
+      colours_.push_back({{engine, plan.colours[i]},
+                          static_cast<std::int32_t>(plan.colours[i].size()),
+                          {engine, plan.uncovered[i]},
+                          static_cast<std::int32_t>(plan.uncovered[i].size()),
+                          rest});
+    }
+  }
+
+  void smooth(const Colour<T>& colour) override {
+    const OfColour& mine = colours_[colour.number];
+    const ParityArguments<T> arguments{
+        .cell = &level_.cell,
+        .topology = level_.device.topology(),
+        .patches = patches_.data(),
+        .batches = mine.batches.data(),
+        .batch_count = mine.batch_count,
+        .uncovered = mine.uncovered.data(),
+        .uncovered_count = mine.uncovered_count,
+        .tables = tables_.data(),
+        .schur = schur_.data(),
+        .b = colour.b,
+        .x = colour.x,
+        .y = colour.y,
+        .followed = mine.rest,
+    };
+    kernel_.smooth(arguments, level_.shared.stream);
+  }
+
+ private:
+  struct OfColour {
+    Array<PatchBatch> batches;
+    std::int32_t batch_count;
+    Array<std::int32_t> uncovered;
+    std::int32_t uncovered_count;
+    bool rest;  ///< there are patches that do not split by parity
+  };
+
+  SmoothedLevel<T> level_;
+  ParityKernel<T> kernel_;
+  Array<ParityPatch> patches_;
+  Array<T> tables_;
+  Array<T> schur_;
+  std::vector<OfColour> colours_;
+};
+
+}  // namespace
+
+template <class T>
+std::unique_ptr<ColourSmoother<T>> make_parity_smoother(const SmoothedLevel<T>& level, const ParityKernel<T>& kernel,
+                                                        const std::vector<char>& take) {
+  return std::make_unique<ParitySmoother<T>>(level, kernel, take);
+}
+template std::unique_ptr<ColourSmoother<float>> make_parity_smoother(const SmoothedLevel<float>&,
+                                                                     const ParityKernel<float>&,
+                                                                     const std::vector<char>&);
+template std::unique_ptr<ColourSmoother<double>> make_parity_smoother(const SmoothedLevel<double>&,
+                                                                      const ParityKernel<double>&,
+                                                                      const std::vector<char>&);
+
+}  // namespace solenoid::cuda

@@ -1,0 +1,63 @@
+#include "engine/cuda/kernels/poisson.hpp"
+
+#include <algorithm>
+
+#include "engine/cuda/smoother/colour_smoother.hpp"
+
+namespace solenoid::cuda {
+namespace {
+
+template <class T>
+class PoissonSmoother final : public ColourSmoother<T> {
+ public:
+  explicit PoissonSmoother(const SmoothedLevel<T>& level)
+      : level_(level), kinds_(level, std::vector<char>(level.level.patches.kinds.size(), 1)) {
+    const PoissonKernel<T>& kernel = level.table.poisson;
+    for (const auto& runs : level.level.patches.colours) {
+      std::vector<PoissonBatch> batches;
+      for (const PatchRun& run : runs) {
+        for (auto begin = run.begin; begin < run.end; begin += kernel.patches) {
+          const auto count = std::min<std::int64_t>(kernel.patches, run.end - begin);
+          batches.push_back({static_cast<std::int32_t>(begin), static_cast<std::int32_t>(count), run.kind});
+        }
+      }
+      batches_.emplace_back(level.shared.engine, batches);
+      count_.push_back(static_cast<std::int32_t>(batches.size()));
+    }
+  }
+
+  void smooth(const Colour<T>& colour) override {
+    if (!colour.add) copy_uncovered(level_, colour);
+    const PoissonArguments<T> arguments{
+        .cell = &level_.cell,
+        .topology = level_.device.topology(),
+        .kinds = kinds_.data(),
+        .lower = level_.device.lower_cells(),
+        .batches = batches_[colour.number].data(),
+        .batch_count = count_[colour.number],
+        .b = colour.b,
+        .x = colour.x,
+        .y = colour.y,
+        .add = colour.add,
+        .damping = colour.damping,
+    };
+    level_.table.poisson.smooth(arguments, level_.shared.stream);
+  }
+
+ private:
+  SmoothedLevel<T> level_;
+  DeviceKinds<T> kinds_;
+  std::vector<Array<PoissonBatch>> batches_;  // by colour
+  std::vector<std::int32_t> count_;
+};
+
+}  // namespace
+
+template <class T>
+std::unique_ptr<ColourSmoother<T>> make_poisson_smoother(const SmoothedLevel<T>& level) {
+  return std::make_unique<PoissonSmoother<T>>(level);
+}
+template std::unique_ptr<ColourSmoother<float>> make_poisson_smoother(const SmoothedLevel<float>&);
+template std::unique_ptr<ColourSmoother<double>> make_poisson_smoother(const SmoothedLevel<double>&);
+
+}  // namespace solenoid::cuda
