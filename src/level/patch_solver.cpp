@@ -157,12 +157,18 @@ PatchSolver::PatchSolver(const Equation& equation, const Point& h, const PatchKi
     const auto& own = directions_[c];
     const auto& first = directions_[(c + 1) % dim];
     const int second_count = dim == 3 ? modes : 1;
+    // Where all ends are free a constant velocity is in the kernel of the whole local problem: the pseudo-inverse has
+    // 0.
+    const double largest = own.lambda_p.maxCoeff() + first.lambda_o.maxCoeff() +
+                           (dim == 3 ? directions_[(c + 2) % 3].lambda_o.maxCoeff() : 0.0);
+    const double nothing = 1e-12 * equation.viscosity * largest;
     for (int i = 0; i < own.lambda_p.size(); ++i) {
       for (int b = 0; b < second_count; ++b) {
         const double lambda_b = dim == 3 ? directions_[(c + 2) % 3].lambda_o[b] : 0.0;
         for (int a = 0; a < modes; ++a) {
           const double lambda = own.lambda_p[i] + first.lambda_o[a] + lambda_b;
-          inverse_lambda_[c].push_back(1.0 / (equation.viscosity * lambda + equation.mass));
+          const double sum = equation.viscosity * lambda + equation.mass;
+          inverse_lambda_[c].push_back(sum > nothing ? 1.0 / sum : 0.0);
         }
       }
     }

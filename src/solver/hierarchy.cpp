@@ -18,7 +18,8 @@ bool one_patch_is_exact(const Level& level, LocalSolverKind local) {
   if (local != LocalSolverKind::direct && local != LocalSolverKind::dense) return false;
   for (int a = 0; a < level.equation.dim; ++a) {
     if (patches.kinds[0][a].weight != patches.kinds[0][a].face || level.grid.periodic()[a]) return false;
-    if (level.constants.velocity[a]) return false;  // a local solver knows of the constant pressure only
+    // The matrix of the whole patch is inverted without constant velocities in mind.
+    if (local == LocalSolverKind::dense && level.constants.velocity[a]) return false;
   }
   return true;
 }

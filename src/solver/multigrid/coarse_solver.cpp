@@ -10,7 +10,7 @@ namespace {
 template <class T>
 class PatchCoarseSolver final : public CoarseSolver<T> {
  public:
-  explicit PatchCoarseSolver(Kernels<T>& kernels) : kernels_(kernels) {}
+  explicit PatchCoarseSolver(Kernels<T>& kernels) : kernels_(kernels) { kernels_.prepare_smoother(false); }
   void solve(T* b, T* x) override { kernels_.smooth(0, b, nullptr, x); }
 
  private:
