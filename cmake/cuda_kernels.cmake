@@ -56,7 +56,7 @@ function(solenoid_add_cuda_engine library)
   set(templates ${sources}/kernels)
   set(generated ${PROJECT_BINARY_DIR}/src/engine/cuda/kernels)
   set(declarations "")
-  set(cuda_sources ${sources}/vector.cu ${sources}/ceilings.cu)
+  set(cuda_sources ${sources}/vector.cu ${sources}/dense.cu ${sources}/ceilings.cu)
   foreach(equation stokes poisson)
     foreach(dim 2 3)
       if(equation STREQUAL "stokes")
@@ -81,7 +81,7 @@ function(solenoid_add_cuda_engine library)
   target_compile_options(solenoid_cuda_kernels PRIVATE --expt-relaxed-constexpr)
   set_target_properties(solenoid_cuda_kernels PROPERTIES POSITION_INDEPENDENT_CODE ON)
   target_sources(${library} PRIVATE
-    ${sources}/cuda_engine.cpp ${sources}/cuda_kernels.cpp ${sources}/device_level.cpp ${sources}/error.cpp
+    ${sources}/cuda_engine.cpp ${sources}/cuda_kernels.cpp ${sources}/dense_inverse.cpp ${sources}/device_level.cpp ${sources}/error.cpp
     ${sources}/profile.cpp ${sources}/tiles.cpp ${generated}/dispatch.cpp
     ${sources}/smoother/colour_smoother.cpp ${sources}/smoother/general_smoother.cpp
     ${sources}/smoother/parity_smoother.cpp ${sources}/smoother/poisson_smoother.cpp

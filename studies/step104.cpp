@@ -80,7 +80,7 @@ class Step104Study {
     return sum;
   }
   double solve_seconds(const Problem& problem, const SolverOptions& options) {
-    const Hierarchy hierarchy(problem, options.multigrid, engine_->dense_limit());
+    const Hierarchy hierarchy(problem, options.multigrid, engine_->dense_limits());
     return TimedSolve<float>(*engine_, hierarchy, assemble_load(problem, hierarchy.finest()), options).solve_seconds();
   }
 

@@ -191,7 +191,7 @@ class ThroughputStudy {
       return;
     }
     run_.show(label + ": set-up");
-    const Hierarchy hierarchy(problem, MultigridOptions{}, engine_->dense_limit());
+    const Hierarchy hierarchy(problem, MultigridOptions{}, engine_->dense_limits());
     row.levels = hierarchy.size();
     row.dofs = static_cast<double>(hierarchy.finest().dofs());
     const std::vector<double> load = assemble_load(problem, hierarchy.finest());

@@ -57,7 +57,7 @@ class CudaSolve : public testing::Test {
 bool has_levels_of_the_cpu(const Problem& problem) {
   const MultigridOptions options;
   const Hierarchy on_cpu(problem, options);
-  const Hierarchy on_gpu(problem, options, make_cuda_engine()->dense_limit());
+  const Hierarchy on_gpu(problem, options, make_cuda_engine()->dense_limits());
   return on_cpu.size() == on_gpu.size() && on_cpu.coarse == on_gpu.coarse;
 }
 
@@ -264,7 +264,7 @@ TEST_F(CudaSolve, ListsItsKernelsAndCeilings) {
   EXPECT_GT(ceilings.shared, ceilings.cache);
   EXPECT_GT(ceilings.fma_float, ceilings.fma_double);
   const Problem problem = test::paper(2, 2, 5);
-  const Hierarchy hierarchy(problem, MultigridOptions{}, engine->dense_limit());
+  const Hierarchy hierarchy(problem, MultigridOptions{}, engine->dense_limits());
   const SolverOptions options;
   Vector<double> b(*engine, hierarchy.finest().size());
   Vector<double> x(*engine, hierarchy.finest().size());

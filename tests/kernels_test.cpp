@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <Eigen/Eigenvalues>
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -277,8 +278,13 @@ class KernelsTest : public testing::TestWithParam<KernelCase> {
       void* places = bench.engine().allocate(bytes);
       bench.engine().upload(index.data(), places, bytes);
       auto y = bench.vector(v[1]);
-      bench->dense(count, static_cast<const std::int64_t*>(places), z.data(), v0.data(), y.data());
+      const auto* const at = static_cast<const std::int64_t*>(places);
+      bench->dense(count, at, z.data(), v0.data(), y.data());
       results.push_back(bench.values(y));
+      auto values = bench.vector(Values(count, std::numeric_limits<double>::quiet_NaN()));
+      bench->gather(count, at, v1.data(), values.data());
+      bench->scatter(count, at, values.data(), w.data());
+      store();
       bench.engine().release(places, bytes);
       return results;
     });
@@ -346,6 +352,123 @@ TEST(LocalSolvers, IterateToTheSolutionWhateverTheReaction) {
         }
       }
     }
+  }
+}
+
+/// Matrices of several fields, each with a constant in the kernel or none, and the sizes of one tile, less and more.
+template <class T>
+void invert_on(Engine& engine, const Level& level) {
+  using Eigen::MatrixXd;
+  struct What {
+    int velocities;  // in each of two fields
+    int pressures;
+    bool velocity_constant;
+    bool pressure_constant;
+  };
+  std::srand(1);
+  const auto without = [](const DenseField& field, Eigen::Index size) -> MatrixXd {
+    Eigen::VectorXd constant = Eigen::VectorXd::Zero(size);
+    for (const std::int64_t i : field.constant) constant[i - field.begin] = 1.0;
+    if (!field.constant.empty()) constant.normalize();
+    return MatrixXd::Identity(size, size) - constant * constant.transpose();
+  };
+  for (const What& what : {What{3, 2, false, false},
+                           {64, 64, true, true},
+                           {70, 30, true, false},
+                           {100, 33, false, true},
+                           {0, 1, false, false},
+                           {0, 130, false, true}}) {
+    const std::int64_t velocities = 2 * what.velocities;
+    std::vector<DenseField> fields{
+        {0, what.velocities, {}}, {what.velocities, velocities, {}}, {velocities, velocities + what.pressures, {}}};
+    if (what.velocities == 0) fields.erase(fields.begin(), fields.begin() + 2);
+    DenseField& pressure = fields.back();
+    if (what.velocity_constant) {
+      for (std::int64_t i = 0; i < what.velocities; i += 3) fields.front().constant.push_back(i);
+    }
+    if (what.pressure_constant) {
+      for (std::int64_t i = pressure.begin; i < pressure.end; i += 2) pressure.constant.push_back(i);
+    }
+    const Eigen::Index count = pressure.end;
+    MatrixXd matrix = MatrixXd::Zero(count, count);
+    for (const DenseField& field : fields) {
+      const Eigen::Index size = field.end - field.begin;
+      if (what.velocities != 0 && &field == &pressure) break;
+      const MatrixXd root = MatrixXd::Random(size, size) + size * MatrixXd::Identity(size, size);
+      const MatrixXd project = without(field, size);
+      matrix.block(field.begin, field.begin, size, size) = project * root * root.transpose() * project / size;
+    }
+    if (what.velocities != 0) {
+      MatrixXd coupling = without(pressure, what.pressures) * MatrixXd::Random(what.pressures, velocities);
+      coupling.leftCols(what.velocities) *= without(fields.front(), what.velocities);
+      matrix.bottomLeftCorner(what.pressures, velocities) = coupling;
+      matrix.topRightCorner(velocities, what.pressures) = coupling.transpose();
+    }
+    Bench<T> bench(engine, level, LocalSolverKind::direct);
+    Vector<double> on_device(engine, matrix.size());
+    on_device.upload(matrix.data());
+    auto result = bench.vector(Values(matrix.size(), std::numeric_limits<double>::quiet_NaN()));
+    bench->invert_dense(fields, on_device.data(), result.data());
+    const Values values = bench.values(result);
+    const Eigen::Map<const MatrixXd> actual(values.data(), count, count);
+
+    const Eigen::SelfAdjointEigenSolver<MatrixXd> eigen(matrix);
+    const double zero = 1e-10 * eigen.eigenvalues().cwiseAbs().maxCoeff();
+    const Eigen::VectorXd inverses =
+        eigen.eigenvalues().unaryExpr([=](double value) { return std::abs(value) <= zero ? 0.0 : 1.0 / value; });
+    const MatrixXd expected = eigen.eigenvectors() * inverses.asDiagonal() * eigen.eigenvectors().transpose();
+    EXPECT_LE((actual - expected).norm(), (sizeof(T) == sizeof(float) ? 1e-6 : 1e-12) * expected.norm()) << count;
+    EXPECT_EQ((actual - actual.transpose()).norm(), 0.0) << count;
+  }
+}
+
+/// Short and long rows, up to the largest matrix that the engine asks for.
+template <class T>
+void multiply_on(Engine& engine, const Level& level) {
+  Bench<T> bench(engine, level, LocalSolverKind::direct);
+  const std::int64_t most = std::max<std::int64_t>(engine.dense_limits().than_by_krylov, 300);
+  for (const std::int64_t count : {5, 300, 2048, 2049, 4100, 8192}) {
+    if (count > most) break;
+    const auto left = [](std::int64_t i) { return std::sin(static_cast<double>(i) + 1.0); };
+    const auto right = [](std::int64_t j) { return std::cos(static_cast<double>(3 * j)); };
+    std::vector<T> matrix(count * count);
+    for (std::int64_t i = 0; i < count; ++i) {
+      for (std::int64_t j = 0; j < count; ++j) matrix[i * count + j] = static_cast<T>(left(i) * right(j));
+    }
+    std::vector<std::int64_t> index(count);
+    for (std::int64_t i = 0; i < count; ++i) index[i] = 2 * i;
+    std::shuffle(index.begin(), index.end(), std::mt19937(3));
+    Values b(2 * count);
+    for (std::size_t i = 0; i < b.size(); ++i) b[i] = std::sin(0.1 * static_cast<double>(i * i));
+    Vector<T> z(engine, count * count);
+    z.upload(matrix.data());
+    Vector<std::int64_t> places(engine, count);
+    places.upload(index.data());
+    const auto from = bench.vector(b);
+    auto x = bench.vector(Values(2 * count, 7.0));
+    bench->dense(count, places.data(), z.data(), from.data(), x.data());
+    const Values actual = bench.values(x);
+    double sum = 0.0;
+    for (std::int64_t j = 0; j < count; ++j) sum += right(j) * b[index[j]];
+    Values expected(2 * count, 7.0);
+    for (std::int64_t i = 0; i < count; ++i) expected[index[i]] = left(i) * sum;
+    const double scale = std::sqrt(static_cast<double>(count));
+    for (std::int64_t i = 0; i < 2 * count; ++i) {
+      ASSERT_NEAR(actual[i], expected[i], (sizeof(T) == sizeof(float) ? 1e-5 : 1e-13) * scale) << count << ": " << i;
+    }
+  }
+}
+
+TEST(DenseMatrices, AreInvertedAndMultipliedWith) {
+  const int dim = available_orders(2).empty() ? 3 : 2;
+  ASSERT_FALSE(available_orders(dim).empty());
+  const Level level = MeshCase{"box", test::box(std::vector(dim, 2))}.level(available_orders(dim).front());
+  for (const auto& choice : test::engines()) {
+    SCOPED_TRACE(choice.name);
+    invert_on<double>(choice.get(), level);
+    invert_on<float>(choice.get(), level);
+    multiply_on<double>(choice.get(), level);
+    multiply_on<float>(choice.get(), level);
   }
 }
 

@@ -129,7 +129,7 @@ TEST(SolverOptions, PaperPresetIsThePaper) {
   EXPECT_EQ(options.multigrid.colour_order, ColourOrder::lexicographic);
   EXPECT_EQ(options.multigrid.patch, PatchProblem::galerkin);
   // Its levels go down to one patch, whatever an engine could solve at once.
-  const Hierarchy hierarchy(paper(3, 1, 4), options.multigrid, 2000);
+  const Hierarchy hierarchy(paper(3, 1, 4), options.multigrid, {.than_by_cycle = 2000});
   EXPECT_EQ(hierarchy.size(), 4);
   EXPECT_EQ(hierarchy.coarse, CoarseSolve::patch);
 }
@@ -160,44 +160,84 @@ TEST(SolverOptions, ChooseCycleAndPenaltyOfCoarseLevels) {
 
 // Coarsest level ------------------------------------------------------------------------------------------------------
 
+/// The inverse in precision T on the host.
+template <class T>
+std::pair<std::vector<std::int64_t>, Eigen::MatrixXd> inverse_of(Engine& engine, const Level& level) {
+  const auto kernels = make_kernels<T>(engine, level, LocalSolverKind::direct);
+  const DenseInverse<T> inverse = dense_inverse(engine, *kernels, LocalSolverKind::direct);
+  std::vector<std::int64_t> index(inverse.index.size());
+  inverse.index.download(index.data());
+  const auto count = static_cast<Eigen::Index>(index.size());
+  Eigen::Matrix<T, Eigen::Dynamic, Eigen::Dynamic> matrix(count, count);
+  inverse.matrix.download(matrix.data());
+  return {std::move(index), matrix.template cast<double>()};
+}
+
+/// Z A x = x without its constants, Z = 0 on constants, Z symmetric.
+void expect_inverse(Engine& engine, const Level& level, const std::string& name) {
+  const auto inverse = inverse_of<double>(engine, level);
+  const std::vector<std::int64_t>& index = inverse.first;
+  const Eigen::MatrixXd& matrix = inverse.second;
+  ASSERT_EQ(matrix.rows(), level.dofs()) << name;
+  EXPECT_EQ((matrix - matrix.transpose()).norm(), 0.0) << name;
+  const auto kernels = make_kernels<double>(engine, level, LocalSolverKind::direct);
+  Vector<double> x(engine, level.size());
+  Vector<double> y(engine, level.size());
+  const auto values_of = [&](const Vector<double>& v) {
+    std::vector<double> host(static_cast<std::size_t>(level.size()));
+    v.download(host.data());
+    Eigen::VectorXd values(matrix.rows());
+    for (Eigen::Index i = 0; i < values.size(); ++i) values[i] = host[index[i]];
+    return values;
+  };
+  x.upload(test::random_vector(level, 5).data());
+  const Eigen::VectorXd with_constants = values_of(x);
+  kernels->project(x.data());
+  kernels->apply(x.data(), y.data());
+  const Eigen::VectorXd expected = values_of(x);
+  EXPECT_LE((matrix * values_of(y) - expected).norm(), 1e-10 * expected.norm()) << name;
+  const Eigen::VectorXd constants = with_constants - expected;
+  EXPECT_LE((matrix * constants).norm(), 1e-10 * matrix.norm() * expected.norm()) << name;
+}
+
 /// On every engine, for all kinds of sides.
 TEST(DenseInverse, IsExactToRounding) {
   for (const auto& choice : test::engines()) {
-    Engine& engine = choice.get();
     for (const int dim : {2, 3}) {
       std::vector<test::MeshCase> cases = test::mesh_cases(dim);
       const auto poisson = test::poisson_mesh_cases(dim);
       cases.insert(cases.end(), poisson.begin(), poisson.end());
       for (const test::MeshCase& what : cases) {
-        const Level level = what.level(1);
-        if (!test::has_order(dim, 1, what.equation) || level.dofs() > 1000) continue;
-        const auto [index, matrix] = invert(engine, level, LocalSolverKind::direct);
-        ASSERT_EQ(matrix.rows(), level.dofs());
-        EXPECT_EQ((matrix - matrix.transpose()).norm(), 0.0) << what.name;
-        const auto kernels = make_kernels<double>(engine, level, LocalSolverKind::direct);
-        const auto size = static_cast<std::size_t>(level.size());
-        Vector<double> x(engine, level.size());
-        Vector<double> y(engine, level.size());
-        const std::vector<double> random = test::random_vector(level, 5);
-        const auto values_of = [size, &matrix = matrix, &index = index](const Vector<double>& v) {
-          std::vector<double> host(size);
-          v.download(host.data());
-          Eigen::VectorXd values(matrix.rows());
-          for (Eigen::Index i = 0; i < values.size(); ++i) values[i] = host[index[i]];
-          return values;
-        };
-        x.upload(random.data());
-        const Eigen::VectorXd with_constants = values_of(x);
-        kernels->project(x.data());
-        kernels->apply(x.data(), y.data());
-        const Eigen::VectorXd expected = values_of(x);
-        EXPECT_LE((matrix * values_of(y) - expected).norm(), 1e-10 * expected.norm()) << what.name;
-        const Eigen::VectorXd constants = with_constants - expected;
-        EXPECT_LE((matrix * constants).norm(), 1e-10 * matrix.norm() * expected.norm()) << what.name;
+        for (const int order : {0, 1, 2}) {
+          if (!test::has_order(dim, order, what.equation)) continue;
+          const Level level = what.level(order);
+          if (level.dofs() > 1000) continue;
+          expect_inverse(choice.get(), level, choice.name + ", " + what.name);
+          const Eigen::MatrixXd rounded = inverse_of<double>(choice.get(), level).second.cast<float>().cast<double>();
+          EXPECT_EQ((inverse_of<float>(choice.get(), level).second - rounded).norm(), 0.0) << what.name;
+        }
       }
     }
   }
 }
+
+#ifdef NDEBUG  // takes minutes without optimisation
+/// Several thousand unknowns.
+TEST(DenseInverse, OfLargeLevelsIsExactToRounding) {
+  if (test::sanitized) GTEST_SKIP() << "takes long";
+  const auto holes = test::box({6, 5, 3}, {{{1, 1, 1}, {2, 3, 2}}, {{4, 0, 0}, {5, 1, 3}}});
+  const auto ends = test::sides({{1, SideKind::outflow}, {2, SideKind::slip}, {3, SideKind::slip}}, SideKind::slip);
+  for (const auto& choice : test::engines()) {
+    for (const test::MeshCase& what : {test::MeshCase{"walls", holes},
+                                       {"ends", holes, ends},
+                                       {"periodic", test::box({5, 4, 4}), test::periodic({0, 1, 2})},
+                                       {"poisson", test::box({9, 8, 5}), {}, 1e4, EquationKind::poisson}}) {
+      if (!test::has_order(3, 1, what.equation)) continue;
+      expect_inverse(choice.get(), what.level(1), choice.name + ", " + what.name);
+    }
+  }
+}
+#endif
 
 /// Walls leave a lone cell of order 0 its pressure, a constant, and nothing else.
 TEST(DenseInverse, OfALoneCellIsZero) {
@@ -206,10 +246,40 @@ TEST(DenseInverse, OfALoneCellIsZero) {
   problem.mesh = Mesh::unit(2, 0);
   problem.order = 0;
   const Level level(equation_of(problem), Grid(problem.mesh, problem.boundary), PatchRules{});
-  const auto engine = make_cpu_engine(1);
-  const auto [index, matrix] = invert(*engine, level, LocalSolverKind::direct);
-  ASSERT_EQ(matrix.size(), 1);
-  EXPECT_EQ(matrix(0, 0), 0.0);
+  for (const auto& choice : test::engines()) {
+    const Eigen::MatrixXd matrix = inverse_of<double>(choice.get(), level).second;
+    ASSERT_EQ(matrix.size(), 1);
+    EXPECT_EQ(matrix(0, 0), 0.0);
+  }
+}
+
+/// Where levels cannot be coarsened further, an engine may prefer an inverse to an inner Krylov method; where they can
+/// be, that changes nothing.
+TEST(DenseInverse, ReplacesAKrylovMethod) {
+  const DenseLimits large{.than_by_cycle = 2048, .than_by_krylov = 8192};
+  const auto check = [&](const Problem& problem, int levels, CoarseSolve coarse, int levels_on_cpu,
+                         CoarseSolve coarse_on_cpu) {
+    const Hierarchy hierarchy(problem, {}, large);
+    EXPECT_EQ(hierarchy.size(), levels) << problem.mesh.cells[0];
+    EXPECT_EQ(hierarchy.coarse, coarse) << problem.mesh.cells[0];
+    const Hierarchy on_cpu(problem, {});
+    EXPECT_EQ(on_cpu.size(), levels_on_cpu) << problem.mesh.cells[0];
+    EXPECT_EQ(on_cpu.coarse, coarse_on_cpu) << problem.mesh.cells[0];
+  };
+  const auto dense = CoarseSolve::dense;
+  const auto krylov = CoarseSolve::krylov;
+  check(on(boxes({5, 5, 5}, 1), 1), 2, dense, 2, krylov);  // 4000
+  check(on(boxes({5, 5, 5}, 2), 1), 3, dense, 3, krylov);
+  check(on(boxes({7, 7, 7}, 1), 1), 2, krylov, 2, krylov);  // 10976
+  check(on(boxes({3, 3, 3}, 0), 2), 1, dense, 1, krylov);   // the finest, too: 2916
+  // Patches cover one refinement of the boxes, but not the boxes themselves: 6264 unknowns.
+  const std::vector<IndexBox> holes{{{1, 1, 1}, {2, 2, 3}}, {{2, 2, 0}, {3, 3, 2}}, {{0, 3, 2}, {1, 4, 4}}};
+  check(on(boxes({4, 4, 4}, 2, holes), 2), 3, dense, 2, krylov);
+  // 6912 unknowns at 4^3 cells, which can be coarsened.
+  EXPECT_EQ(Hierarchy(on(Mesh::unit(3, 4), 2), {}, large).size(), 4);
+  EXPECT_EQ(Hierarchy(on(Mesh::unit(3, 4), 2), {}).size(), 4);
+  // What no patch reaches is refused whatever the engine.
+  EXPECT_THROW(Hierarchy(on(boxes({4, 4, 4}, 0, holes), 2), {}, large), InputError);
 }
 
 /// An engine may have levels end early.
@@ -220,7 +290,7 @@ TEST(DenseInverse, OfALargerLevelSolvesTheSame) {
   std::vector<std::vector<double>> solutions;
   std::vector<int> counts;
   for (const std::int64_t limit : {0, 2000}) {
-    const Hierarchy hierarchy(problem, {}, limit);
+    const Hierarchy hierarchy(problem, {}, {.than_by_cycle = limit});
     EXPECT_EQ(hierarchy.size(), limit == 0 ? 3 : 2);
     EXPECT_EQ(hierarchy.coarse, limit == 0 ? CoarseSolve::patch : CoarseSolve::dense);
     const SolverOptions options;
@@ -242,7 +312,7 @@ TEST(DenseInverse, OfALargerLevelSolvesTheSame) {
   const Eigen::Map<const Eigen::VectorXd> second(solutions[1].data(), first.size());
   EXPECT_LE((first - second).norm(), 1e-5 * first.norm());
   // The finest level is never solved directly because an engine likes to.
-  EXPECT_EQ(Hierarchy(paper(3, 1, 2), {}, 2000).size(), 2);
+  EXPECT_EQ(Hierarchy(paper(3, 1, 2), {}, {.than_by_cycle = 2000}).size(), 2);
 }
 
 // Iteration counts ---------------------------------------------------------------------------------------------------

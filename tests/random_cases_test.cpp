@@ -144,7 +144,7 @@ class Comparison {
         actual_(actual),
         options_(what.solver),
         truncated_(oracle && (local() == LocalSolverKind::chebyshev || local() == LocalSolverKind::cg)),
-        discretisation_(what.problem, what.solver, actual.dense_limit()) {}
+        discretisation_(what.problem, what.solver, actual.dense_limits()) {}
 
   void cycles(std::uint64_t seed);
   void solves();
@@ -350,7 +350,7 @@ TEST(RandomDraws, AreMostlyCasesThatCanBeSolved) {
     const auto drawn = small_case(seed);
     try {
       const Case what = drawn.read();
-      Discretisation discretisation(what.problem, what.solver, 0);
+      Discretisation discretisation(what.problem, what.solver, {});
       const auto kernels = make_kernels<double>(*cpu, discretisation.finest(), LocalSolverKind::direct);
       Vector<double> work(*cpu, discretisation.room());
       Vector<double> load(*cpu, discretisation.room());
@@ -384,7 +384,7 @@ TEST(LargeRandomCases, AreSolvedFasterByAGpu) {
     pair.compare(drawn);
     if (pair.refused().size() != refused) continue;
     Case what = drawn.read();
-    const Hierarchy hierarchy(what.problem, what.solver.multigrid, cuda->dense_limit());
+    const Hierarchy hierarchy(what.problem, what.solver.multigrid, cuda->dense_limits());
     if (hierarchy.finest().dofs() < large) continue;
     ++timed;
     const auto milliseconds = [&](DeviceChoice device) {

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -17,6 +18,15 @@
 #include "level/level.hpp"
 
 namespace solenoid {
+
+/// The unknowns [begin, end) of a field in a dense matrix.
+struct DenseField {
+  std::int64_t begin = 0;
+  std::int64_t end = 0;
+  /// Where the matrix maps the field's constant to zero, the unknowns that are equal in it, the others being zero.
+  /// Otherwise empty.
+  std::vector<std::int64_t> constant;
+};
 
 /// Kernels of one level in precision T (float or double). Deterministic for a given engine and thread count.
 /// Names follow the paper: A is the symmetric indefinite Stokes operator
@@ -69,15 +79,31 @@ class Kernels {
   virtual void axpys(int count, const double* a, const T* const* v, double scale, T* w) = 0;
   /// Removes the constants that A maps to zero (Level::constants).
   virtual void project(T* x) = 0;
-  /// x = Z b on the unknowns in `index` (`count` of them), the rest of x is left alone; Z is row-major in the engine's
-  /// memory.
+  virtual void gather(std::int64_t count, const std::int64_t* index, const T* x,
+                      T* values) = 0;  ///< values[i] = x[index[i]]
+  virtual void scatter(std::int64_t count, const std::int64_t* index, const T* values,
+                       T* x) = 0;  ///< x[index[i]] = values[i]
+
+  // Dense symmetric matrices, row-major in the engine's memory.
+  /// x = Z b on the unknowns in `index` (`count` of them), the rest of x is left alone.
   virtual void dense(std::int64_t count, const std::int64_t* index, const T* matrix, const T* b, T* x) = 0;
+  /// inverse = Z, rounded, where Z is the (pseudo-)inverse of `matrix`, whose unknowns are those of `fields` one after
+  /// the other; it maps the constants of the fields to zero. No pivots are looked for: once the unknowns of earlier
+  /// fields are eliminated, what remains must be (positive or negative) definite on each, up to its constant. `matrix`
+  /// is overwritten.
+  virtual void invert_dense(std::span<const DenseField> fields, double* matrix, T* inverse) = 0;
 
   // Between precisions (each engine implements both directions for its own T).
   virtual void from_double(const double* x, T* y) = 0;
   virtual void from_float(const float* x, T* y) = 0;
   /// w += sum_i a[i] v[i]: one pass over w.
   virtual void axpys_float(int count, const double* a, const float* const* v, T* w) = 0;
+};
+
+/// Unknowns up to which an engine would rather solve a coarse level by a dense inverse (Kernels::dense)
+struct DenseLimits {
+  std::int64_t than_by_cycle = 0;   ///< than by a cycle on this level and coarser ones,
+  std::int64_t than_by_krylov = 0;  ///< than by a Krylov method where there are no coarser ones.
 };
 
 /// A device with its memory. Everything of a solve is allocated through it, so that it knows the peak.
@@ -90,13 +116,13 @@ class Engine {
   /// Bytes per cell of what an engine keeps of a level beside vectors: for the prediction of memory.
   [[nodiscard]] virtual std::int64_t bytes_per_cell(int dim) const = 0;
 
-  /// Unknowns up to which a coarse level is solved faster by Kernels::dense than by a cycle.
-  [[nodiscard]] virtual std::int64_t dense_limit() const { return 0; }
+  [[nodiscard]] virtual DenseLimits dense_limits() const { return {}; }
 
   /// Names of the variants of the multiplicative smoother, with the direct local solver, that this engine has for an
-  /// equation. Kernels choose by the size of a level; tests and benchmarks choose one for all kernels that are made from
-  /// then on (an empty name: by size again).
-  [[nodiscard]] virtual std::vector<std::string> smoother_variants(const Equation& /*equation*/, bool /*single*/) const {
+  /// equation. Kernels choose by the size of a level; tests and benchmarks choose one for all kernels that are made
+  /// from then on (an empty name: by size again).
+  [[nodiscard]] virtual std::vector<std::string> smoother_variants(const Equation& /*equation*/,
+                                                                   bool /*single*/) const {
     return {};
   }
   virtual void choose_smoother(std::string /*variant*/) {}

@@ -42,6 +42,7 @@ Grid::Grid(const Mesh& mesh, const Boundary& boundary, bool boundary_hats)
     size_[a] = (mesh.upper[a] - mesh.lower[a]) / extent_[a];
     periodic_[a] = boundary.sides[2 * a].kind == SideKind::periodic;
   }
+  copy_extent_ = extent_;
   for (int side = 0; side < 2 * dim_; ++side) side_faces_[side] = face_of(boundary.sides[side].kind);
 
   std::array<int, 3> boxes{1, 1, 1};
@@ -100,10 +101,12 @@ Grid::Record Grid::at(std::array<int, 3> position) const {
 Grid::Behind Grid::behind(Record cell, int side) const {
   const int a = side / 2;
   std::array<std::int32_t, 3> position = position_[cell];
+  const int begin = position[a] / copy_extent_[a] * copy_extent_[a];
+  const int end = begin + copy_extent_[a];
   position[a] += side % 2 == 0 ? -1 : 1;
-  if (position[a] < 0 || position[a] >= extent_[a]) {
+  if (position[a] < begin || position[a] >= end) {
     if (!periodic_[a]) return {-1, side_faces_[side]};
-    position[a] = position[a] < 0 ? extent_[a] - 1 : 0;
+    position[a] = position[a] < begin ? end - 1 : begin;
   }
   const Record other = lattice_[index(extent_, position[0], position[1], position[2])];
   return {other, other >= 0 ? Face::interior : hole_face_};
@@ -192,10 +195,22 @@ Grid Grid::coarsen(const std::array<bool, 3>& directions) const {
     coarse.extent_[a] = extent_[a] / 2;
     coarse.size_[a] = 2 * size_[a];
   }
+  coarse.copy_extent_ = coarse.extent_;
   coarse.number_cells(
       [&](int x, int y, int z) { return lattice_[index(extent_, x << shift[0], y << shift[1], z << shift[2])] >= 0; });
   coarse.connect();
   return coarse;
+}
+
+Grid Grid::copies(int count) const {
+  Grid all = *this;
+  all.extent_[dim_ - 1] *= count;
+  all.number_cells([&](int x, int y, int z) {
+    (dim_ == 2 ? y : z) %= extent_[dim_ - 1];
+    return lattice_[index(extent_, x, y, z)] >= 0;
+  });
+  all.connect();
+  return all;
 }
 
 Face Grid::hat_face(Record record) const {

@@ -30,6 +30,9 @@ class Grid {
   [[nodiscard]] bool can_coarsen(const std::array<bool, 3>& directions) const;
   /// The grid with twice the cell size in the given directions.
   [[nodiscard]] Grid coarsen(const std::array<bool, 3>& directions) const;
+  /// So many of this grid, behind each other in the last direction and not connected, for operators that work on many
+  /// vectors at once. They are numbered one after the other, the cells of all before the hat-only records of all.
+  [[nodiscard]] Grid copies(int count) const;
 
   [[nodiscard]] int dim() const { return dim_; }
   [[nodiscard]] const std::array<int, 3>& extent() const { return extent_; }  ///< lattice cells per direction
@@ -97,6 +100,7 @@ class Grid {
   int dim_ = 0;
   bool boundary_hats_ = false;
   std::array<int, 3> extent_{1, 1, 1};
+  std::array<int, 3> copy_extent_{1, 1, 1};  // of each of copies()
   Point size_{};
   Point origin_{};
   std::array<bool, 3> periodic_{};

@@ -24,7 +24,7 @@ constexpr std::int64_t few_unknowns = 10'000'000;
 /// of balance, unknowns that the smoother does not reach.
 void discretise(const Case& what) {
   const auto engine = make_engine(DeviceChoice::cpu, what.solver.threads);
-  Discretisation discretisation(what.problem, what.solver, engine->dense_limit());
+  Discretisation discretisation(what.problem, what.solver, engine->dense_limits());
   const auto kernels = make_kernels<double>(*engine, discretisation.finest(), LocalSolverKind::direct);
   Vector<double> work(*engine, discretisation.room());
   Vector<double> load(*engine, discretisation.room());

@@ -46,11 +46,11 @@ void check(const Problem& problem, const SolverOptions& options) {
       need.largest_refine >= 0 ? fmt::format("refine = {}", need.largest_refine) : "none"));
 }
 
-Discretisation::Discretisation(const Problem& problem, const SolverOptions& options, std::int64_t dense_limit)
+Discretisation::Discretisation(const Problem& problem, const SolverOptions& options, const DenseLimits& dense_limits)
     : problem_(problem),
       multigrid_(options.multigrid),
       random_load_(options.random_load),
-      hierarchy_(problem, options.multigrid, dense_limit),
+      hierarchy_(problem, options.multigrid, dense_limits),
       lift_level_(std::make_shared<const Level>(
           equation_of(problem), Grid(problem.mesh, problem.boundary, problem.equation == EquationKind::stokes))) {}
 

@@ -18,8 +18,8 @@ void check(const Problem& problem, const SolverOptions& options);
 
 class Discretisation {
  public:
-  /// The problem must be valid; `dense_limit` is the engine's.
-  Discretisation(const Problem& problem, const SolverOptions& options, std::int64_t dense_limit);
+  /// The problem must be valid; `dense_limits` are the engine's.
+  Discretisation(const Problem& problem, const SolverOptions& options, const DenseLimits& dense_limits);
 
   [[nodiscard]] const Problem& problem() const { return problem_; }
   [[nodiscard]] const Hierarchy& hierarchy() const { return hierarchy_; }

@@ -8,6 +8,7 @@
 #include "solver/hierarchy.hpp"
 #include "solver/load.hpp"
 #include "solver/methods.hpp"
+#include "solver/multigrid/dense_inverse.hpp"
 
 namespace solenoid {
 namespace {
@@ -89,7 +90,14 @@ Point cell_size(const Mesh& mesh, int refine) {
 std::vector<double> cells_of_levels(const CoarseCounts& counts, const Mesh& mesh, int refine) {
   const int dim = mesh.dim;
   std::array<std::int64_t, 3> extent{1, 1, 1};
+  std::array<int, 3> halvings{};
   for (int a = 0; a < dim; ++a) extent[a] = static_cast<std::int64_t>(mesh.cells[a]) << refine;
+  const auto holes_pair_up = [&](int a) {
+    return halvings[a] < refine || std::all_of(mesh.holes.begin(), mesh.holes.end(), [&](const IndexBox& box) {
+             const int half = 2 << (halvings[a] - refine);  // in coarse boxes
+             return box.lower[a] % half == 0 && box.upper[a] % half == 0;
+           });
+  };
   Point size = cell_size(mesh, refine);
   std::vector<double> cells{static_cast<double>(cells_at(counts, dim, refine))};
   for (;;) {
@@ -97,8 +105,9 @@ std::vector<double> cells_of_levels(const CoarseCounts& counts, const Mesh& mesh
     double next = cells.back();
     for (int a = 0; a < dim; ++a) {
       if (!directions[a]) continue;
-      if (extent[a] % 2 != 0 || extent[a] <= 2) return cells;
+      if (extent[a] % 2 != 0 || extent[a] <= 2 || !holes_pair_up(a)) return cells;
       extent[a] /= 2;
+      ++halvings[a];
       size[a] *= 2.0;
       next /= 2.0;
     }
@@ -106,15 +115,25 @@ std::vector<double> cells_of_levels(const CoarseCounts& counts, const Mesh& mesh
   }
 }
 
-/// Vectors of a solve with the cycle in precision S.
-template <class S>
-VectorNeeds vector_needs(const Problem& problem, const SolverOptions& options, int refine) {
-  const int index = cycle_index(cycle_of(options), equation_of(problem), cell_size(problem.mesh, refine));
-  const VectorNeeds load_and_solution = on_finest<double>(2);
-  return load_and_solution + Cycle<S>::needs(index) + Solve<S>::needs(options);
+/// Unknowns of the dense inverse that the coarsest level is solved by, as Hierarchy chooses it; 0 if there is none or a
+/// small one only.
+double dense_unknowns(const CoarseCounts& counts, const Problem& problem, const std::vector<double>& cells, int refine,
+                      const MultigridOptions& options, const DenseLimits& limits) {
+  const int dim = problem.mesh.dim;
+  const auto unknowns = [&](double of_level) {
+    const double cells_of_face = std::pow(of_level / cells.front(), static_cast<double>(dim - 1) / dim);
+    const auto fixed = static_cast<double>(faces_at(counts.fixed - counts.outflow, dim, refine)) * cells_of_face;
+    return of_level * record_size(dim, problem.order, problem.equation) - fixed * power(problem.order + 1, dim - 1);
+  };
+  for (std::size_t level = 1; !options.all_levels && level < cells.size(); ++level) {
+    if (const double count = unknowns(cells[level]); count <= static_cast<double>(limits.than_by_cycle)) return count;
+  }
+  const double count = unknowns(cells.back());
+  return count <= static_cast<double>(limits.than_by_krylov) ? count : 0.0;
 }
 
-/// Bytes of a solve.
+/// Bytes of a solve with the cycle in precision S.
+template <class S>
 std::int64_t bytes_at(const CoarseCounts& counts, const Problem& problem, const SolverOptions& options,
                       const Engine& engine, int refine) {
   const int dim = problem.mesh.dim;
@@ -122,12 +141,26 @@ std::int64_t bytes_at(const CoarseCounts& counts, const Problem& problem, const 
   const double finest = levels.front();
   const double all = std::accumulate(levels.begin(), levels.end(), 0.0);
   const double number = record_size(dim, problem.order, problem.equation);
-  const VectorNeeds needs = options.precision == Precision::mixed ? vector_needs<float>(problem, options, refine)
-                                                                  : vector_needs<double>(problem, options, refine);
-  double bytes = static_cast<double>(needs.finest) * finest + static_cast<double>(needs.coarser) * (all - finest);
+  const auto bytes_of = [&](const VectorNeeds& needs) {
+    return number * (static_cast<double>(needs.finest) * finest + static_cast<double>(needs.coarser) * (all - finest));
+  };
+  const int index = cycle_index(cycle_of(options), equation_of(problem), cell_size(problem.mesh, refine));
   // Load and solution have room for all boundary hats where velocities have to be lifted.
-  if (has_boundary_velocity(problem)) bytes += 16.0 * static_cast<double>(faces_at(counts.upper, dim, refine));
-  return static_cast<std::int64_t>(bytes * number + static_cast<double>(engine.bytes_per_cell(dim)) * all);
+  const double hats = has_boundary_velocity(problem) ? static_cast<double>(faces_at(counts.upper, dim, refine)) : 0.0;
+  const double vector = bytes_of(on_finest<double>(1)) + number * sizeof(double) * hats;
+  const double unknowns = dense_unknowns(counts, problem, levels, refine, options.multigrid, engine.dense_limits());
+
+  const double levels_and_solution = bytes_of(Cycle<S>::needs(index)) + vector + sizeof(S) * unknowns * unknowns;
+  // Memory in which an inverse is computed serves the method afterwards.
+  const double load_and_method = vector + bytes_of(Solve<S>::needs(options));
+  const double bytes = levels_and_solution + std::max(load_and_method, dense_inverse_work(unknowns));
+  return static_cast<std::int64_t>(bytes + static_cast<double>(engine.bytes_per_cell(dim)) * all);
+}
+
+std::int64_t bytes_at(const CoarseCounts& counts, const Problem& problem, const SolverOptions& options,
+                      const Engine& engine, int refine) {
+  return options.precision == Precision::mixed ? bytes_at<float>(counts, problem, options, engine, refine)
+                                               : bytes_at<double>(counts, problem, options, engine, refine);
 }
 
 }  // namespace

@@ -57,7 +57,7 @@ Equation equation_of(const Problem& problem) {
   return {problem.mesh.dim, problem.order, problem.viscosity, problem.mass, problem.equation};
 }
 
-Hierarchy::Hierarchy(const Problem& problem, const MultigridOptions& options, std::int64_t dense_limit) {
+Hierarchy::Hierarchy(const Problem& problem, const MultigridOptions& options, const DenseLimits& limits) {
   const Equation equation = equation_of(problem);
   const PatchRules rules{options.patch, options.colour_order};
   std::vector<std::unique_ptr<Level>> fine_to_coarse;
@@ -72,8 +72,9 @@ Hierarchy::Hierarchy(const Problem& problem, const MultigridOptions& options, st
   };
   const Level* const finest = fine_to_coarse[0].get();
   const auto small = [&](const Level& level) {
-    return level.dofs() <= (&level == finest ? always_dense : std::max(always_dense, dense_limit));
+    return level.dofs() <= (&level == finest ? always_dense : std::max(always_dense, limits.than_by_cycle));
   };
+  const auto invertible = [&](const Level& level) { return small(level) || level.dofs() <= limits.than_by_krylov; };
 
   for (;;) {
     Level& level = *fine_to_coarse.back();
@@ -88,24 +89,21 @@ Hierarchy::Hierarchy(const Problem& problem, const MultigridOptions& options, st
         break;
       }
     }
-    if (&level != finest && !options.all_levels && level.dofs() <= dense_limit) {
+    if (&level != finest && !options.all_levels && level.dofs() <= limits.than_by_cycle) {
       coarse = CoarseSolve::dense;
       break;
     }
     const auto directions = directions_to_coarsen(level.grid.dim(), level.grid.size());
     if (covered && level.grid.can_coarsen(directions)) {
       auto next = std::make_unique<Level>(coarser, level.grid.coarsen(directions), rules);
-      if (next->patches.cover_everything || small(*next)) {
+      if (next->patches.cover_everything || invertible(*next)) {
         level.coarsened = directions;
         fine_to_coarse.push_back(std::move(next));
         continue;
       }
     }
-    if (small(level)) {
-      coarse = CoarseSolve::dense;
-      break;
-    }
-    if (!covered) {
+    // What is refused does not depend on the engine.
+    if (!covered && &level == finest && !small(level)) {
       throw InputError(
           fmt::format("the mesh has unknowns that no vertex patch reaches: every cell must belong to a block of 2^{} "
                       "cells around an "
@@ -113,7 +111,7 @@ Hierarchy::Hierarchy(const Problem& problem, const MultigridOptions& options, st
                       equation.dim, level.grid.extent()[0], level.grid.extent()[1], level.grid.extent()[2],
                       problem.mesh.refine + 1));
     }
-    coarse = CoarseSolve::krylov;
+    coarse = invertible(level) ? CoarseSolve::dense : CoarseSolve::krylov;
     break;
   }
   std::reverse(fine_to_coarse.begin(), fine_to_coarse.end());

@@ -6,6 +6,7 @@
 #include <memory>
 #include <vector>
 
+#include "engine/engine.hpp"
 #include "level/level.hpp"
 #include "solenoid/solver.hpp"
 
@@ -20,11 +21,11 @@ enum class CoarseSolve {
 
 struct Hierarchy {
   /// Levels go down to one refinement of the coarse boxes; from there on only while the coarsest is too large for a
-  /// direct solve and the boxes pair up. They end earlier below the finest where a dense inverse has at most
-  /// `dense_limit` unknowns (Engine::dense_limit) and one patch does not do, unless the options ask for all levels. In
+  /// direct solve and the boxes pair up. They end earlier below the finest where the engine would rather have a dense
+  /// inverse (`limits`: Engine::dense_limits) and one patch does not do, unless the options ask for all levels. In
   /// cells that are not near square only the short directions are coarsened. \throws InputError if the finest level has
   /// unknowns that no vertex patch reaches.
-  Hierarchy(const Problem& problem, const MultigridOptions& options, std::int64_t dense_limit = 0);
+  Hierarchy(const Problem& problem, const MultigridOptions& options, const DenseLimits& limits = {});
 
   [[nodiscard]] const Level& finest() const { return *levels.back(); }
   [[nodiscard]] int size() const { return static_cast<int>(levels.size()); }

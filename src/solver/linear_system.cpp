@@ -35,7 +35,7 @@ struct LinearSystem::Data {
 
   Data(const Problem& problem, const SolverOptions& options)
       : engine(make_engine(checked(problem, options).device, options.threads)),
-        discretisation(problem, options, engine->dense_limit()) {
+        discretisation(problem, options, engine->dense_limits()) {
     if (options.progress) options.progress({"set-up", 0.5, "local solvers"});
     if (options.precision == Precision::mixed) {
       preconditioner = std::make_unique<CyclePreconditioner<float>>(*engine, discretisation.hierarchy(), options);

@@ -72,7 +72,7 @@ Result solve(const Problem& problem, const SolverOptions& options) {
   Report report;
   const auto engine = make_engine(options.device, options.threads);
   if (options.progress) options.progress({"set-up", 0.0, "mesh and patches"});
-  Discretisation discretisation(problem, options, engine->dense_limit());
+  Discretisation discretisation(problem, options, engine->dense_limits());
   report.dofs = discretisation.finest().dofs();
   report.cells = discretisation.finest().grid.cells();
   report.levels = discretisation.hierarchy().size();

@@ -59,7 +59,7 @@ Json ours(const Setting& setting, int order) {
   options.rtol = rtol;
   const Problem problem = manufactured_problem(ManufacturedKind::gaussian, 3, order, refinement(setting, order));
   validate(problem);
-  const Hierarchy hierarchy(problem, options.multigrid, setting.engine.dense_limit());
+  const Hierarchy hierarchy(problem, options.multigrid, setting.engine.dense_limits());
   const auto load = assemble_load(problem, hierarchy.finest());
   Json row = {{"dofs", hierarchy.finest().dofs()}};
   time_parts<float>(setting, hierarchy, load, row);

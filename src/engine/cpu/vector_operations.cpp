@@ -4,6 +4,8 @@
 #include <cstring>
 #include <vector>
 
+#include "engine/dense_inverse.hpp"
+
 namespace solenoid::cpu {
 namespace {
 
@@ -144,6 +146,25 @@ void VectorOperations<T>::project(T* x) {
   }
 }
 
+template <class T>
+void VectorOperations<T>::gather(std::int64_t count, const std::int64_t* index, const T* x, T* values) {
+  team_.run([&](int t) {
+    const auto range = team_.range(count, t, grain);
+    for (auto i = range.begin; i < range.end; ++i) values[i] = x[index[i]];
+  });
+}
+template <class T>
+void VectorOperations<T>::scatter(std::int64_t count, const std::int64_t* index, const T* values, T* x) {
+  team_.run([&](int t) {
+    const auto range = team_.range(count, t, grain);
+    for (auto i = range.begin; i < range.end; ++i) x[index[i]] = values[i];
+  });
+}
+
+template <class T>
+void VectorOperations<T>::invert_dense(std::span<const DenseField> fields, double* matrix, T* inverse) {
+  invert_on_host(fields, matrix, inverse);
+}
 template <class T>
 void VectorOperations<T>::dense(std::int64_t count, const std::int64_t* index, const T* matrix, const T* b, T* x) {
   team_.run([&](int t) {

@@ -23,7 +23,10 @@ class VectorOperations : public Kernels<T> {
   void dots(int count, const T* const* v, const T* w, double* result) final;
   void axpys(int count, const double* a, const T* const* v, double scale, T* w) final;
   void project(T* x) final;
+  void gather(std::int64_t count, const std::int64_t* index, const T* x, T* values) final;
+  void scatter(std::int64_t count, const std::int64_t* index, const T* values, T* x) final;
   void dense(std::int64_t count, const std::int64_t* index, const T* matrix, const T* b, T* x) final;
+  void invert_dense(std::span<const DenseField> fields, double* matrix, T* inverse) final;
 
   void from_double(const double* x, T* y) final;
   void from_float(const float* x, T* y) final;

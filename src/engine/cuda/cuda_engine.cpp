@@ -8,6 +8,7 @@
 
 #include "engine/cuda/ceilings.hpp"
 #include "engine/cuda/cuda_kernels.hpp"
+#include "engine/cuda/dense.hpp"
 #include "engine/cuda/error.hpp"
 #include "engine/cuda/kernels/parity.hpp"
 #include "engine/cuda/profile.hpp"
@@ -93,7 +94,9 @@ class CudaEngine final : public Engine {
     return 2 * dim * side + patch + transfer + rest;
   }
 
-  [[nodiscard]] std::int64_t dense_limit() const override { return cuda::most_dense; }
+  [[nodiscard]] DenseLimits dense_limits() const override {
+    return {.than_by_cycle = cuda::most_in_registers, .than_by_krylov = cuda::most_dense};
+  }
 
   [[nodiscard]] std::vector<std::string> smoother_variants(const Equation& equation, bool single) const override {
     std::vector<std::string> names;

@@ -4,6 +4,8 @@
 #include <atomic>
 #include <utility>
 
+#include "engine/cuda/dense.hpp"
+#include "engine/cuda/dense_inverse.hpp"
 #include "engine/cuda/error.hpp"
 #include "engine/cuda/smoother/colour_smoother.hpp"
 #include "engine/tables.hpp"
@@ -118,6 +120,15 @@ class CudaKernels final : public Kernels<T> {
     }
   }
 
+  void gather(std::int64_t count, const std::int64_t* index, const T* x, T* values) override {
+    cuda::gather(count, index, x, values, shared_.stream);
+  }
+  void scatter(std::int64_t count, const std::int64_t* index, const T* values, T* x) override {
+    cuda::scatter(count, index, values, x, shared_.stream);
+  }
+  void invert_dense(std::span<const DenseField> fields, double* matrix, T* inverse) override {
+    cuda::invert_dense(shared_.engine, fields, matrix, inverse, shared_.stream);
+  }
   void dense(std::int64_t count, const std::int64_t* index, const T* matrix, const T* b, T* x) override {
     cuda::multiply_dense(count, index, matrix, b, x, shared_.stream);
   }

@@ -192,37 +192,15 @@ __global__ void copy_records_kernel(std::int64_t count, const std::int32_t* list
   });
 }
 
-/// One warp per row. All of the matrix is on its way to registers while earlier kernels run.
 template <class T>
-__global__ __launch_bounds__(threads) void multiply_dense_kernel(int count, const std::int64_t* index, const T* matrix,
-                                                                 const T* b, T* x) {
-  constexpr int per_lane = most_dense / 32;
-  constexpr int per_thread = most_dense / threads;
-  constexpr int sums = 4;
-  __shared__ T values[most_dense];
-  const int lane = static_cast<int>(threadIdx.x % 32);
-  const int row = static_cast<int>(blockIdx.x * (threads / 32) + threadIdx.x / 32);
-  std::int64_t place[per_thread];
-#pragma unroll
-  for (int k = 0; k < per_thread; ++k) {
-    const int j = static_cast<int>(threadIdx.x) + k * threads;
-    place[k] = j < count ? index[j] : -1;
-  }
-  const std::int64_t row_place = row < count ? index[row] : -1;
-  const T* const from = matrix + static_cast<std::int64_t>(row) * count;
-  T entry[per_lane];
-#pragma unroll
-  for (int k = 0; k < per_lane; ++k) entry[k] = row < count && lane + 32 * k < count ? from[lane + 32 * k] : T(0);
+__global__ void gather_kernel(std::int64_t count, const std::int64_t* index, const T* x, T* values) {
   wait_for_earlier_kernels();
-#pragma unroll
-  for (int k = 0; k < per_thread; ++k) values[threadIdx.x + k * threads] = place[k] < 0 ? T(0) : b[place[k]];
-  __syncthreads();
-  T sum[sums]{};
-#pragma unroll
-  for (int k = 0; k < per_lane; ++k) sum[k % sums] += entry[k] * values[lane + 32 * k];
-  T total = (sum[0] + sum[1]) + (sum[2] + sum[3]);
-  for (int offset = 16; offset > 0; offset /= 2) total += __shfl_down_sync(0xffffffffu, total, offset);
-  if (lane == 0 && row < count) x[row_place] = total;
+  set_all(count, values, [=](std::int64_t i) { return x[index[i]]; });
+}
+template <class T>
+__global__ void scatter_kernel(std::int64_t count, const std::int64_t* index, const T* values, T* x) {
+  wait_for_earlier_kernels();
+  for_all(count, [=](std::int64_t i) { x[index[i]] = values[i]; });
 }
 
 /// Calls f.operator()<count>() for count = the number of vectors, or all numbers while kernels are loaded.
@@ -293,9 +271,13 @@ void copy_records(std::int64_t count, const std::int32_t* list, int record_size,
 }
 
 template <class T>
-void multiply_dense(std::int64_t count, const std::int64_t* index, const T* matrix, const T* b, T* x, Stream stream) {
-  launch("dense", multiply_dense_kernel<T>, blocks_for(count * 32, std::int64_t{threads}), threads, 0, stream,
-         static_cast<int>(count), index, matrix, b, x);
+void gather(std::int64_t count, const std::int64_t* index, const T* x, T* values, Stream stream) {
+  launch("gather", gather_kernel<T>, blocks(count), threads, 0, stream, count, index, x, values);
+}
+
+template <class T>
+void scatter(std::int64_t count, const std::int64_t* index, const T* values, T* x, Stream stream) {
+  launch("scatter", scatter_kernel<T>, blocks(count), threads, 0, stream, count, index, values, x);
 }
 
 cudaError_t probe() {
@@ -320,7 +302,8 @@ template void convert<double, double>(std::int64_t, const double*, double*, Stre
   template void remove_mean<T>(const CellTopology&, int, int, const std::int32_t*, std::int64_t, const Reduction&, T*, \
                                Stream);                                                                                \
   template void copy_records<T>(std::int64_t, const std::int32_t*, int, const T*, T*, Stream);                         \
-  template void multiply_dense<T>(std::int64_t, const std::int64_t*, const T*, const T*, T*, Stream);
+  template void gather<T>(std::int64_t, const std::int64_t*, const T*, T*, Stream);                                    \
+  template void scatter<T>(std::int64_t, const std::int64_t*, const T*, T*, Stream);
 SOLENOID_INSTANTIATE(float)
 SOLENOID_INSTANTIATE(double)
 #undef SOLENOID_INSTANTIATE

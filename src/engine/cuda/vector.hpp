@@ -12,9 +12,6 @@ namespace solenoid::cuda {
 
 /// Vectors that one pass takes along.
 inline constexpr int batch_vectors = 8;
-/// Unknowns of a dense inverse: a warp has a row in registers, and in single precision the second-level cache all of
-/// it.
-inline constexpr int most_dense = 2048;
 /// Partial sums of a reduction: one per thread block and vector, in a buffer that the engine owns.
 inline constexpr int reduction_blocks = 1024;
 
@@ -68,9 +65,13 @@ void remove_mean(const CellTopology& topology, int record_size, int value, const
 template <class T>
 void copy_records(std::int64_t count, const std::int32_t* list, int record_size, const T* x, T* y, Stream stream);
 
-/// x[index[i]] = sum_j matrix[i][j] b[index[j]], for at most most_dense unknowns
+/// values[i] = x[index[i]]
 template <class T>
-void multiply_dense(std::int64_t count, const std::int64_t* index, const T* matrix, const T* b, T* x, Stream stream);
+void gather(std::int64_t count, const std::int64_t* index, const T* x, T* values, Stream stream);
+
+/// x[index[i]] = values[i]
+template <class T>
+void scatter(std::int64_t count, const std::int64_t* index, const T* values, T* x, Stream stream);
 
 /// Whether this build has code for the current device.
 cudaError_t probe();

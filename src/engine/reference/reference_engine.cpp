@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "engine/dense_inverse.hpp"
 #include "engine/engine.hpp"
 #include "engine/reference/reference_level.hpp"
 #include "solenoid/error.hpp"
@@ -53,12 +54,21 @@ class ReferenceKernels final : public Kernels<T> {
     store(scale * sum, w);
   }
   void project(T* x) override { store(reference_.projected(load(x)), x); }
+  void gather(std::int64_t count, const std::int64_t* index, const T* x, T* values) override {
+    for (std::int64_t i = 0; i < count; ++i) values[i] = x[index[i]];
+  }
+  void scatter(std::int64_t count, const std::int64_t* index, const T* values, T* x) override {
+    for (std::int64_t i = 0; i < count; ++i) x[index[i]] = values[i];
+  }
   void dense(std::int64_t count, const std::int64_t* index, const T* matrix, const T* b, T* x) override {
     for (std::int64_t i = 0; i < count; ++i) {
       double sum = 0.0;
       for (std::int64_t j = 0; j < count; ++j) sum += static_cast<double>(matrix[i * count + j]) * b[index[j]];
       x[index[i]] = static_cast<T>(sum);
     }
+  }
+  void invert_dense(std::span<const DenseField> fields, double* matrix, T* inverse) override {
+    invert_on_host(fields, matrix, inverse);
   }
 
   void from_double(const double* x, T* y) override { std::copy_n(x, size_, y); }
