@@ -1,10 +1,13 @@
 /// \file
 /// Whole solves on the cuda engine: the same iterations and answers as on the cpu, the same bits every time.
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
+#include <optional>
 
 #include "engine/engine.hpp"
 #include "flows.hpp"
@@ -12,6 +15,7 @@
 #include "solenoid/error.hpp"
 #include "solver/load.hpp"
 #include "solver/methods.hpp"
+#include "solver/multigrid/dense_inverse.hpp"
 #include "studies/manufactured.hpp"
 
 namespace solenoid {
@@ -234,9 +238,62 @@ TEST_F(CudaSolve, PredictsItsMemory) {
   Problem open = cube;
   open.boundary.sides[1].kind = SideKind::outflow;
   expect_as_predicted("outflow", open, by(Method::fmg));
+  Problem holes = test::paper(3, 2, 4);  // a dense inverse of 6000 unknowns
+  for (int a = 0; a < 3; ++a) holes.mesh.upper[a] = holes.mesh.cells[a] = 4;
+  holes.mesh.holes = {{{1, 1, 1}, {2, 2, 3}}, {{2, 2, 0}, {3, 3, 2}}, {{0, 3, 2}, {1, 4, 4}}};
+  expect_as_predicted("holes, vcycle", holes, by(Method::vcycle));
+  expect_as_predicted("holes, gmres", holes, by(Method::gmres));
+  holes.mesh.refine = 2;
+  expect_as_predicted("few cells with holes", holes, by(Method::gmres));
   const Problem poisson = manufactured_poisson(3, 2, 6);
   expect_as_predicted("Poisson, gmres", poisson, by(Method::gmres));
   expect_as_predicted("Poisson, fmg", poisson, by(Method::fmg));
+}
+
+/// Coarsest levels that cannot be coarsened, up to the largest that is inverted. A table of milliseconds.
+TEST_F(CudaSolve, InvertsWithinATenthOfASecond) {
+  if (!test::has_order(3, 1)) GTEST_SKIP() << "the order is not in this build";
+  const auto engine = make_cuda_engine();
+  const auto milliseconds = [&](const auto& work) {
+    engine->synchronise();
+    const auto start = std::chrono::steady_clock::now();
+    work();
+    engine->synchronise();
+    return 1e3 * std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  };
+  constexpr auto direct = LocalSolverKind::direct;
+  fmt::print("unknowns  matrix  all, single  double  product, single  double [ms]\n");
+  for (const bool warm : {false, true}) {  // kernels are loaded when they run for the first time
+    for (const std::vector<int>& cells : {std::vector{4, 4, 4}, {8, 4, 4}, {8, 8, 4}}) {
+      const Level level = test::MeshCase{"box", test::box(cells)}.level(1);
+      ASSERT_LE(level.dofs(), engine->dense_limits().than_by_krylov);
+      const auto measure = [&]<class T>(T /*type*/) {
+        const auto kernels = make_kernels<T>(*engine, level, direct);
+        Vector<T> b(*engine, level.size());
+        Vector<T> x(*engine, level.size());
+        std::optional<DenseInverse<T>> inverse;
+        const double all = milliseconds([&] { inverse.emplace(dense_inverse(*engine, *kernels, direct)); });
+        constexpr int times = 50;
+        const auto multiply = engine->record([&] {
+          for (int i = 0; i < times; ++i) {
+            kernels->dense(inverse->index.size(), inverse->index.data(), inverse->matrix.data(), b.data(), x.data());
+          }
+        });
+        multiply();
+        return std::pair(all, milliseconds(multiply) / times);
+      };
+      std::vector<std::int64_t> index;
+      level.for_each_unknown([&](std::int64_t place) { index.push_back(place); });
+      const double matrix = milliseconds([&] { operator_matrix(*engine, level, direct, index); });
+      const auto in_single = measure(float{});
+      const auto in_double = measure(double{});
+      if (!warm) continue;
+      fmt::print("{:8} {:7.2f} {:12.2f} {:7.2f} {:16.4f} {:7.4f}\n", level.dofs(), matrix, in_single.first,
+                 in_double.first, in_single.second, in_double.second);
+      EXPECT_LE(in_single.first, 100.0) << level.dofs();
+      EXPECT_LE(in_double.first, 100.0) << level.dofs();
+    }
+  }
 }
 
 TEST_F(CudaSolve, RefusesWhatDoesNotFit) {
