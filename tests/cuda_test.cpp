@@ -65,12 +65,12 @@ bool has_levels_of_the_cpu(const Problem& problem) {
   return on_cpu.size() == on_gpu.size() && on_cpu.coarse == on_gpu.coarse;
 }
 
-/// Equal numbers of iterations; one engine may take one more where the other just met the tolerance, or where the
-/// coarsest level is another one.
+/// Equal numbers of iterations; one engine may take one more where the other just met the tolerance. Where the gpu's
+/// coarsest level is another one it takes at most one more: fewer where an inverse stands for a Krylov method.
 void expect_same_iterations(const Problem& problem, const Report& a, const Report& b, double rtol,
                             const std::string& what) {
   if (!has_levels_of_the_cpu(problem)) {
-    EXPECT_LE(std::abs(a.iterations - b.iterations), 1) << what;
+    EXPECT_LE(b.iterations, a.iterations + 1) << what;
     return;
   }
   const auto fewer = static_cast<std::size_t>(std::min(a.iterations, b.iterations));
