@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "case/names.hpp"
+#include "problem/names.hpp"
 #include "solver/hierarchy.hpp"
 #include "studies/manufactured.hpp"
 #include "studies/run.hpp"

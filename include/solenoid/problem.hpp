@@ -12,6 +12,7 @@
 
 #include <array>
 #include <optional>
+#include <vector>
 
 #include "solenoid/choices.hpp"
 #include "solenoid/error.hpp"
@@ -48,6 +49,9 @@ struct Problem {
   Boundary boundary{};
   EquationKind equation = EquationKind::stokes;
 };
+
+/// The orders k that this build has in 2D or 3D, ascending.
+std::vector<int> available_orders(int dim, EquationKind equation = EquationKind::stokes);
 
 /// \throws InputError if mesh, order, coefficients or boundary kinds are not valid together
 /// (empty domain, disconnected domain, one periodic side alone, order outside this build, ...).

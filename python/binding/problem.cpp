@@ -14,8 +14,8 @@
 
 #include "binding.hpp"
 #include "case/keys.hpp"
-#include "case/names.hpp"
-#include "case/validate.hpp"
+#include "problem/names.hpp"
+#include "problem/validate.hpp"
 #include "solenoid/error.hpp"
 
 namespace solenoid::python {

@@ -180,10 +180,10 @@ def test_options(cavity, options):
     ("options", "message"),
     [
         ({"rtoll": 1e-3}, "unknown key `rtoll` in [solver]: did you mean `rtol`?"),
-        ({"rtol": 2.0}, "[solver] rtol: expected a number > 0 and < 1, got 2"),
+        ({"rtol": 2.0}, "rtol: expected a number > 0 and < 1, got 2"),
         ({"method": "gmers"}, 'expected "gmres", "fmg" or "vcycle", got'),
         ({"device": "gpu"}, 'expected "auto", "cpu" or "cuda"'),
-        ({"damping": 2}, "[solver] damping: expected a number from 0 to 1, got 2"),
+        ({"damping": 2}, "damping: expected a number from 0 to 1, got 2"),
         ({"threads": -1}, "expected an integer >= 0"),
         ({"threads": 100000}, "100000 are too many for this machine"),
         ({"max_iterations": None}, "neither a number nor a text"),

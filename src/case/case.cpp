@@ -4,6 +4,7 @@
 #include <sstream>
 
 #include "case/keys.hpp"
+#include "problem/validate.hpp"
 
 namespace solenoid {
 namespace {
@@ -37,9 +38,9 @@ Case parse_case(std::string_view text, const std::string& name) {
   try {
     validate(result.problem);
     validate(result.problem, result.solver);
-  } catch (const KeyError& error) {
-    throw InputError(
-        fmt::format("{}: {}{}: {}", name, key_label(error.path), line_of(document, error.path), error.problem));
+  } catch (const InvalidEntry& error) {
+    const std::string key = key_path(error.entry);
+    throw InputError(fmt::format("{}: {}{}: {}", name, key_label(key), line_of(document, key), error.problem));
   }
   return result;
 }

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "problem/validate.hpp"
+
 namespace solenoid {
 namespace {
 
@@ -176,7 +178,7 @@ void read_boundary(const Value& value, Boundary& boundary) {
   }
 }
 
-// ---- [solver]; validate() has the ranges
+// ---- [solver]
 
 constexpr Key<SolverOptions> solver_keys[] = {
     // The preset comes first: single settings override it.
@@ -188,20 +190,19 @@ constexpr Key<SolverOptions> solver_keys[] = {
     {{"method", "\"gmres\", \"fmg\" or \"vcycle\"", "\"gmres\"",
       "GMRES preconditioned by a V-cycle, full multigrid, or V-cycles alone"},
      [](const Value& v, SolverOptions& options) { options.method = v.choice<Method>(); }},
-    {{"rtol", "a number > 0 and < 1", "1e-8",
-      "stop at this residual, relative to the right-hand side; not used by `fmg`"},
+    {{"rtol", expected::rtol, "1e-8", "stop at this residual, relative to the right-hand side; not used by `fmg`"},
      [](const Value& v, SolverOptions& options) { options.rtol = v.number(); }},
-    {{"max_iterations", "an integer >= 1", "50", "give up after so many iterations"},
+    {{"max_iterations", expected::max_iterations, "50", "give up after so many iterations"},
      [](const Value& v, SolverOptions& options) { options.max_iterations = v.integer(); }},
-    {{"restart", "an integer >= 0", "0", "restart length of GMRES; 0: no restarts"},
+    {{"restart", expected::restart, "0", "restart length of GMRES; 0: no restarts"},
      [](const Value& v, SolverOptions& options) { options.restart = v.integer(); }},
-    {{"cycles", "an integer >= 1", "1", "V-cycles on each level of full multigrid; two for an accurate pressure"},
+    {{"cycles", expected::cycles, "1", "V-cycles on each level of full multigrid; two for an accurate pressure"},
      [](const Value& v, SolverOptions& options) { options.cycles = v.integer(); }},
     {{"side", "\"right\" or \"left\"", "\"right\"", "of the preconditioner; `right` measures the true residual"},
      [](const Value& v, SolverOptions& options) { options.side = v.choice<PreconditionerSide>(); }},
     {{"smoother", "\"multiplicative\" or \"additive\"", "\"multiplicative\"", "how vertex patches are combined"},
      [](const Value& v, SolverOptions& options) { options.multigrid.smoother = v.choice<SmootherKind>(); }},
-    {{"damping", "a number from 0 to 1", "0", "of the additive smoother; 0 chooses 0.9 / 2^dim"},
+    {{"damping", expected::damping, "0", "of the additive smoother; 0 chooses 0.9 / 2^dim"},
      [](const Value& v, SolverOptions& options) { options.multigrid.damping = v.number(); }},
     {{"colour_order", "\"diagonal\" or \"lexicographic\"", "\"diagonal\"", "order of the colours in a smoothing step"},
      [](const Value& v, SolverOptions& options) { options.multigrid.colour_order = v.choice<ColourOrder>(); }},
@@ -326,6 +327,24 @@ std::vector<Section> make_sections() {
 
 std::span<const Key<Case>> case_keys() { return top_keys; }
 std::span<const Key<SolverOptions>> solver_option_keys() { return solver_keys; }
+
+std::string key_path(const std::string& entry) {
+  if (entry.find('.') != std::string::npos) return entry;
+  const std::string name = entry.substr(0, entry.find('['));
+  for (const Section& section : case_sections()) {
+    if (section.name.find('.') != std::string_view::npos) continue;
+    for (const KeyInfo& key : section.keys) {
+      if (key.name == name) return fmt::format("{}.{}", section.name, entry);
+    }
+  }
+  return entry;
+}
+
+std::string key_label(const std::string& path) {
+  const auto dot = path.find('.');
+  if (dot == std::string::npos) return fmt::format("[{}]", path);
+  return fmt::format("[{}] {}", path.substr(0, dot), path.substr(dot + 1));
+}
 
 const std::vector<Section>& case_sections() {
   static const std::vector<Section> sections = make_sections();

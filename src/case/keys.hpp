@@ -3,6 +3,7 @@
 /// All keys of the case file: one table from which the reader, its suggestions and the reference are made.
 
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -25,5 +26,10 @@ struct Section {
 
 /// Every table and key, in the order in which a reference lists them.
 const std::vector<Section>& case_sections();
+
+/// The key that sets an entry of a problem or its options (InvalidEntry): "physics.force[0]" for "force[0]".
+std::string key_path(const std::string& entry);
+/// "mesh.holes[0]" as people read it: "[mesh] holes[0]".
+std::string key_label(const std::string& path);
 
 }  // namespace solenoid

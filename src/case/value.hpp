@@ -12,9 +12,8 @@
 #include <type_traits>
 #include <vector>
 
-#include "case/names.hpp"
 #include "case/nearest.hpp"
-#include "case/validate.hpp"
+#include "problem/names.hpp"
 #include "solenoid/field.hpp"
 
 namespace solenoid {

@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/new_file.hpp"
-#include "case/names.hpp"
+#include "problem/names.hpp"
 
 namespace solenoid {
 namespace {

@@ -9,7 +9,9 @@
 #include <string_view>
 
 #include "base/new_file.hpp"
+#include "case/keys.hpp"
 #include "case/nearest.hpp"
+#include "problem/validate.hpp"
 #include "solenoid/error.hpp"
 
 namespace solenoid::program {
@@ -60,6 +62,8 @@ int CommandLine::run(int argc, const char* const* argv) {
       if (part->parsed()) return command();
     }
     return bad_input;
+  } catch (const InvalidEntry& error) {
+    return fail(bad_input, (key_label(key_path(error.entry)) + ": " + error.problem).c_str());
   } catch (const InputError& error) {
     return fail(bad_input, error.what());
   } catch (const std::bad_alloc&) {

@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "case/names.hpp"
+#include "problem/names.hpp"
 
 namespace solenoid::program {
 

@@ -4,6 +4,7 @@
 
 #include <filesystem>
 
+#include "problem/names.hpp"
 #include "program/command_line.hpp"
 #include "solenoid/case.hpp"
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/zeros.hpp"
+#include "problem/validate.hpp"
 #include "solenoid/error.hpp"
 #include "solver/load.hpp"
 
@@ -21,14 +22,13 @@ void check_mean_force(const Level& level, Kernels<double>& kernels, Vector<doubl
   constexpr double tolerance = 1e-6;
   if (before - after > tolerance * tolerance * before) {
     if (poisson) {
-      throw InputError(
-          "[physics] force: it has a mean, but no value is prescribed anywhere, so that there is no solution: subtract "
-          "the mean from the force, prescribe a value on a side, or set a mass term ([physics] mass > 0)");
+      throw InvalidEntry("force",
+                         "it has a mean, but no value is prescribed anywhere, so that there is no solution: subtract "
+                         "the mean from the force, prescribe a value on a side, or set a mass term (mass > 0)");
     }
-    throw InputError(
-        "[physics] force: its mean pushes a flow that no wall holds back, so that there is no steady solution: "
-        "subtract the "
-        "mean from the force, add a wall, or set a mass term ([physics] mass > 0)");
+    throw InvalidEntry("force",
+                       "its mean pushes a flow that no wall holds back, so that there is no steady solution: "
+                       "subtract the mean from the force, add a wall, or set a mass term (mass > 0)");
   }
 }
 

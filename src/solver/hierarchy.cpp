@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "solenoid/error.hpp"
+#include "problem/validate.hpp"
 
 namespace solenoid {
 namespace {
@@ -104,10 +104,10 @@ Hierarchy::Hierarchy(const Problem& problem, const MultigridOptions& options, co
     }
     // What is refused does not depend on the engine.
     if (!covered && &level == finest && !small(level)) {
-      throw InputError(
+      throw InvalidEntry(
+          "mesh.refine",
           fmt::format("the mesh has unknowns that no vertex patch reaches: every cell must belong to a block of 2^{} "
-                      "cells around an "
-                      "interior vertex (cells {} x {} x {}). Refine once more: [mesh] refine = {}",
+                      "cells around an interior vertex (cells {} x {} x {}). Refine once more: refine = {}",
                       equation.dim, level.grid.extent()[0], level.grid.extent()[1], level.grid.extent()[2],
                       problem.mesh.refine + 1));
     }

@@ -8,7 +8,7 @@
 #include "base/parallel.hpp"
 #include "base/zeros.hpp"
 #include "element/basis.hpp"
-#include "solenoid/error.hpp"
+#include "problem/validate.hpp"
 
 namespace solenoid {
 namespace {
@@ -369,11 +369,12 @@ std::vector<double> boundary_lift(const Problem& problem, const Level& lift) {
   if (grid.has_face(Face::outflow) || net == 0.0) return hats;
   constexpr double tolerance = 1e-6;
   if (std::abs(net) > tolerance * total) {
-    throw InputError(fmt::format(
-        "[boundary]: the prescribed velocities do not balance: the net flux out of the domain is {:.6e}, of {:.6e} "
-        "through all sides. Without an outflow side it must be zero: correct the velocities, make one side outflow, or "
-        "refine the mesh if it is too coarse for them",
-        net, total));
+    throw InvalidEntry(
+        "boundary",
+        fmt::format("the prescribed velocities do not balance: the net flux out of the domain is {:.6e}, of {:.6e} "
+                    "through all sides. Without an outflow side it must be zero: correct the velocities, make one side "
+                    "outflow, or refine the mesh if it is too coarse for them",
+                    net, total));
   }
   // What is left is taken off in proportion, so that there is a velocity whose divergence is zero to rounding.
   for (Record cell = 0; cell < grid.cells(); ++cell) {

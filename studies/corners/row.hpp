@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "case/names.hpp"
+#include "problem/names.hpp"
 #include "solver/hierarchy.hpp"
 #include "studies/corners/setting.hpp"
 

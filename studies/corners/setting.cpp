@@ -6,7 +6,7 @@
 #include <cmath>
 #include <random>
 
-#include "case/names.hpp"
+#include "problem/names.hpp"
 #include "solenoid/error.hpp"
 #include "studies/manufactured.hpp"
 #include "studies/run.hpp"

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "case/names.hpp"
+#include "problem/names.hpp"
 #include "studies/manufactured.hpp"
 #include "studies/paper/experiment.hpp"
 #include "studies/paper/published.hpp"

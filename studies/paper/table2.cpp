@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-#include "case/names.hpp"
+#include "problem/names.hpp"
 #include "solver/hierarchy.hpp"
 #include "studies/manufactured.hpp"
 #include "studies/paper/experiment.hpp"

@@ -1,4 +1,4 @@
-#include "solenoid/solver.hpp"
+#include "solenoid/options.hpp"
 
 namespace solenoid {
 

@@ -1,4 +1,4 @@
-#include "case/validate.hpp"
+#include "problem/validate.hpp"
 
 #include <fmt/format.h>
 
@@ -9,10 +9,9 @@
 #include <vector>
 
 #include "base/threads.hpp"
-#include "case/keys.hpp"
-#include "case/names.hpp"
+#include "problem/names.hpp"
+#include "solenoid/options.hpp"
 #include "solenoid/problem.hpp"
-#include "solenoid/solver.hpp"
 
 namespace solenoid {
 namespace {
@@ -29,36 +28,37 @@ std::string braces(const std::array<int, 3>& values, int dim) {
 
 void validate_box(const Mesh& mesh) {
   if (mesh.dim != 2 && mesh.dim != 3) {
-    throw KeyError("mesh.cells", fmt::format("the dimension must be 2 or 3, got {}", mesh.dim));
+    throw InvalidEntry("mesh.cells", fmt::format("the dimension must be 2 or 3, got {}", mesh.dim));
   }
   if (mesh.refine < 0 || mesh.refine > largest_refine) {
-    throw KeyError("mesh.refine", fmt::format("must be from 0 to {}, got {}", largest_refine, mesh.refine));
+    throw InvalidEntry("mesh.refine", fmt::format("must be from 0 to {}, got {}", largest_refine, mesh.refine));
   }
   std::int64_t boxes = 1;
   for (int a = 0; a < mesh.dim; ++a) {
     if (mesh.cells[a] < 1) {
-      throw KeyError("mesh.cells", fmt::format("every entry must be at least 1, got {}", braces(mesh.cells, mesh.dim)));
+      throw InvalidEntry("mesh.cells",
+                         fmt::format("every entry must be at least 1, got {}", braces(mesh.cells, mesh.dim)));
     }
     if (std::int64_t{mesh.cells[a]} << mesh.refine > largest_extent) {
-      throw KeyError("mesh.refine", fmt::format("{} coarse boxes refined {} times exceed {} cells in one direction",
-                                                mesh.cells[a], mesh.refine, largest_extent));
+      throw InvalidEntry("mesh.refine", fmt::format("{} coarse boxes refined {} times exceed {} cells in one direction",
+                                                    mesh.cells[a], mesh.refine, largest_extent));
     }
     boxes *= mesh.cells[a];
     if (boxes > most_coarse_boxes) {
-      throw KeyError("mesh.cells",
-                     fmt::format("at most {} coarse boxes are possible, got {}: use fewer and a larger refine",
-                                 most_coarse_boxes, braces(mesh.cells, mesh.dim)));
+      throw InvalidEntry("mesh.cells",
+                         fmt::format("at most {} coarse boxes are possible, got {}: use fewer and a larger refine",
+                                     most_coarse_boxes, braces(mesh.cells, mesh.dim)));
     }
     if (boxes > most_cells >> (mesh.dim * mesh.refine)) {
-      throw KeyError("mesh.refine",
-                     fmt::format("{} coarse boxes refined {} times exceed {} cells", boxes, mesh.refine, most_cells));
+      throw InvalidEntry("mesh.refine", fmt::format("{} coarse boxes refined {} times exceed {} cells", boxes,
+                                                    mesh.refine, most_cells));
     }
-    if (!std::isfinite(mesh.lower[a])) throw KeyError("mesh.lower", "must be finite");
-    if (!std::isfinite(mesh.upper[a])) throw KeyError("mesh.upper", "must be finite");
+    if (!std::isfinite(mesh.lower[a])) throw InvalidEntry("mesh.lower", "must be finite");
+    if (!std::isfinite(mesh.upper[a])) throw InvalidEntry("mesh.upper", "must be finite");
     const double length = mesh.upper[a] - mesh.lower[a];
     if (!(length > 0.0) || !std::isfinite(length)) {
-      throw KeyError("mesh.upper", fmt::format("must be larger than `lower` in every direction, got {} to {} in {}",
-                                               mesh.lower[a], mesh.upper[a], "xyz"[a]));
+      throw InvalidEntry("mesh.upper", fmt::format("must be larger than `lower` in every direction, got {} to {} in {}",
+                                                   mesh.lower[a], mesh.upper[a], "xyz"[a]));
     }
   }
 }
@@ -132,14 +132,14 @@ void validate_hole_boxes(const Mesh& mesh) {
     const auto path = fmt::format("mesh.holes[{}]", i);
     for (int a = 0; a < mesh.dim; ++a) {
       if (lower[a] >= upper[a]) {
-        throw KeyError(path,
-                       fmt::format("is empty in {}: `upper` is exclusive and must be larger than `lower`, got {} to {}",
-                                   "xyz"[a], braces(lower, mesh.dim), braces(upper, mesh.dim)));
+        throw InvalidEntry(
+            path, fmt::format("is empty in {}: `upper` is exclusive and must be larger than `lower`, got {} to {}",
+                              "xyz"[a], braces(lower, mesh.dim), braces(upper, mesh.dim)));
       }
       if (lower[a] < 0 || upper[a] > mesh.cells[a]) {
-        throw KeyError(path,
-                       fmt::format("{} to {} reaches outside the mesh of {} coarse boxes", braces(lower, mesh.dim),
-                                   braces(upper, mesh.dim), braces(mesh.cells, mesh.dim)));
+        throw InvalidEntry(path,
+                           fmt::format("{} to {} reaches outside the mesh of {} coarse boxes", braces(lower, mesh.dim),
+                                       braces(upper, mesh.dim), braces(mesh.cells, mesh.dim)));
       }
     }
   }
@@ -150,13 +150,14 @@ void validate_rest(const Problem& problem) {
   const Mesh& mesh = problem.mesh;
   if (mesh.holes.empty()) return;
   const CoarseLattice lattice(problem);
-  if (lattice.count() == 0) throw KeyError("mesh.holes", "the holes leave nothing of the domain");
+  if (lattice.count() == 0) throw InvalidEntry("mesh.holes", "the holes leave nothing of the domain");
   const auto parts = lattice.parts();
   if (parts.size() > 1) {
-    throw KeyError("mesh.holes",
-                   fmt::format("the holes cut the domain into {} parts that share no face, coarse boxes {} and {} for "
-                               "example: solve each part on its own",
-                               parts.size(), braces(parts[0], mesh.dim), braces(parts[1], mesh.dim)));
+    throw InvalidEntry(
+        "mesh.holes",
+        fmt::format("the holes cut the domain into {} parts that share no face, coarse boxes {} and {} for "
+                    "example: solve each part on its own",
+                    parts.size(), braces(parts[0], mesh.dim), braces(parts[1], mesh.dim)));
   }
 }
 
@@ -167,43 +168,34 @@ void validate_boundary(const Problem& problem) {
     if (lower == (sides[2 * a + 1].kind == SideKind::periodic)) continue;
     const int periodic = lower ? 2 * a : 2 * a + 1;
     const int other = lower ? 2 * a + 1 : 2 * a;
-    throw KeyError(fmt::format("boundary.{}", side_names[other]),
-                   fmt::format("is a {} side, but {} is periodic: both sides of a direction must be periodic, or none",
-                               name_of(sides[other].kind, problem.equation), side_names[periodic]));
+    throw InvalidEntry(
+        fmt::format("boundary.{}", side_names[other]),
+        fmt::format("is a {} side, but {} is periodic: both sides of a direction must be periodic, or none",
+                    name_of(sides[other].kind, problem.equation), side_names[periodic]));
   }
-  if (problem.boundary.holes.kind == SideKind::periodic) throw KeyError("boundary.holes", "holes cannot be periodic");
+  if (problem.boundary.holes.kind == SideKind::periodic)
+    throw InvalidEntry("boundary.holes", "holes cannot be periodic");
   if (problem.equation == EquationKind::stokes) return;
   const auto check = [](std::string_view name, const Side& side) {
     if (side.kind == SideKind::velocity || side.kind == SideKind::periodic) return;
-    throw KeyError(fmt::format("boundary.{}", name),
-                   fmt::format("is a {} side, but Poisson's equation has prescribed and periodic values only",
-                               name_of(side.kind)));
+    throw InvalidEntry(fmt::format("boundary.{}", name),
+                       fmt::format("is a {} side, but Poisson's equation has prescribed and periodic values only",
+                                   name_of(side.kind)));
   };
   for (int side = 0; side < 2 * problem.mesh.dim; ++side) check(side_names[side], sides[side]);
   check("holes", problem.boundary.holes);
 }
 
-/// \throws KeyError unless the value of a key in [solver] is in its range.
+/// \throws InvalidEntry unless the value of an option is what is expected.
 template <class T>
-void expect(bool in_range, std::string_view name, T value) {
-  if (in_range) return;
-  const auto keys = solver_option_keys();
-  const auto key = std::find_if(keys.begin(), keys.end(), [&](const auto& k) { return k.info.name == name; });
-  throw KeyError(fmt::format("solver.{}", name), fmt::format("expected {}, got {}", key->info.type, value));
+void expect(bool in_range, std::string_view entry, std::string_view what, T value) {
+  if (!in_range) throw InvalidEntry(std::string(entry), fmt::format("expected {}, got {}", what, value));
 }
 
 }  // namespace
 
-KeyError::KeyError(std::string key_path, std::string what_is_wrong)
-    : InputError(key_label(key_path) + ": " + what_is_wrong),
-      path(std::move(key_path)),
-      problem(std::move(what_is_wrong)) {}
-
-std::string key_label(const std::string& path) {
-  const auto dot = path.find('.');
-  if (dot == std::string::npos) return fmt::format("[{}]", path);
-  return fmt::format("[{}] {}", path.substr(0, dot), path.substr(dot + 1));
-}
+InvalidEntry::InvalidEntry(std::string entry_path, const std::string& what_is_wrong)
+    : InputError(entry_path + ": " + what_is_wrong), entry(std::move(entry_path)), problem(what_is_wrong) {}
 
 void validate(const Mesh& mesh) {
   validate_box(mesh);
@@ -215,15 +207,14 @@ void validate(const Problem& problem) {
   const int dim = problem.mesh.dim;
   const auto orders = available_orders(dim, problem.equation);
   if (std::find(orders.begin(), orders.end(), problem.order) == orders.end()) {
-    throw KeyError("element.order",
-                   fmt::format("order {} in {}D is not part of this build; it has {}", problem.order, dim,
-                               orders.empty() ? "none" : fmt::format("{}", fmt::join(orders, ", "))));
+    throw InvalidEntry("order", fmt::format("order {} in {}D is not part of this build; it has {}", problem.order, dim,
+                                            orders.empty() ? "none" : fmt::format("{}", fmt::join(orders, ", "))));
   }
   if (!(problem.viscosity > 0.0) || !std::isfinite(problem.viscosity)) {
-    throw KeyError("physics.viscosity", fmt::format("must be positive and finite, got {}", problem.viscosity));
+    throw InvalidEntry("viscosity", fmt::format("must be positive and finite, got {}", problem.viscosity));
   }
   if (!(problem.mass >= 0.0) || !std::isfinite(problem.mass)) {
-    throw KeyError("physics.mass", fmt::format("must be zero or positive, and finite, got {}", problem.mass));
+    throw InvalidEntry("mass", fmt::format("must be zero or positive, and finite, got {}", problem.mass));
   }
   validate_boundary(problem);
   validate_rest(problem);
@@ -231,31 +222,28 @@ void validate(const Problem& problem) {
 
 void validate(const Problem& problem, const SolverOptions& options) {
   const MultigridOptions& multigrid = options.multigrid;
-  expect(options.rtol > 0.0 && options.rtol < 1.0, "rtol", options.rtol);
-  expect(options.max_iterations >= 1, "max_iterations", options.max_iterations);
-  expect(options.restart >= 0, "restart", options.restart);
-  expect(options.cycles >= 1, "cycles", options.cycles);
-  expect(multigrid.damping >= 0.0 && multigrid.damping <= 1.0, "damping", multigrid.damping);
-  if (multigrid.cycle_index < 0 || multigrid.cycle_index > 2) {
-    throw InputError(fmt::format("cycle_index: expected 0, 1 or 2, got {}", multigrid.cycle_index));
-  }
-  if (!(multigrid.coarse_penalty >= 0.0) || !std::isfinite(multigrid.coarse_penalty)) {
-    throw InputError(fmt::format("coarse_penalty: expected a finite number >= 0, got {}", multigrid.coarse_penalty));
-  }
+  expect(options.rtol > 0.0 && options.rtol < 1.0, "rtol", expected::rtol, options.rtol);
+  expect(options.max_iterations >= 1, "max_iterations", expected::max_iterations, options.max_iterations);
+  expect(options.restart >= 0, "restart", expected::restart, options.restart);
+  expect(options.cycles >= 1, "cycles", expected::cycles, options.cycles);
+  expect(multigrid.damping >= 0.0 && multigrid.damping <= 1.0, "damping", expected::damping, multigrid.damping);
+  expect(multigrid.cycle_index >= 0 && multigrid.cycle_index <= 2, "cycle_index", expected::cycle_index,
+         multigrid.cycle_index);
+  expect(multigrid.coarse_penalty >= 0.0 && std::isfinite(multigrid.coarse_penalty), "coarse_penalty",
+         expected::coarse_penalty, multigrid.coarse_penalty);
   threads_for(options.threads);
   const bool poisson = problem.equation == EquationKind::poisson;
   if (!poisson && multigrid.patch == PatchProblem::fused) {
-    throw KeyError("solver.patch", "\"fused\" is for Poisson's equation only");
+    throw InvalidEntry("patch", "\"fused\" is for Poisson's equation only");
   }
   if (poisson && multigrid.patch == PatchProblem::fused && problem.order == 0) {
-    throw KeyError("solver.patch",
-                   "\"fused\" needs an order of at least 1: its corrections vanish on patch boundaries");
+    throw InvalidEntry("patch", "\"fused\" needs an order of at least 1: its corrections vanish on patch boundaries");
   }
   if (poisson && multigrid.local_solver != LocalSolverKind::direct) {
-    throw KeyError("solver.local_solver",
-                   fmt::format("is \"{}\", but local problems of Poisson's equation are always solved by fast "
-                               "diagonalisation: leave it out",
-                               name_of(multigrid.local_solver)));
+    throw InvalidEntry("local_solver",
+                       fmt::format("is \"{}\", but local problems of Poisson's equation are always solved by fast "
+                                   "diagonalisation: leave it out",
+                                   name_of(multigrid.local_solver)));
   }
 }
 
