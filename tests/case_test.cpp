@@ -284,7 +284,7 @@ TEST(Case, KeysOfPoissonsEquation) {
   EXPECT_EQ((*c.exact.value)({0, 0, 0}), 3.0);
 
   expect_contains(message(poisson + "[boundary]\nymax = {slip = true}\n"),
-                  {"[boundary] ymax.slip, line 7", "Stokes", "poisson"});
+                  {"[boundary] ymax, line 7", "is a slip side", "Poisson"});
   expect_contains(message(poisson + "[boundary]\nymax = {velocity = [1, 0]}\n"), {"ymax.velocity, line 7"});
   expect_contains(message(poisson + "[boundary]\nymax = {}\n"), {"ymax, line 7", "`value` or `periodic`"});
   expect_contains(message(poisson + "[exact]\npressure = 1\n"), {"[exact] pressure, line 7"});

@@ -108,12 +108,10 @@ constexpr Key<SideDraft> side_keys[] = {
      }},
     {{"slip", "true or false", "false", "no flow through, no shear stress"},
      [](const Value& v, SideDraft& draft) {
-       v.require_equation(EquationKind::stokes);
        if (v.boolean()) draft.add(SideKind::slip);
      }},
     {{"outflow", "true or false", "false", "nu du/dn - p n = 0"},
      [](const Value& v, SideDraft& draft) {
-       v.require_equation(EquationKind::stokes);
        if (v.boolean()) {
          draft.add(SideKind::outflow);
        } else {

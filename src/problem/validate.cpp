@@ -10,6 +10,7 @@
 
 #include "base/threads.hpp"
 #include "problem/names.hpp"
+#include "problem/support.hpp"
 #include "solenoid/options.hpp"
 #include "solenoid/problem.hpp"
 
@@ -173,17 +174,12 @@ void validate_boundary(const Problem& problem) {
         fmt::format("is a {} side, but {} is periodic: both sides of a direction must be periodic, or none",
                     name_of(sides[other].kind, problem.equation), side_names[periodic]));
   }
-  if (problem.boundary.holes.kind == SideKind::periodic)
-    throw InvalidEntry("boundary.holes", "holes cannot be periodic");
-  if (problem.equation == EquationKind::stokes) return;
-  const auto check = [](std::string_view name, const Side& side) {
-    if (side.kind == SideKind::velocity || side.kind == SideKind::periodic) return;
-    throw InvalidEntry(fmt::format("boundary.{}", name),
-                       fmt::format("is a {} side, but Poisson's equation has prescribed and periodic values only",
-                                   name_of(side.kind)));
-  };
-  for (int side = 0; side < 2 * problem.mesh.dim; ++side) check(side_names[side], sides[side]);
-  check("holes", problem.boundary.holes);
+}
+
+/// \throws InvalidEntry if decisions do not go together.
+void validate_support(std::span<const Decision> decisions) {
+  const Refusal found = refusal(decisions);
+  if (found.rule != nullptr) throw InvalidEntry(found.entry, found.reason);
 }
 
 /// \throws InvalidEntry unless the value of an option is what is expected.
@@ -216,6 +212,7 @@ void validate(const Problem& problem) {
   if (!(problem.mass >= 0.0) || !std::isfinite(problem.mass)) {
     throw InvalidEntry("mass", fmt::format("must be zero or positive, and finite, got {}", problem.mass));
   }
+  validate_support(decisions(problem));
   validate_boundary(problem);
   validate_rest(problem);
 }
@@ -232,19 +229,10 @@ void validate(const Problem& problem, const SolverOptions& options) {
   expect(multigrid.coarse_penalty >= 0.0 && std::isfinite(multigrid.coarse_penalty), "coarse_penalty",
          expected::coarse_penalty, multigrid.coarse_penalty);
   threads_for(options.threads);
-  const bool poisson = problem.equation == EquationKind::poisson;
-  if (!poisson && multigrid.patch == PatchProblem::fused) {
-    throw InvalidEntry("patch", "\"fused\" is for Poisson's equation only");
-  }
-  if (poisson && multigrid.patch == PatchProblem::fused && problem.order == 0) {
-    throw InvalidEntry("patch", "\"fused\" needs an order of at least 1: its corrections vanish on patch boundaries");
-  }
-  if (poisson && multigrid.local_solver != LocalSolverKind::direct) {
-    throw InvalidEntry("local_solver",
-                       fmt::format("is \"{}\", but local problems of Poisson's equation are always solved by fast "
-                                   "diagonalisation: leave it out",
-                                   name_of(multigrid.local_solver)));
-  }
+  std::vector<Decision> all = decisions(problem);
+  const std::vector<Decision> others = decisions(options);
+  all.insert(all.end(), others.begin(), others.end());
+  validate_support(all);
 }
 
 }  // namespace solenoid

@@ -6,16 +6,30 @@
 #include "build_info.hpp"
 #include "case/keys.hpp"
 #include "engine/engine.hpp"
+#include "problem/orders.hpp"
+#include "problem/support.hpp"
 #include "program/commands.hpp"
 #include "solenoid/version.hpp"
 
 namespace solenoid::program {
 namespace {
 
-void row(const char* name, const std::string& value) { fmt::print("{:<12} {}\n", name, value); }
+void row(std::string_view name, const std::string& value) { fmt::print("{:<12} {}\n", name, value); }
 
-std::string orders(int dim, EquationKind equation) {
-  return fmt::format("{}", fmt::join(available_orders(dim, equation), ", "));
+std::string orders(DeviceChoice device, int dim, EquationKind equation) {
+  const std::vector<int> orders = orders_for(device, dim, equation);
+  return orders.empty() ? "none" : fmt::format("{}", fmt::join(orders, ", "));
+}
+
+std::string orders(int dim, EquationKind equation) { return orders(DeviceChoice::cpu, dim, equation); }
+
+template <class Visit>
+void for_each_order_list(Visit visit) {
+  for (const DeviceChoice device : {DeviceChoice::cpu, DeviceChoice::cuda}) {
+    for (const EquationKind equation : {EquationKind::stokes, EquationKind::poisson}) {
+      for (const int dim : {2, 3}) visit(device, equation, dim);
+    }
+  }
 }
 
 int print_build() {
@@ -60,12 +74,64 @@ int print_keys() {
   return solved;
 }
 
+/// What goes together, as JSON: docs/support.md is made of it.
+int print_support_json() {
+  using Json = nlohmann::ordered_json;
+  Json axes = Json::array();
+  for (const Axis& axis : support_axes()) {
+    axes.push_back({{"name", axis.name}, {"meaning", axis.meaning}, {"values", axis.values}});
+  }
+  Json rules = Json::array();
+  for (const Rule& rule : support_rules()) {
+    Json with = nullptr;
+    if (!rule.with_axis.empty()) with = {{"axis", rule.with_axis}, {"values", rule.with_values}};
+    rules.push_back({{"axis", rule.axis}, {"values", rule.values}, {"with", with}, {"reason", rule.reason}});
+  }
+  Json orders = Json::array();
+  for_each_order_list([&](DeviceChoice device, EquationKind equation, int dim) {
+    orders.push_back({{"device", name_of(device)},
+                      {"equation", name_of(equation)},
+                      {"dimension", std::to_string(dim)},
+                      {"orders", orders_for(device, dim, equation)}});
+  });
+  fmt::print("{}\n", Json({{"axes", axes}, {"refused", rules}, {"orders", orders}}).dump(2));
+  return solved;
+}
+
+int print_support() {
+  for (const Axis& axis : support_axes()) row(axis.name, fmt::format("{}", fmt::join(axis.values, ", ")));
+  fmt::print("\nAll of these go with each other, but for\n");
+  for (const Rule& rule : support_rules()) {
+    const std::string with =
+        rule.with_axis.empty() ? "" : fmt::format(" with {} {}", rule.with_axis, fmt::join(rule.with_values, ", "));
+    fmt::print("  {} {}{}: {}\n", rule.axis, fmt::join(rule.values, ", "), with,
+               fmt::format(fmt::runtime(rule.reason), fmt::join(rule.values, " or ")));
+  }
+  fmt::print("\nOrders of this build\n");
+  for_each_order_list([](DeviceChoice device, EquationKind equation, int dim) {
+    fmt::print("  {} {}D on {}: {}\n", name_of(equation), dim, name_of(device), orders(device, dim, equation));
+  });
+  return solved;
+}
+
 }  // namespace
 
 Command add_info(CLI::App& app) {
-  const auto keys = std::make_shared<bool>(false);
-  app.add_flag("--keys", *keys, "instead, all keys of case files as JSON");
-  return [keys] { return *keys ? print_keys() : print_build(); };
+  struct Choice {
+    bool keys = false;
+    bool support = false;
+    bool json = false;
+  };
+  const auto choice = std::make_shared<Choice>();
+  CLI::Option* keys = app.add_flag("--keys", choice->keys, "instead, all keys of case files as JSON");
+  CLI::Option* support = app.add_flag("--support", choice->support, "instead, what goes together and what does not");
+  support->excludes(keys);
+  app.add_flag("--json", choice->json, "what --support says as JSON")->needs(support);
+  return [choice] {
+    if (choice->keys) return print_keys();
+    if (choice->support) return choice->json ? print_support_json() : print_support();
+    return print_build();
+  };
 }
 
 }  // namespace solenoid::program
