@@ -319,7 +319,7 @@ TEST_P(KernelsTest, VectorOperations) {
 template <class T>
 void iterative_local_solvers(const test::EngineChoice& engine, const MeshCase& mesh, int order, double reaction) {
   Level level = mesh.level(order);
-  level.equation.mass = reaction * level.equation.viscosity / std::pow(level.grid.size()[0], 2);
+  level.equation.reaction = reaction * level.equation.viscosity / std::pow(level.grid.size()[0], 2);
   const Values b = test::random_vector(level, 4);
   const auto smoothed = [&](Engine& by, LocalSolverKind local) {
     Bench<T> bench(by, level, local);

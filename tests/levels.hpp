@@ -23,7 +23,7 @@ struct MeshCase {
   EquationKind equation = EquationKind::stokes;
 
   [[nodiscard]] Level level(int order, PatchRules rules = {}, bool boundary_hats = false) const {
-    const Equation what{.dim = mesh.dim, .order = order, .viscosity = 0.7, .mass = mass, .kind = equation};
+    const Equation what{.dim = mesh.dim, .order = order, .viscosity = 0.7, .reaction = mass, .kind = equation};
     return {what, Grid(mesh, boundary, boundary_hats), rules};
   }
 };

@@ -69,7 +69,7 @@ Values balanced_random_vector(const Level& level, std::uint64_t seed) {
   const Equation& equation = level.equation;
   const Point& size = level.grid.size();
   const double h = *std::min_element(size.begin(), size.begin() + equation.dim);
-  const double force = (equation.viscosity / (h * h) + equation.mass) * h;
+  const double force = (equation.viscosity / (h * h) + equation.reaction) * h;
   test::Dice dice(seed);
   Values x(level.size(), 0.0);
   level.for_each_unknown(

@@ -310,7 +310,7 @@ double consistency_error(const Level& level, const Polynomial& exact) {
       if (f == dim) continue;
 
       Eigen::VectorXd load = weighted * sample(points, [&](const Point& p) {
-                               return level.equation.mass * exact.velocity(f, p) - nu * exact.laplacian(f, p) +
+                               return level.equation.reaction * exact.velocity(f, p) - nu * exact.laplacian(f, p) +
                                       exact.pressure_gradient(f, p);
                              });
       for (int side = 0; side < 2 * dim; ++side) {

@@ -19,10 +19,11 @@ Level::Level(const Equation& equation_, Grid grid_, const PatchRules& rules) : L
 }
 
 Level::Level(const Equation& equation_, Grid grid_) : equation(equation_), grid(std::move(grid_)) {
-  constants.pressure = equation.kind == EquationKind::stokes ? !grid.has_face(Face::outflow)
-                                                             : equation.mass == 0.0 && !grid.has_face(Face::velocity);
+  constants.pressure = equation.kind == EquationKind::stokes
+                           ? !grid.has_face(Face::outflow)
+                           : equation.reaction == 0.0 && !grid.has_face(Face::velocity);
   for (int c = 0; c < equation.velocities(); ++c) {
-    constants.velocity[c] = equation.mass == 0.0 && free_constant(grid, c);
+    constants.velocity[c] = equation.reaction == 0.0 && free_constant(grid, c);
   }
 }
 

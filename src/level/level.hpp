@@ -18,7 +18,7 @@ struct Equation {
   int dim = 3;
   int order = 2;
   double viscosity = 1.0;
-  double mass = 0.0;
+  double reaction = 0.0;  ///< alpha: Problem::mass
   EquationKind kind = EquationKind::stokes;
   double relative_penalty = 1.0;  ///< less on coarse levels: MultigridOptions::coarse_penalty
 

@@ -148,7 +148,7 @@ PatchSolver::PatchSolver(const Equation& equation, const Point& h, const PatchKi
     for (int i = 0; i < power(modes, dim); ++i) {
       double lambda = 0.0;
       for (int a = 0, rest = i; a < dim; ++a, rest /= modes) lambda += directions_[a].lambda_o[rest % modes];
-      inverse_lambda_[0].push_back(1.0 / (equation.viscosity * lambda + equation.mass));
+      inverse_lambda_[0].push_back(1.0 / (equation.viscosity * lambda + equation.reaction));
     }
     return;
   }
@@ -167,7 +167,7 @@ PatchSolver::PatchSolver(const Equation& equation, const Point& h, const PatchKi
         const double lambda_b = dim == 3 ? directions_[(c + 2) % 3].lambda_o[b] : 0.0;
         for (int a = 0; a < modes; ++a) {
           const double lambda = own.lambda_p[i] + first.lambda_o[a] + lambda_b;
-          const double sum = equation.viscosity * lambda + equation.mass;
+          const double sum = equation.viscosity * lambda + equation.reaction;
           inverse_lambda_[c].push_back(sum > nothing ? 1.0 / sum : 0.0);
         }
       }
@@ -202,7 +202,7 @@ PatchSolver::PatchSolver(const Equation& equation, const Point& h, const PatchKi
     }
   }
   const bool chebyshev = local == LocalSolverKind::chebyshev;
-  if ((chebyshev || local == LocalSolverKind::cg) && equation.mass > 0.0) make_preconditioner();
+  if ((chebyshev || local == LocalSolverKind::cg) && equation.reaction > 0.0) make_preconditioner();
   if (local == LocalSolverKind::direct || chebyshev) {
     bounds_ = {1e300, 0.0};
     for (auto& block : blocks_) {
@@ -255,7 +255,7 @@ void PatchSolver::make_preconditioner() {
   preconditioner_.inverse.resize(gamma.size());
   for (long i = 0; i < gamma.size(); ++i) {
     const bool constant = i == 0 && constant_.size() > 0;  // eigenvalues ascend
-    preconditioner_.inverse[i] = constant ? 0.0 : equation_.viscosity + equation_.mass / gamma[i];
+    preconditioner_.inverse[i] = constant ? 0.0 : equation_.viscosity + equation_.reaction / gamma[i];
   }
 }
 
@@ -328,7 +328,7 @@ void PatchSolver::make_dense(const PatchMatrices& matrices, const Point& h, cons
     const int np = d.last - d.first + 1;
     const Matrix mass = matrices.mass_p.block(d.first, d.first, np, np);
     const Matrix own = equation_.viscosity * matrices.stiffness_p.block(d.first, d.first, np, np) / (h[c] * h[c]) +
-                       equation_.mass * mass;
+                       equation_.reaction * mass;
     const auto laplace = [&](int direction) {
       return Matrix(matrices.laplace_o(kind[direction].weight[0], kind[direction].weight[1]) *
                     (equation_.viscosity / (h[direction] * h[direction])));

@@ -135,7 +135,7 @@ WeakForm::WeakForm(const Equation& equation, const Point& h) {
   const Table q = pressure().tabulate(inside.position);
   for (int c = 0; c < components(); ++c) {
     const Table u = fields_[c].tabulate(inside.position);
-    cell_[c] = equation.mass * integrate(u.value, inside, u.value);
+    cell_[c] = equation.reaction * integrate(u.value, inside, u.value);
     for (int a = 0; a < dim; ++a) cell_[c] += nu * integrate(u.derivative[a], inside, u.derivative[a]);
     if (has_pressure()) divergence_[c] = integrate(q.value, inside, u.derivative[c]);
 

@@ -59,7 +59,7 @@ void MacCorrection::assemble() {
   const auto& h = grid_.size();
   for (Grid::Record cell = 0; cell < grid_.cells(); ++cell) {
     if (equation_.kind == EquationKind::poisson) {
-      add(cell, cell, equation_.mass);
+      add(cell, cell, equation_.reaction);
       for (int side = 0; side < 2 * equation_.dim; ++side) {
         const double jump = penalty * equation_.viscosity / (h[side / 2] * h[side / 2]);
         const Face face = grid_.face(cell, side);
@@ -72,7 +72,7 @@ void MacCorrection::assemble() {
       const double stiffness = equation_.viscosity / (h[c] * h[c]);
       for (int end = 0; end < 2; ++end) {
         const int own = hats[end];
-        add(own, own, stiffness + 0.5 * equation_.mass);
+        add(own, own, stiffness + 0.5 * equation_.reaction);
         add(own, hats[1 - end], -stiffness);
         for (int side = 0; side < 2 * equation_.dim; ++side) {
           const int a = side / 2;

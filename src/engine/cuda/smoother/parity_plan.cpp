@@ -33,7 +33,7 @@ void append_direction(const Equation& equation, const PatchDirection& d, int par
   append(Matrix(equation.viscosity * d.lambda_o.segment(parity * n, n)));
   Eigen::VectorXd lambda_p = Eigen::VectorXd::Ones(n);
   lambda_p.head(columns) =
-      equation.viscosity * d.lambda_p.segment(first, columns) + equation.mass * Eigen::VectorXd::Ones(columns);
+      equation.viscosity * d.lambda_p.segment(first, columns) + equation.reaction * Eigen::VectorXd::Ones(columns);
   append(lambda_p);
 }
 
