@@ -48,9 +48,9 @@
 ///
 /// Traffic per unknown, single precision, 3D: DRAM 11 bytes (b, y, three quarters of x); first-level caches ask for 13
 /// to 16 (each face of a patch is read by its neighbour) plus 4 for f where it is stashed, half as much again where
-/// rows of cells begin in the middle of an interleaved block. Registers, spills, warps: `solenoid study throughput` prints
-/// them. Limits (H200): k = 1 94 instructions per unknown and colour (37 of them arithmetic), 1.8 of 4 per cycle; k = 2
-/// 87, 1.9 per cycle; latency with 16 warps on a multiprocessor from there on.
+/// rows of cells begin in the middle of an interleaved block. Registers, spills, warps: `solenoid study throughput`
+/// prints them. Limits (H200): k = 1 94 instructions per unknown and colour (37 of them arithmetic), 1.8 of 4 per
+/// cycle; k = 2 87, 1.9 per cycle; latency with 16 warps on a multiprocessor from there on.
 
 #include <algorithm>
 #include <iterator>
