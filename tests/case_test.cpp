@@ -428,6 +428,31 @@ TEST_F(Program, SolvesAndWritesWhatIsAskedFor) {
   expect_contains(output(), {"unknowns", "iterations", "residual", "divergence", "result.json", "speed.png"});
 }
 
+TEST_F(Program, SaysHowLargeTheErrorOfFullMultigridIs) {
+  write("cavity.toml", std::string(small_cavity) + "[solver]\nmethod = \"fmg\"\ncycles = 2\n");
+  ASSERT_EQ(run("solve cavity.toml --json result.json --threads 1"), 0) << errors();
+  const auto estimate = nlohmann::json::parse(read("result.json"))["error_estimate"];
+  EXPECT_GT(estimate["velocity_l2"], 0.0);
+  EXPECT_LT(estimate["velocity_l2"], 1e-2);
+  EXPECT_LT(estimate["algebraic"], 0.5 * estimate["velocity_l2"].get<double>());
+  expect_contains(output(), {"error estimate", "algebraic part"});
+  ASSERT_EQ(run("solve cavity.toml --json result.json --threads 1 --quiet"), 0);
+  write("open.toml", R"(
+[mesh]
+cells = [1, 1]
+refine = 3
+[boundary]
+xmin = {velocity = ["y-y^2", 0]}
+xmax = {outflow = true}
+[solver]
+method = "fmg"
+)");
+  EXPECT_EQ(run("solve open.toml --json result.json --threads 1"), 1);
+  const auto open = nlohmann::json::parse(read("result.json"));
+  EXPECT_TRUE(open["error_estimate"]["velocity_l2"].is_null());
+  EXPECT_NE(open["reason"].get<std::string>().find("flow through sides"), std::string::npos) << open["reason"];
+}
+
 TEST(ResultFile, HasAllSettingsByTheNamesOfTheCaseFile) {
   const auto settings = [](const std::string& text) {
     return nlohmann::json::parse(result_json(parse_case(square + text, "x.toml"), {}, {}))["settings"];

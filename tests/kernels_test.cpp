@@ -231,6 +231,7 @@ class KernelsTest : public testing::TestWithParam<KernelCase> {
     for (std::size_t i = 0; i < matrix.size(); ++i) matrix[i] = std::sin(static_cast<double>(i));
 
     std::vector<Values> scalars;
+    Values norms;
     compare<T>(level, level, "vector operations", [&](Bench<T>& bench) {
       Results results;
       const auto v0 = bench.vector(v[0]);
@@ -255,6 +256,7 @@ class KernelsTest : public testing::TestWithParam<KernelCase> {
       products[3] = bench->dot(v0.data(), w.data());
       products[4] = bench->dot(w.data(), w.data());
       scalars.push_back(products);
+      norms.push_back(bench->l2_norm(v0.data()));
       bench->project(w.data());
       store();
       bench->zero(w.data());
@@ -292,6 +294,7 @@ class KernelsTest : public testing::TestWithParam<KernelCase> {
     for (std::size_t i = 0; i < scalars[0].size(); ++i) {
       EXPECT_NEAR(scalars[0][i], scalars[1][i], tolerance<T>(GetParam().order) * scale) << "inner product " << i;
     }
+    EXPECT_NEAR(norms[0], norms[1], tolerance<T>(GetParam().order) * norms[0]) << "L2 norm";
   }
 };
 INSTANTIATE_TEST_SUITE_P(Cases, KernelsTest, testing::ValuesIn(kernel_cases()), name_of);

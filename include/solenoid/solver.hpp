@@ -3,6 +3,7 @@
 /// Solving: problem and options in, solution and report out.
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,6 +12,19 @@
 #include "solenoid/solution.hpp"
 
 namespace solenoid {
+
+/// What full multigrid says of the L2 error of its velocity (with Poisson's equation of u), from what it has computed.
+struct ErrorEstimate {
+  /// Of the error as a whole: |u_l - P u_(l-1)| / (2^(k+1) - 1), where u_l is the result and P u_(l-1) that of the next
+  /// coarser level. It takes for granted that the exact solution is smooth, so that the error falls by 2^(k+1) from
+  /// level to level. Where that level is coarser in some directions only, differences of further levels are added (root
+  /// of the sum of squares) until each direction has its own. None if there are not that many levels, or where there is
+  /// flow through sides with a prescribed velocity: what is lifted is unlike anything on a coarser level.
+  std::optional<double> total;
+  /// Of its algebraic part, the distance to the solution of the discrete problem: the correction that a cycle on the
+  /// next coarser level finds for the residual that is left.
+  double algebraic = 0.0;
+};
 
 /// What happened: every field of the result file that is not about the solution itself.
 struct Report {
@@ -25,9 +39,10 @@ struct Report {
   std::string device;
   std::string precision;
   int threads = 0;
-  double time_setup = 0.0;        ///< seconds
-  double time_solve = 0.0;        ///< seconds
-  std::int64_t memory_bytes = 0;  ///< what the solve allocated at its peak
+  double time_setup = 0.0;                      ///< seconds
+  double time_solve = 0.0;                      ///< seconds
+  std::int64_t memory_bytes = 0;                ///< what the solve allocated at its peak
+  std::optional<ErrorEstimate> error_estimate;  ///< of full multigrid
 };
 
 struct Result {

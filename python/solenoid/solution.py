@@ -56,7 +56,7 @@ class Solution:
     @property
     def report(self) -> Report:
         """What happened: the fields of the result file, such as `iterations`, `residual_history`, `time.solve`,
-        `divergence_max`. Raises InputError for a solution that does not come from solve()."""
+        `divergence_max`, with full multigrid `error_estimate.velocity_l2`. Raises InputError for a solution that does not come from solve()."""
         if not self._core.has_report:
             raise InputError("this solution does not come from solve(), so that there is no report of it")
         if self._report is None:

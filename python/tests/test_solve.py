@@ -158,6 +158,12 @@ def test_case(tmp_path):
         so.read_case(tmp_path / "none.toml")
 
 
+def test_full_multigrid_estimates_its_error(cavity):
+    report = so.solve(cavity, method="fmg", cycles=2).report
+    assert 0 < 2 * report.error_estimate.algebraic < report.error_estimate.velocity_l2
+    assert "error_estimate" not in so.solve(cavity).report
+
+
 @pytest.mark.parametrize(
     "options",
     [

@@ -77,6 +77,8 @@ class Kernels {
   virtual void dots(int count, const T* const* v, const T* w, double* result) = 0;
   /// w = scale (w + sum_i a[i] v[i]): one pass over w.
   virtual void axpys(int count, const double* a, const T* const* v, double scale, T* w) = 0;
+  /// The L2 norm of the velocity with the coefficients x, or of Poisson's u.
+  virtual double l2_norm(const T* x) = 0;
   /// Removes the constants that A maps to zero (Level::constants).
   virtual void project(T* x) = 0;
   virtual void gather(std::int64_t count, const std::int64_t* index, const T* x,

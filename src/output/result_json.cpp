@@ -123,7 +123,12 @@ std::string result_json(const Case& what, const Report& report, const Measures& 
   json["levels"] = report.levels;
   json["device"] = report.device;
   json["precision"] = report.precision;
-  if (what.problem.equation == EquationKind::poisson) {
+  const bool poisson = what.problem.equation == EquationKind::poisson;
+  if (report.error_estimate) {
+    json["error_estimate"] = {{poisson ? "value_l2" : "velocity_l2", finite(report.error_estimate->total)},
+                              {"algebraic", finite(report.error_estimate->algebraic)}};
+  }
+  if (poisson) {
     json["error"] = {{"value_l2", finite(measures.value_error)}};
   } else {
     json["error"] = {{"velocity_l2", finite(measures.velocity_error)},

@@ -99,6 +99,10 @@ void print_table(const Report& report, const Measures& measures, const std::vect
                                      : fmt::format("{}", report.iterations));
   row("residual", (history.empty() ? "-" : fmt::format("{:.2e}", history.back())) +
                       (report.converged ? "" : ", not converged: " + report.reason));
+  if (const auto& estimate = report.error_estimate) {
+    row("error estimate", (estimate->total ? fmt::format("{:.1e}", *estimate->total) : "none") +
+                              fmt::format(", algebraic part {:.1e}", estimate->algebraic));
+  }
   if (measures.velocity_error) row("velocity error", fmt::format("{:.4e}", *measures.velocity_error));
   if (measures.pressure_error) row("pressure error", fmt::format("{:.4e}", *measures.pressure_error));
   if (measures.value_error) row("error of u", fmt::format("{:.4e}", *measures.value_error));

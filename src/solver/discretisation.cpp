@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/zeros.hpp"
 #include "problem/validate.hpp"
 #include "solenoid/error.hpp"
@@ -61,6 +63,18 @@ std::int64_t Discretisation::room() const {
 const std::vector<double>& Discretisation::lift() {
   if (lift_.empty() && has_boundary_velocity(problem_)) lift_ = boundary_lift(problem_, *lift_level_);
   return lift_;
+}
+
+bool Discretisation::lifted() {
+  const std::vector<double>& values = lift();
+  return std::any_of(values.begin(), values.end(), [](double value) { return value != 0.0; });
+}
+
+std::vector<std::vector<double>> Discretisation::coarse_loads() {
+  std::vector<std::vector<double>> loads;
+  if (random_load_ != 0 || !has_boundary_values(problem_) || lifted()) return loads;
+  for (int l = 0; l < hierarchy_.size() - 1; ++l) loads.push_back(assemble_load(problem_, *hierarchy_.levels[l]));
+  return loads;
 }
 
 void Discretisation::load(Engine& engine, Kernels<double>& kernels, Vector<double>& work, Vector<double>& b) {

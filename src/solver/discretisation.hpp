@@ -32,6 +32,11 @@ class Discretisation {
   /// of the finest level. `work` is left zero. \throws InputError where a field is not finite, or if there is no
   /// solution.
   void load(Engine& engine, Kernels<double>& kernels, Vector<double>& work, Vector<double>& b);
+  /// Whether there are boundary velocities that solution() adds: flow through sides.
+  [[nodiscard]] bool lifted();
+  /// The loads of all levels but the finest, for full multigrid, where they are not P^T times that of the finest:
+  /// values on sides enter with the penalty of a level's own cells. Empty elsewhere, and where velocities are lifted().
+  std::vector<std::vector<double>> coarse_loads();
   /// The solution with these coefficients: x plus the boundary velocities.
   [[nodiscard]] Solution solution(const Vector<double>& x);
 

@@ -389,13 +389,16 @@ std::vector<double> boundary_lift(const Problem& problem, const Level& lift) {
   return hats;
 }
 
-bool has_boundary_velocity(const Problem& problem) {
-  if (problem.equation == EquationKind::poisson) return false;
+bool has_boundary_values(const Problem& problem) {
   for (int side = 0; side < 2 * problem.mesh.dim; ++side) {
     const Side& s = problem.boundary.sides[side];
     if (s.kind == SideKind::velocity && !is_zero(s.data)) return true;
   }
   return problem.boundary.holes.kind == SideKind::velocity && !is_zero(problem.boundary.holes.data);
+}
+
+bool has_boundary_velocity(const Problem& problem) {
+  return problem.equation == EquationKind::stokes && has_boundary_values(problem);
 }
 
 void subtract_common(const Level& from, const std::vector<double>& source, const Level& to,

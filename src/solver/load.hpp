@@ -21,6 +21,8 @@ std::vector<double> assemble_load(const Problem& problem, const Level& level);
 /// \throws InputError if the domain has no outflow side and the net flux through the boundary is not zero.
 std::vector<double> boundary_lift(const Problem& problem, const Level& lift);
 
+/// True if some side or hole has a velocity, or with Poisson's equation a value, that is not the constant zero.
+bool has_boundary_values(const Problem& problem);
 /// True if some boundary velocity is not the constant zero: it has to be lifted. Poisson's boundary values have not.
 bool has_boundary_velocity(const Problem& problem);
 

@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <cmath>
 #include <memory>
+#include <optional>
 #include <type_traits>
+#include <vector>
 
 #include "solenoid/solver.hpp"
 #include "solver/hierarchy.hpp"
@@ -48,6 +50,9 @@ class Solve {
     }
   }
 
+  /// For full multigrid, after reserve(): FullMultigrid::set_coarse_loads.
+  void set_coarse_loads(const std::vector<std::vector<double>>& loads) { full_->set_coarse_loads(loads); }
+
   /// What reserve() allocates.
   static VectorNeeds needs(const SolverOptions& options) {
     switch (options.method) {
@@ -66,6 +71,11 @@ class Solve {
       case Method::vcycle: return cycles_->run(b, x, convergence);
       case Method::fmg: return full_->run(b, x, convergence);
     }
+  }
+  /// To be called after run(), with its result: what the method says of its error (FullMultigrid::assess).
+  std::optional<ErrorEstimate> assess(const double* x, bool lifted, Convergence& convergence) {
+    if (options_.method != Method::fmg) return {};
+    return full_->assess(x, lifted, convergence);
   }
 
  private:

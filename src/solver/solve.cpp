@@ -37,6 +37,7 @@ void run(Engine& engine, Discretisation& discretisation, const SolverOptions& op
   Vector<double> b(engine, x.size());
   discretisation.load(engine, kernels, x, b);
   solve.reserve();
+  if (options.method == Method::fmg) solve.set_coarse_loads(discretisation.coarse_loads());
   engine.synchronise();
   report.time_setup += seconds_since(start);
 
@@ -55,6 +56,7 @@ void run(Engine& engine, Discretisation& discretisation, const SolverOptions& op
   kernels.project(x.data());
   engine.synchronise();
   report.time_solve = seconds_since(solve_start);
+  report.error_estimate = solve.assess(x.data(), discretisation.lifted(), convergence);
 
   report.converged = convergence.converged;
   report.reason = convergence.reason;

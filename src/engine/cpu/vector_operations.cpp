@@ -1,10 +1,14 @@
 #include "engine/cpu/vector_operations.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
+#include <numeric>
 #include <vector>
 
+#include "element/matrices.hpp"
 #include "engine/dense_inverse.hpp"
+#include "engine/kernel_data.hpp"
 
 namespace solenoid::cpu {
 namespace {
@@ -131,6 +135,43 @@ void VectorOperations<T>::dots(int count, const T* const* v, const T* w, double*
 template <class T>
 void VectorOperations<T>::axpys(int count, const double* a, const T* const* v, double scale, T* w) {
   add_all(count, a, v, static_cast<T>(scale), w);
+}
+
+template <class T>
+double VectorOperations<T>::l2_norm(const T* x) {
+  const Equation& equation = level_.equation;
+  if (equation.velocities() == 0) return std::sqrt(this->dot(x, x));
+  // In its own direction a component has the mass matrix of P, in the others that of O, which is the identity.
+  const int n = equation.n();
+  const int columns = power(n, equation.dim - 1);
+  const Matrix mass = CellMatrices(equation.order).mass;
+  const Grid& grid = level_.grid;
+  std::vector<double> squares(team_.size(), 0.0);
+  team_.run([&](int t) {
+    const auto range = team_.range(grid.cells(), t, interleave);
+    for (auto first = static_cast<Record>(range.begin); first < range.end; first += interleave) {
+      const int lanes = static_cast<int>(std::min<std::int64_t>(interleave, range.end - first));
+      double sum[interleave] = {};
+      for (int c = 0; c < equation.velocities(); ++c) {
+        for (int m = 0; m < columns; ++m) {
+          const int column = c * n * columns + m;
+          double value[max_n + 1][interleave] = {};
+          for (int l = 0; l < lanes; ++l) {
+            for (int i = 0; i < n; ++i) value[i][l] = x[level_.index(first + l, column + i * columns)];
+            value[n][l] = x[level_.index(grid.neighbour(first + l, 2 * c + 1), column)];
+          }
+          for (int i = 0; i <= n; ++i) {
+            for (int j = 0; j <= n; ++j) {
+              if (!mass_couples(n, i, j)) continue;
+              for (int l = 0; l < interleave; ++l) sum[l] += mass(i, j) * value[i][l] * value[j][l];
+            }
+          }
+        }
+      }
+      for (const double part : sum) squares[t] += part;
+    }
+  });
+  return std::sqrt(std::accumulate(squares.begin(), squares.end(), 0.0));
 }
 
 template <class T>

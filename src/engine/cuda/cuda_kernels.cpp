@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cmath>
 #include <utility>
 
 #include "engine/cuda/dense.hpp"
@@ -104,6 +105,13 @@ class CudaKernels final : public Kernels<T> {
     combine(count, a, v, static_cast<T>(scale), w);
   }
 
+  double l2_norm(const T* x) override {
+    if (level_.equation.velocities() == 0) return std::sqrt(this->dot(x, x));
+    ++shared_.ticket;
+    velocity_square(x, shared_.ticket);
+    shared_.wait_for_results();
+    return std::sqrt(shared_.results->value[0]);
+  }
   void project(T* x) override {
     const int dim = level_.equation.dim;
     const int block = power(level_.equation.n(), dim);
@@ -160,10 +168,24 @@ class CudaKernels final : public Kernels<T> {
     axpy(T(1), nullptr, nullptr);
     from_double(nullptr, nullptr);
     from_float(nullptr, nullptr);
+    velocity_square(nullptr, 0);
     project(nullptr);
     cuda::multiply_dense(1, nullptr, static_cast<const T*>(nullptr), static_cast<const T*>(nullptr),
                          static_cast<T*>(nullptr), stream);
     cuda::copy_records(1, nullptr, 1, static_cast<const T*>(nullptr), static_cast<T*>(nullptr), stream);
+  }
+
+  void velocity_square(const T* x, std::uint64_t ticket) {
+    const Equation& equation = level_.equation;
+    cuda::VelocityLayout<T> layout{};
+    std::copy_n(&cell_.mass[0][0], sizeof(cell_.mass) / sizeof(T), &layout.mass[0][0]);
+    for (int c = 0; c < equation.velocities(); ++c) layout.upper[c] = device_->topology().neighbour[2 * c + 1];
+    layout.cells = level_.grid.cells();
+    layout.velocities = equation.velocities();
+    layout.n = equation.n();
+    layout.columns = power(equation.n(), equation.dim - 1);
+    layout.record_size = equation.record();
+    cuda::velocity_square(layout, x, shared_.reduction, shared_.results, ticket, shared_.stream);
   }
 
   template <class S>

@@ -116,6 +116,19 @@ __device__ bool finish_reduction(const Reduction& reduction, const double (&sum)
   return true;
 }
 
+/// The same for the host: results->value[first + k], then the ticket unless that is 0.
+template <int count>
+__device__ void report_reduction(const Reduction& reduction, const double (&sum)[count], HostResults* results,
+                                 int first, std::uint64_t ticket) {
+  const bool last = finish_reduction(reduction, sum, [&](int k, double total) {
+    results->value[first + k] = total;
+    __threadfence_system();
+  });
+  if (!last || ticket == 0) return;
+  __syncthreads();
+  if (threadIdx.x == 0) *static_cast<volatile std::uint64_t*>(&results->ticket) = ticket;
+}
+
 /// results[first + i] = (v[i], w)
 template <class T, int count>
 __global__ __launch_bounds__(threads) void dots_kernel(std::int64_t size, const __grid_constant__ VectorBatch<T> v,
@@ -130,13 +143,38 @@ __global__ __launch_bounds__(threads) void dots_kernel(std::int64_t size, const 
   });
 #pragma unroll
   for (int k = 0; k < count; ++k) sum[k] = block_sum(sum[k]);
-  const bool last = finish_reduction(reduction, sum, [&](int k, double total) {
-    results->value[first + k] = total;
-    __threadfence_system();
+  report_reduction(reduction, sum, results, first, ticket);
+}
+
+/// In its own direction a component has the mass matrix of P, in the others that of O, which is the identity.
+template <class T>
+__global__ __launch_bounds__(threads) void velocity_square_kernel(const __grid_constant__ VelocityLayout<T> layout,
+                                                                  const T* __restrict__ x, Reduction reduction,
+                                                                  HostResults* results, std::uint64_t ticket) {
+  wait_for_earlier_kernels();
+  const int n = layout.n;
+  double sum[1]{};
+  for_all(layout.cells, [&](std::int64_t cell) {
+    for (int c = 0; c < layout.velocities; ++c) {
+      const int component = c * n * layout.columns * interleave;
+      const T* const own = x + record_offset(cell, layout.record_size) + component;
+      const T* const upper = x + record_offset(layout.upper[c][cell], layout.record_size) + component;
+      for (int m = 0; m < layout.columns; ++m) {
+        const auto value = [&](int i) {
+          return i < n ? own[(i * layout.columns + m) * interleave] : upper[m * interleave];
+        };
+        for (int i = 0; i <= n; ++i) {
+          T row = T(0);
+          for (int j = 0; j <= n; ++j) {
+            if (mass_couples(n, i, j)) row += layout.mass[i][j] * value(j);
+          }
+          sum[0] += static_cast<double>(row) * static_cast<double>(value(i));
+        }
+      }
+    }
   });
-  if (!last || ticket == 0) return;
-  __syncthreads();
-  if (threadIdx.x == 0) *static_cast<volatile std::uint64_t*>(&results->ticket) = ticket;
+  sum[0] = block_sum(sum[0]);
+  report_reduction(reduction, sum, results, 0, ticket);
 }
 
 struct MeanArguments {
@@ -241,6 +279,13 @@ void dots(std::int64_t size, const VectorBatch<T>& v, const T* w, const Reductio
   });
 }
 
+template <class T>
+void velocity_square(const VelocityLayout<T>& layout, const T* x, const Reduction& reduction, HostResults* results,
+                     std::uint64_t ticket, Stream stream) {
+  launch("L2 norm", velocity_square_kernel<T>, reduction_grid(layout.cells), threads, 0, stream, layout, x, reduction,
+         results, ticket);
+}
+
 template <class S, class T>
 void combine(std::int64_t size, const VectorBatch<S, T>& v, T scale, T* w, Stream stream) {
   with_count(v.count, [&]<int count>() {
@@ -299,6 +344,8 @@ template void convert<double, double>(std::int64_t, const double*, double*, Stre
   template void scale<T>(std::int64_t, T, T*, Stream);                                                                 \
   template void dots<T>(std::int64_t, const VectorBatch<T>&, const T*, const Reduction&, HostResults*, int,            \
                         std::uint64_t, Stream);                                                                        \
+  template void velocity_square<T>(const VelocityLayout<T>&, const T*, const Reduction&, HostResults*, std::uint64_t,  \
+                                   Stream);                                                                            \
   template void remove_mean<T>(const CellTopology&, int, int, const std::int32_t*, std::int64_t, const Reduction&, T*, \
                                Stream);                                                                                \
   template void copy_records<T>(std::int64_t, const std::int32_t*, int, const T*, T*, Stream);                         \

@@ -55,6 +55,22 @@ void dots(std::int64_t size, const VectorBatch<T>& v, const T* w, const Reductio
 template <class S, class T>
 void combine(std::int64_t size, const VectorBatch<S, T>& v, T scale, T* w, Stream stream);
 
+/// What the L2 norm of a velocity needs of a level.
+template <class T>
+struct VelocityLayout {
+  T mass[max_n + 1][max_n + 1];  ///< of P on a cell
+  const std::int32_t* upper[3];  ///< [direction][cell]: record with the upper hats
+  std::int32_t cells;
+  int velocities;
+  int n;
+  int columns;  ///< of a component: n^(dim - 1)
+  int record_size;
+};
+/// results->value[0] = the square of the norm, then results->ticket = ticket.
+template <class T>
+void velocity_square(const VelocityLayout<T>& layout, const T* x, const Reduction& reduction, HostResults* results,
+                     std::uint64_t ticket, Stream stream);
+
 /// Removes from value `value` of the records [0, cells), and of those hat-only records that have the neighbour list
 /// `below` (nullptr: none of them), its mean over `count` records.
 template <class T>

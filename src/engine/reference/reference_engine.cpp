@@ -53,6 +53,7 @@ class ReferenceKernels final : public Kernels<T> {
     for (int i = 0; i < count; ++i) sum += a[i] * load(v[i]);
     store(scale * sum, w);
   }
+  double l2_norm(const T* x) override { return reference_.l2_norm(load(x)); }
   void project(T* x) override { store(reference_.projected(load(x)), x); }
   void gather(std::int64_t count, const std::int64_t* index, const T* x, T* values) override {
     for (std::int64_t i = 0; i < count; ++i) values[i] = x[index[i]];

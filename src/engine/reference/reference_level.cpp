@@ -356,4 +356,19 @@ VectorXd ReferenceLevel::projected(VectorXd x) const {
   return x;
 }
 
+double ReferenceLevel::l2_norm(const VectorXd& x) const {
+  const Equation& equation = level_.equation;
+  const Points points = cell_points(equation.dim, level_.grid.size(), equation.n() + 1);
+  double square = 0.0;
+  for (int c = 0; c < form_.components(); ++c) {
+    const LocalField& field = form_.fields()[c];
+    const MatrixXd functions = field.tabulate(points.position).value;
+    for (Grid::Record cell = 0; cell < level_.grid.cells(); ++cell) {
+      const VectorXd values = functions * x(field.numbers(level_.grid, cell));
+      square += points.weight.dot(values.cwiseAbs2());
+    }
+  }
+  return std::sqrt(square);
+}
+
 }  // namespace solenoid::reference

@@ -70,6 +70,8 @@ class ReferenceLevel {
   [[nodiscard]] Eigen::VectorXd restricted(const Level& coarse_level, const Eigen::VectorXd& fine) const;
   [[nodiscard]] Eigen::VectorXd prolonged(const Level& coarse_level, const Eigen::VectorXd& coarse) const;
   [[nodiscard]] Eigen::VectorXd projected(Eigen::VectorXd x) const;
+  /// Of the velocity, or of Poisson's u.
+  [[nodiscard]] double l2_norm(const Eigen::VectorXd& x) const;
 
  private:
   /// Calls visit(coarse numbers, fine numbers, matrix) for every fine cell and field: the coarse functions expressed in

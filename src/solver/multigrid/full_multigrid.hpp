@@ -2,12 +2,18 @@
 /// \file
 /// Full multigrid: from the coarsest level up, a cycle or more on each.
 
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
 #include <cmath>
 #include <memory>
+#include <optional>
 #include <type_traits>
 #include <vector>
 
 #include "engine/engine.hpp"
+#include "solenoid/solver.hpp"
 #include "solver/hierarchy.hpp"
 #include "solver/krylov/convergence.hpp"
 #include "solver/multigrid/preconditioner.hpp"
@@ -47,16 +53,26 @@ class FullMultigrid {
   /// Beside b and x: the residual, and load and value of all levels but the finest.
   static VectorNeeds needs() { return on_finest<double>(1) + on_coarser<double>(2); }
 
-  /// The residual of the result is reported; it is not compared with rtol.
+  /// Loads of all levels but the finest; without, they are restricted.
+  void set_coarse_loads(const std::vector<std::vector<double>>& loads) {
+    for (std::size_t l = 0; l < loads.size(); ++l) {
+      levels_[l].load.upload(loads[l].data());
+      levels_[l].kernels->project(levels_[l].load.data());
+    }
+    restricts_loads_ = loads.empty();
+  }
+
+  /// The residual of the result is reported; it is not compared with rtol. Converged, as far as that can be seen here:
+  /// the last cycle at least halved the residual.
   void run(const double* b, double* x, Convergence& convergence) {
     const int finest = hierarchy_.size() - 1;
     const double norm_b = std::sqrt(m_.outer().dot(b, b));
     double* r = residual_.data();
-    const auto kernels = [&](int l) -> Kernels<double>& { return *levels_[l].kernels; };
     const auto load = [&](int l) { return l == finest ? b : levels_[l].load.data(); };
     const auto value = [&](int l) { return l == finest ? x : levels_[l].value.data(); };
-    for (int l = finest; l > 0; --l)
+    for (int l = finest; restricts_loads_ && l > 0; --l) {
       kernels(l).restrict_to(*hierarchy_.levels[l - 1], load(l), levels_[l - 1].load.data());
+    }
     for (int l = 0; l <= finest; ++l) {
       if (l == 0) {
         kernels(l).zero(value(l));
@@ -74,16 +90,56 @@ class FullMultigrid {
       }
     }
     convergence.iterations = options_.cycles;
+    // A cycle leaves its right-hand side, the residual before it, as it is.
+    Cycle<S>& cycle = m_.cycle();
+    const double before = std::sqrt(cycle.kernels().dot(cycle.right_hand_side(), cycle.right_hand_side()));
     m_.outer().residual(b, x, r);
-    const double norm = norm_b == 0.0 ? 0.0 : std::sqrt(m_.outer().dot(r, r)) / norm_b;
-    convergence.history = {1.0, norm};
-    convergence.converged = std::isfinite(norm) && norm < 0.5;
-    convergence.reason = convergence.converged ? "full multigrid is done"
-                         : std::isfinite(norm) ? "full multigrid: the residual did not fall"
-                                               : "the residual is not finite";
+    const double after = std::sqrt(m_.outer().dot(r, r));
+    const double relative = norm_b == 0.0 ? 0.0 : after / norm_b;
+    convergence.history = {1.0, relative};
+    convergence.converged = std::isfinite(relative) && 2.0 * after <= before;
+    convergence.reason = convergence.converged ? done
+                         : std::isfinite(relative)
+                             ? fmt::format(
+                                   "full multigrid: the last cycle divided the residual by {:.2g}, not by "
+                                   "2 or more: use method = \"gmres\"",
+                                   before / after)
+                             : "the residual is not finite";
+  }
+
+  /// To be called after run(), with its result: estimates the error, and takes back that the solve has converged if too
+  /// much of it is algebraic. Nothing if run() did not come to its end. `lifted`: the result lacks velocities through
+  /// sides. They live in the outermost cells of the finest level and make it unlike what coarser levels can hold.
+  std::optional<ErrorEstimate> assess(const double* x, bool lifted, Convergence& convergence) {
+    if (convergence.history.empty() || !std::isfinite(convergence.history.back())) return {};
+    ErrorEstimate estimate;
+    estimate.algebraic = algebraic_error();
+    if (!lifted) estimate.total = total_error(x);
+    const double velocity = m_.outer().l2_norm(x);
+    constexpr double rounding = 1e-12;
+    if (estimate.algebraic <= rounding * velocity) {  // nothing is left to be reduced
+      convergence.converged = true;
+      convergence.reason = done;
+    } else if (convergence.converged && estimate.total && estimate.algebraic > 0.5 * *estimate.total) {
+      convergence.converged = false;
+      convergence.reason = fmt::format(
+          "full multigrid: {:.1e} of the error is algebraic, more than half of the estimated {:.1e}: use more cycles "
+          "or "
+          "method = \"gmres\"",
+          estimate.algebraic, *estimate.total);
+    } else if (convergence.converged && lifted && estimate.algebraic > convergence.rtol * velocity) {
+      convergence.converged = false;
+      convergence.reason = fmt::format(
+          "full multigrid: there is flow through sides, so that the error cannot be estimated, and its algebraic part "
+          "{:.1e} is above rtol = {:.0e} times the velocity: use more cycles or method = \"gmres\"",
+          estimate.algebraic, convergence.rtol);
+    }
+    return estimate;
   }
 
  private:
+  static constexpr const char* done = "full multigrid is done";
+
   /// In double precision. The finest level has its vectors from the caller.
   struct LevelData {
     std::unique_ptr<Kernels<double>> owned;  // or nullptr
@@ -92,11 +148,49 @@ class FullMultigrid {
     Vector<double> value{};
   };
 
+  [[nodiscard]] Kernels<double>& kernels(int level) { return *levels_[level].kernels; }
+
+  /// What cycles leave is smooth: the next coarser level finds nearly all of it. Takes the residual that run() left.
+  double algebraic_error() {
+    Cycle<S>& cycle = m_.cycle();
+    const int finest = hierarchy_.size() - 1;
+    const int level = std::max(0, finest - 1);
+    cycle.kernels(finest).from_double(residual_.data(), cycle.right_hand_side(finest));
+    if (level < finest) {
+      cycle.kernels(finest).restrict_to(*hierarchy_.levels[level], cycle.right_hand_side(finest),
+                                        cycle.right_hand_side(level));
+    }
+    return cycle.kernels(level).l2_norm(cycle.run(level));
+  }
+
+  /// By the differences to coarser levels, until each direction was coarser once.
+  std::optional<double> total_error(const double* x) {
+    const Equation& equation = hierarchy_.finest().equation;
+    double* difference = residual_.data();
+    double square = 0.0;
+    std::array<bool, 3> missing{true, true, equation.dim == 3};
+    for (int l = hierarchy_.size() - 1; l > 0; --l) {
+      bool of_use = false;
+      for (int a = 0; a < equation.dim; ++a) {
+        if (!missing[a] || !hierarchy_.levels[l]->coarsened[a]) continue;
+        missing[a] = false;
+        of_use = true;
+      }
+      if (!of_use) continue;
+      kernels(l).prolong(*hierarchy_.levels[l - 1], levels_[l - 1].value.data(), difference);
+      kernels(l).axpy(-1.0, l == hierarchy_.size() - 1 ? x : levels_[l].value.data(), difference);
+      square += std::pow(kernels(l).l2_norm(difference), 2);
+    }
+    if (missing != std::array<bool, 3>{}) return {};
+    return std::sqrt(square) / (std::exp2(equation.order + 1) - 1.0);
+  }
+
   const Hierarchy& hierarchy_;
   const SolverOptions& options_;
   CyclePreconditioner<S>& m_;
   Vector<double> residual_;
   std::vector<LevelData> levels_;
+  bool restricts_loads_ = true;
 };
 
 }  // namespace solenoid
