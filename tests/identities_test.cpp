@@ -279,6 +279,9 @@ TEST_P(Identity, EquationDivergenceAndEnergy) {
 
 TEST_P(Identity, GradientForcesOnlyChangeThePressure) {
   Problem problem = this->problem();
+  if (!problem.mesh.holes.empty() && problem.boundary.holes.kind == SideKind::outflow) {
+    GTEST_SKIP() << "the traction that balances phi depends on which side of a hole it acts on";
+  }
   const Solution solution = solved(problem);
   // phi continues across periodic sides.
   const Mesh& mesh = problem.mesh;

@@ -66,14 +66,13 @@ TEST_P(FlowInTheSpace, IsReproduced) {
   const auto [dim, order] = GetParam();
   if (!test::has_order(dim, order)) GTEST_SKIP() << "the order is not in this build";
   for (auto mesh : test::mesh_cases(dim)) {
-    bool possible = mesh.name != "long_box";
+    bool possible = mesh.name != "long_box" && mesh.boundary.holes.kind == SideKind::velocity;
     for (const Side& side : mesh.boundary.sides) {
       possible = possible && (side.kind == SideKind::velocity || side.kind == SideKind::outflow);
     }
     if (!possible) continue;
     SCOPED_TRACE(mesh.name);
     mesh.mesh.refine = 1;
-    mesh.boundary.holes.kind = SideKind::velocity;
     const auto flow = PolynomialFlow::of_order(dim, order);
     for (const auto precision : {Precision::mixed, Precision::full_double}) {
       const auto [solution, report] = solve(with_flow(mesh, order, flow), options_with(precision, 1e-13));
