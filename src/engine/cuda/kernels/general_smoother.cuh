@@ -118,6 +118,18 @@ struct GeneralSmoother {
     return (c * S::block + column % modes % n + (dim == 3 ? n * (column / modes % n) : 0)) * interleave;
   }
   static constexpr int row_step = S::columns * interleave;
+  /// Where the 2n + 1 values of a column lie in a vector: in its lower and its upper cell and in the record above.
+  struct Column {
+    std::int64_t part[3];
+
+    __device__ Column(const Memory& memory, int c, int column)
+        : part{S::offset(memory.cells[cell_of(c, column, 0)]), S::offset(memory.cells[cell_of(c, column, 1)]),
+               S::offset(memory.above[c][cell_of(c, column, 1)])} {
+      const int start = start_of(c, column);
+      for (std::int64_t& place : part) place += start;
+    }
+    __device__ std::int64_t operator[](int e) const { return part[e / n] + e % n * row_step; }
+  };
   /// Place in the pressure array of mode i along c, in a column of component c.
   __device__ static int pressure_place(int c, int i, int column) {
     const auto stride = [](int a) { return a == 0 ? 1 : a == 1 ? modes : modes * modes; };
@@ -206,15 +218,12 @@ struct GeneralSmoother {
   __device__ static void load(const Arguments& arguments, Memory& memory) {
     const T* const x = arguments.x;
     for_columns([&](int c, int column) {
-      const int start = start_of(c, column);
-      const std::int64_t at[3]{S::offset(memory.cells[cell_of(c, column, 0)]) + start,
-                               S::offset(memory.cells[cell_of(c, column, 1)]) + start,
-                               S::offset(memory.above[c][cell_of(c, column, 1)]) + start};
+      const Column at(memory, c, column);
       T u[functions]{};
 #pragma unroll
       for (int e = 0; e < functions; ++e) {
-        if (x != nullptr) u[e] = __ldg(x + at[e / n] + e % n * row_step);
-        prefetch(arguments.b + at[e / n] + e % n * row_step);
+        if (x != nullptr) u[e] = __ldg(x + at[e]);
+        prefetch(arguments.b + at[e]);
       }
 #pragma unroll
       for (int e = 0; e < functions; ++e) memory.u[c][e * columns + column] = u[e];
@@ -274,13 +283,10 @@ struct GeneralSmoother {
 #pragma unroll 1
     for (int tau = 0; tau < dim - 1 && with_x; ++tau) apply_laplacian(tables, arguments, tau, memory);
     for_columns([&](int c, int column) {
-      const int start = start_of(c, column);
-      const std::int64_t at[3]{S::offset(memory.cells[cell_of(c, column, 0)]) + start,
-                               S::offset(memory.cells[cell_of(c, column, 1)]) + start,
-                               S::offset(memory.above[c][cell_of(c, column, 1)]) + start};
+      const Column at(memory, c, column);
       T r[functions];
 #pragma unroll
-      for (int e = 0; e < functions; ++e) r[e] = __ldg(arguments.b + at[e / n] + e % n * row_step);
+      for (int e = 0; e < functions; ++e) r[e] = __ldg(arguments.b + at[e]);
       if (with_x) {
 #pragma unroll
         for (int upper = 0; upper < 2; ++upper) {
@@ -620,19 +626,16 @@ struct GeneralSmoother {
   __device__ static void write(const Arguments& arguments, const PatchData<T>& kind, const Memory& memory) {
     const T* const base = arguments.add ? arguments.y : arguments.x;
     for_columns([&](int c, int column) {
-      const int start = start_of(c, column);
-      const std::int64_t at[3]{S::offset(memory.cells[cell_of(c, column, 0)]) + start,
-                               S::offset(memory.cells[cell_of(c, column, 1)]) + start,
-                               S::offset(memory.above[c][cell_of(c, column, 1)]) + start};
+      const Column at(memory, c, column);
       T y[functions]{};
 #pragma unroll
-      for (int e = 0; e < functions && base != nullptr; ++e) y[e] = base[at[e / n] + e % n * row_step];
+      for (int e = 0; e < functions && base != nullptr; ++e) y[e] = base[at[e]];
 #pragma unroll
       for (int e = 0; e < functions; ++e) {
         const bool unknown = e >= kind.first[c] && e <= kind.last[c];
         if (e == modes && !unknown) continue;  // in a cell of another patch
         const T correction = unknown ? memory.w[c][e * columns + column] : T(0);
-        arguments.y[at[e / n] + e % n * row_step] = y[e] + arguments.damping * correction;
+        arguments.y[at[e]] = y[e] + arguments.damping * correction;
       }
     });
     for_each(pressures, [&](int i) {
