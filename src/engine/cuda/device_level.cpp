@@ -30,14 +30,8 @@ Key key(const Grid& grid, std::int32_t block) {
   return key;
 }
 
-std::vector<std::int32_t> all_blocks(const Grid& grid) {
-  std::vector<std::int32_t> blocks(static_cast<std::size_t>(whole_blocks(grid.cells()) / interleave));
-  std::iota(blocks.begin(), blocks.end(), 0);
-  return near_each_other(grid, std::move(blocks));
-}
-
-}  // namespace
-
+/// Blocks of records in an order in which neighbours in space are near each other, so that kernels find in the caches
+/// what they or others have loaded.
 std::vector<std::int32_t> near_each_other(const Grid& grid, std::vector<std::int32_t> blocks) {
   std::vector<std::pair<Key, std::int32_t>> keyed;
   keyed.reserve(blocks.size());
@@ -46,6 +40,14 @@ std::vector<std::int32_t> near_each_other(const Grid& grid, std::vector<std::int
   std::transform(keyed.begin(), keyed.end(), blocks.begin(), [](const auto& entry) { return entry.second; });
   return blocks;
 }
+
+std::vector<std::int32_t> all_blocks(const Grid& grid) {
+  std::vector<std::int32_t> blocks(static_cast<std::size_t>(whole_blocks(grid.cells()) / interleave));
+  std::iota(blocks.begin(), blocks.end(), 0);
+  return near_each_other(grid, std::move(blocks));
+}
+
+}  // namespace
 
 DeviceTiles::DeviceTiles(Engine& engine, const Level& level, const std::vector<std::int32_t>& blocks) {
   const int cells = tile_cells(level.equation.dim, level.equation.order);

@@ -31,10 +31,6 @@ class Array {
   Vector<unsigned char> memory_;
 };
 
-/// Blocks of records in an order in which neighbours in space are near each other, so that kernels find in the caches
-/// what they or others have loaded.
-std::vector<std::int32_t> near_each_other(const Grid& grid, std::vector<std::int32_t> blocks);
-
 /// A list of blocks of records on the device.
 class DeviceBlocks {
  public:

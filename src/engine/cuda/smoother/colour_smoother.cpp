@@ -60,13 +60,9 @@ ColourSmoothers<T> make_smoothers(const SmoothedLevel<T>& level, bool additive) 
     smoothers.push_back(make_general_smoother(level, all, false));
     return smoothers;
   }
-  std::vector<char> split;
   std::vector<char> rest;
-  for (const PatchKind& kind : kinds) {
-    split.push_back(splits_by_parity(kind, level.level.equation.dim) ? 1 : 0);
-    rest.push_back(split.back() != 0 ? 0 : 1);
-  }
-  smoothers.push_back(make_parity_smoother(level, *variant, split));
+  for (const PatchKind& kind : kinds) rest.push_back(splits_by_parity(kind, level.level.equation.dim) ? 0 : 1);
+  smoothers.push_back(make_parity_smoother(level, *variant));
   if (std::count(rest.begin(), rest.end(), 1) > 0) smoothers.push_back(make_general_smoother(level, rest, true));
   return smoothers;
 }

@@ -50,10 +50,9 @@ struct SmoothedLevel {
 template <class T>
 ColourSmoothers<T> make_smoothers(const SmoothedLevel<T>& level, bool additive);
 
-/// The families. `take[kind]`: whether it takes the patches of that kind.
+/// The families. That of parity takes the patches that split; `take[kind]`: whether another takes those of a kind.
 template <class T>
-std::unique_ptr<ColourSmoother<T>> make_parity_smoother(const SmoothedLevel<T>& level, const ParityKernel<T>& kernel,
-                                                        const std::vector<char>& take);
+std::unique_ptr<ColourSmoother<T>> make_parity_smoother(const SmoothedLevel<T>& level, const ParityKernel<T>& kernel);
 /// `beside_parity`: the parity smoother goes before it in each colour.
 template <class T>
 std::unique_ptr<ColourSmoother<T>> make_general_smoother(const SmoothedLevel<T>& level, const std::vector<char>& take,

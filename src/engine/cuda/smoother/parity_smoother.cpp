@@ -8,8 +8,7 @@ namespace {
 template <class T>
 class ParitySmoother final : public ColourSmoother<T> {
  public:
-  ParitySmoother(const SmoothedLevel<T>& level, const ParityKernel<T>& kernel, const std::vector<char>& take)
-      : level_(level), kernel_(kernel) {
+  ParitySmoother(const SmoothedLevel<T>& level, const ParityKernel<T>& kernel) : level_(level), kernel_(kernel) {
     Engine& engine = level.shared.engine;
     const ParityPlan<T> plan(level.level, kernel.patches);
     patches_ = {engine, plan.patches};
@@ -17,7 +16,7 @@ class ParitySmoother final : public ColourSmoother<T> {
     schur_ = {engine, plan.schur};
     for (std::size_t i = 0; i < plan.colours.size(); ++i) {
       bool rest = false;
-      for (const PatchRun& run : level.level.patches.colours[i]) rest = rest || take[run.kind] == 0;
+      for (const PatchRun& run : level.level.patches.colours[i]) rest = rest || plan.covered[run.kind] == 0;
       colours_.push_back({{engine, plan.colours[i]},
                           static_cast<std::int32_t>(plan.colours[i].size()),
                           {engine, plan.uncovered[i]},
@@ -66,15 +65,12 @@ class ParitySmoother final : public ColourSmoother<T> {
 }  // namespace
 
 template <class T>
-std::unique_ptr<ColourSmoother<T>> make_parity_smoother(const SmoothedLevel<T>& level, const ParityKernel<T>& kernel,
-                                                        const std::vector<char>& take) {
-  return std::make_unique<ParitySmoother<T>>(level, kernel, take);
+std::unique_ptr<ColourSmoother<T>> make_parity_smoother(const SmoothedLevel<T>& level, const ParityKernel<T>& kernel) {
+  return std::make_unique<ParitySmoother<T>>(level, kernel);
 }
 template std::unique_ptr<ColourSmoother<float>> make_parity_smoother(const SmoothedLevel<float>&,
-                                                                     const ParityKernel<float>&,
-                                                                     const std::vector<char>&);
+                                                                     const ParityKernel<float>&);
 template std::unique_ptr<ColourSmoother<double>> make_parity_smoother(const SmoothedLevel<double>&,
-                                                                      const ParityKernel<double>&,
-                                                                      const std::vector<char>&);
+                                                                      const ParityKernel<double>&);
 
 }  // namespace solenoid::cuda
