@@ -16,7 +16,7 @@ set(SOLENOID_CUDA_POISSON_ORDERS_2D "${cuda_poisson_orders_2d}" CACHE STRING
 set(SOLENOID_CUDA_POISSON_ORDERS_3D "${cuda_poisson_orders_3d}" CACHE STRING
   "Orders of the CUDA engine in 3D for Poisson's equation")
 
-# Patches of higher orders do not fit into the shared memory of a multiprocessor (kernels/general_smoother.cuh).
+# Patches of higher orders do not fit into the shared memory of a multiprocessor (kernels/smoother/general.cuh).
 set(largest_cuda_order_3d 6)
 set(solenoid_cuda OFF)
 if(SOLENOID_CUDA STREQUAL "AUTO")

@@ -10,7 +10,7 @@
 #include "engine/cuda/cuda_kernels.hpp"
 #include "engine/cuda/dense.hpp"
 #include "engine/cuda/error.hpp"
-#include "engine/cuda/kernels/parity.hpp"
+#include "engine/cuda/kernels/smoother/parity.hpp"
 #include "engine/cuda/profile.hpp"
 #include "engine/engine.hpp"
 #include "solenoid/error.hpp"

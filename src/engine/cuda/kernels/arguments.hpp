@@ -92,11 +92,11 @@ struct TransferArguments {
 };
 
 template <class T>
-struct GeneralArguments;  // kernels/general.hpp
+struct GeneralArguments;  // kernels/smoother/general.hpp
 template <class T>
-struct ParityArguments;  // kernels/parity.hpp
+struct ParityArguments;  // kernels/smoother/parity.hpp
 template <class T>
-struct PoissonArguments;  // kernels/poisson.hpp
+struct PoissonArguments;  // kernels/smoother/poisson.hpp
 
 /// A compiled variant of the smoother for patches that split by parity.
 template <class T>

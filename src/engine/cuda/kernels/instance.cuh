@@ -2,11 +2,11 @@
 /// \file
 /// The table of kernels of one instance.
 
-#include "engine/cuda/kernels/general_smoother.cuh"
 #include "engine/cuda/kernels/operator.cuh"
 #include "engine/cuda/kernels/poisson_operator.cuh"
-#include "engine/cuda/kernels/poisson_smoother.cuh"
-#include "engine/cuda/kernels/smoother.cuh"
+#include "engine/cuda/kernels/smoother/general.cuh"
+#include "engine/cuda/kernels/smoother/parity.cuh"
+#include "engine/cuda/kernels/smoother/poisson.cuh"
 #include "engine/cuda/kernels/transfer.cuh"
 
 namespace solenoid::cuda {

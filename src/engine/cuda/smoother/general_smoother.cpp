@@ -1,4 +1,4 @@
-#include "engine/cuda/kernels/general.hpp"
+#include "engine/cuda/kernels/smoother/general.hpp"
 #include "engine/cuda/smoother/colour_smoother.hpp"
 
 namespace solenoid::cuda {

@@ -1,10 +1,11 @@
 #pragma once
 /// \file
-/// Set-up of the smoother for patches that split by parity (kernels/smoother.cuh): tables and batches of a level.
+/// Set-up of the smoother for patches that split by parity (kernels/smoother/parity.cuh): tables and batches of a
+/// level.
 
 #include <vector>
 
-#include "engine/cuda/kernels/parity.hpp"
+#include "engine/cuda/kernels/smoother/parity.hpp"
 #include "level/level.hpp"
 #include "level/patch_solver.hpp"
 

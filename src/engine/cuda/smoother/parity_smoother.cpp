@@ -1,4 +1,4 @@
-#include "engine/cuda/kernels/parity.hpp"
+#include "engine/cuda/kernels/smoother/parity.hpp"
 #include "engine/cuda/smoother/colour_smoother.hpp"
 #include "engine/cuda/smoother/parity_plan.hpp"
 

@@ -1,4 +1,4 @@
-#include "engine/cuda/kernels/poisson.hpp"
+#include "engine/cuda/kernels/smoother/poisson.hpp"
 
 #include <algorithm>
 

@@ -16,7 +16,7 @@
 /// ends from the caches, y once to memory; 16 (3D) accesses to shared memory, and those to matrices.
 
 #include "engine/cuda/kernels/line_operator.cuh"
-#include "engine/cuda/kernels/poisson.hpp"
+#include "engine/cuda/kernels/smoother/poisson.hpp"
 
 namespace solenoid::cuda {
 

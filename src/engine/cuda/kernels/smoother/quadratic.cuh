@@ -2,7 +2,7 @@
 /// \file
 /// The parity smoother for k = 2 in 3D: a parity problem fits into the registers of one thread.
 ///
-/// Steps and formulas are those of smoother.cuh. What differs from the smoother for any order:
+/// Steps and formulas are those of parity.cuh. What differs from the smoother for any order:
 ///   * A thread has all lines and planes of its problem, so that between gathering and writing only f leaves it, to y
 ///     and back, and the right-hand side of the Schur complement, for the tensor cores' sake.
 ///   * A thread gathers lines of what lies around with all their rows. The mass matrix goes before the butterflies: it
@@ -13,7 +13,7 @@
 
 #include <type_traits>
 
-#include "engine/cuda/kernels/parity_batch.cuh"
+#include "engine/cuda/kernels/smoother/batch.cuh"
 
 namespace solenoid::cuda {
 

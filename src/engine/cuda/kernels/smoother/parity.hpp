@@ -1,6 +1,6 @@
 #pragma once
 /// \file
-/// What the smoother for patches that split by parity (smoother.cuh) exchanges with the engine: plain data.
+/// What the smoother for patches that split by parity (parity.cuh) exchanges with the engine: plain data.
 
 #include <cstdint>
 

@@ -1,6 +1,6 @@
 #pragma once
 /// \file
-/// What the smoother of Poisson's equation (poisson_smoother.cuh) exchanges with the engine: plain data.
+/// What the smoother of Poisson's equation (poisson.cuh) exchanges with the engine: plain data.
 
 #include <cstdint>
 

@@ -2,7 +2,7 @@
 /// \file
 /// The parity smoother for any order: `workers` = 32 / patches lanes share the lines of a patch's problem.
 
-#include "engine/cuda/kernels/parity_batch.cuh"
+#include "engine/cuda/kernels/smoother/batch.cuh"
 
 namespace solenoid::cuda {
 

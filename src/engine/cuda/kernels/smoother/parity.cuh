@@ -19,9 +19,9 @@
 ///
 /// Work of a thread block: `patches` patches side by side, one warp for each of the 2^dim problems; `workers` =
 /// 32 / patches lanes share the lines of a patch's problem. Matrices of one direction depend on the weight at the ends
-/// of the patch and may differ from lane to lane, so that patches of all kinds go together (parity_batch.cuh). A lane
-/// has a whole problem in registers for k <= 1 (register_smoother.cuh) and, in 3D and single precision, for k = 2
-/// (quadratic_smoother.cuh); otherwise (line_smoother.cuh) the steps are:
+/// of the patch and may differ from lane to lane, so that patches of all kinds go together (batch.cuh). A lane
+/// has a whole problem in registers for k <= 1 (registers.cuh) and, in 3D and single precision, for k = 2
+/// (quadratic.cuh); otherwise (lines.cuh) the steps are:
 ///
 ///   1. Places of the patch's cells, of their neighbours, and of the cells above those (for their hats).
 ///   2. For the pressure and one velocity component after the other:
@@ -56,9 +56,9 @@
 #include <iterator>
 #include <type_traits>
 
-#include "engine/cuda/kernels/line_smoother.cuh"
-#include "engine/cuda/kernels/quadratic_smoother.cuh"
-#include "engine/cuda/kernels/register_smoother.cuh"
+#include "engine/cuda/kernels/smoother/lines.cuh"
+#include "engine/cuda/kernels/smoother/quadratic.cuh"
+#include "engine/cuda/kernels/smoother/registers.cuh"
 
 namespace solenoid::cuda {
 

@@ -1,6 +1,6 @@
 #pragma once
 /// \file
-/// What the smoother for every kind of patch and local solver (general_smoother.cuh) exchanges with the engine: plain
+/// What the smoother for every kind of patch and local solver (general.cuh) exchanges with the engine: plain
 /// data.
 
 #include <cstdint>

@@ -2,7 +2,7 @@
 /// \file
 /// The parity smoother for k <= 1: a parity problem fits into the registers of one thread.
 ///
-/// Steps, formulas and shared memory are those of smoother.cuh. What differs:
+/// Steps, formulas and shared memory are those of parity.cuh. What differs:
 ///   * A thread gathers one value of the 2^dim cells, and one column of what lies around: its modes in the tangential
 ///     direction are as few as traces, so they are used as they are. The mass matrix goes before the butterflies: it
 ///     turns what comes from five rows (bubble and end hat of two cells, middle hat) into the three of the patch.
@@ -12,7 +12,7 @@
 
 #include <type_traits>
 
-#include "engine/cuda/kernels/parity_batch.cuh"
+#include "engine/cuda/kernels/smoother/batch.cuh"
 #include "engine/cuda/kernels/tensor_tiles.cuh"
 
 namespace solenoid::cuda {

@@ -1,10 +1,10 @@
 #pragma once
 /// \file
-/// What the kernels of the parity smoother (smoother.cuh) share: a batch of patches, where their cells and the cells
+/// What the kernels of the parity smoother (parity.cuh) share: a batch of patches, where their cells and the cells
 /// around them lie, univariate tables, sums and differences of the cells of a patch, and the records that no patch
 /// covers.
 
-#include "engine/cuda/kernels/parity.hpp"
+#include "engine/cuda/kernels/smoother/parity.hpp"
 #include "engine/cuda/kernels/tensor_tiles.cuh"
 #include "engine/cuda/launch.hpp"
 #include "mesh/record.hpp"

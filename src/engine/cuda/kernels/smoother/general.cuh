@@ -25,8 +25,8 @@
 /// dense) or three (Chebyshev, CG); S_O, S_P and C of each direction; records. Traffic per patch: its values of b, x
 /// and y once, those of the cells behind its ends, and the tables of its kind from the caches.
 
-#include "engine/cuda/kernels/general.hpp"
 #include "engine/cuda/kernels/line_operator.cuh"
+#include "engine/cuda/kernels/smoother/general.hpp"
 #include "solenoid/error.hpp"
 
 namespace solenoid::cuda {
