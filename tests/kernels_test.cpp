@@ -193,7 +193,7 @@ class KernelsTest : public testing::TestWithParam<KernelCase> {
     if (fine.equation.order > 3 && choices.size() > 1) choices.erase(choices.begin(), choices.end() - 1);  // for time
     for (const auto& directions : choices) {
       fine.coarsened = directions;
-      const Level coarse(fine.equation, fine.grid.coarsen(directions), GetParam().rules);
+      const Level coarse(fine.equation, fine.coefficients, fine.grid.coarsen(directions), GetParam().rules);
       const Values x = test::random_vector(coarse, 5);
       const Values y = test::random_vector(fine, 6);
       compare<T>(fine, fine, "prolong", [&](Bench<T>& bench) {
@@ -322,7 +322,7 @@ TEST_P(KernelsTest, VectorOperations) {
 template <class T>
 void iterative_local_solvers(const test::EngineChoice& engine, const MeshCase& mesh, int order, double reaction) {
   Level level = mesh.level(order);
-  level.equation.reaction = reaction * level.equation.viscosity / std::pow(level.grid.size()[0], 2);
+  level.coefficients.reaction = reaction * level.coefficients.viscosity / std::pow(level.grid.size()[0], 2);
   const Values b = test::random_vector(level, 4);
   const auto smoothed = [&](Engine& by, LocalSolverKind local) {
     Bench<T> bench(by, level, local);

@@ -23,8 +23,8 @@ struct MeshCase {
   EquationKind equation = EquationKind::stokes;
 
   [[nodiscard]] Level level(int order, PatchRules rules = {}, bool boundary_hats = false) const {
-    const Equation what{.dim = mesh.dim, .order = order, .viscosity = 0.7, .reaction = mass, .kind = equation};
-    return {what, Grid(mesh, boundary, boundary_hats), rules};
+    const Equation what{.dim = mesh.dim, .order = order, .kind = equation};
+    return {what, {.viscosity = 0.7, .reaction = mass}, Grid(mesh, boundary, boundary_hats), rules};
   }
 };
 

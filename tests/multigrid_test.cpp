@@ -62,7 +62,7 @@ TEST_P(Options, AllCombinationsConverge) {
   if (!test::has_order(dim, order)) GTEST_SKIP() << "the order is not in this build";
   const Problem problem = paper(dim, order, dim == 2 && !test::sanitized ? 4 : 2);
   const auto engine = make_reference_engine();
-  const Level level(equation_of(problem), Grid(problem.mesh, problem.boundary, true));
+  const Level level(equation_of(problem), coefficients_of(problem), Grid(problem.mesh, problem.boundary, true));
   const auto reference = engine->kernels_double(level, LocalSolverKind::direct);
   const std::vector<double> load = assemble_load(problem, level);
   const double norm = std::sqrt(reference->dot(load.data(), load.data()));
@@ -245,7 +245,7 @@ TEST(DenseInverse, OfALoneCellIsZero) {
   Problem problem;
   problem.mesh = Mesh::unit(2, 0);
   problem.order = 0;
-  const Level level(equation_of(problem), Grid(problem.mesh, problem.boundary), PatchRules{});
+  const Level level(equation_of(problem), coefficients_of(problem), Grid(problem.mesh, problem.boundary), PatchRules{});
   for (const auto& choice : test::engines()) {
     const Eigen::MatrixXd matrix = inverse_of<double>(choice.get(), level).second;
     ASSERT_EQ(matrix.size(), 1);
@@ -509,7 +509,7 @@ TEST_P(Iterations, IterativeLocalSolversKeepUpWithTheReaction) {
   constexpr double viscosity = 0.01;
   const Boundary open = test::sides({{1, SideKind::outflow}, {2, SideKind::slip}});
   for (const auto& choice : test::engines()) {
-    const Level level(equation_of(on(mesh, order())), Grid(mesh, {}), PatchRules{});
+    const Level level(equation_of(on(mesh, order())), Coefficients{}, Grid(mesh, {}), PatchRules{});
     if (!test::has_order_of(choice.get(), level)) continue;
     for (const bool is_open : {false, true}) {
       for (const double reaction : {0.0, 1.0, 1e2, 1e4, 1e6}) {  // alpha h^2 / nu

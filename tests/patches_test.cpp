@@ -92,7 +92,7 @@ void check_plan(const Level& level, int batch_size, const std::string& what) {
 }
 
 void check_levels(const Equation& equation, const Grid& grid, const PatchRules& rules, const std::string& what) {
-  const Level level(equation, grid, rules);
+  const Level level(equation, Coefficients{}, grid, rules);
   const auto& extent = grid.extent();
   const std::string here =
       what + ", " + std::to_string(extent[0]) + " x " + std::to_string(extent[1]) + " x " + std::to_string(extent[2]);

@@ -69,7 +69,7 @@ Values balanced_random_vector(const Level& level, std::uint64_t seed) {
   const Equation& equation = level.equation;
   const Point& size = level.grid.size();
   const double h = *std::min_element(size.begin(), size.begin() + equation.dim);
-  const double force = (equation.viscosity / (h * h) + equation.reaction) * h;
+  const double force = (level.coefficients.viscosity / (h * h) + level.coefficients.reaction) * h;
   test::Dice dice(seed);
   Values x(level.size(), 0.0);
   level.for_each_unknown(
@@ -173,7 +173,8 @@ double error_of_local_solves(const Hierarchy& hierarchy, LocalSolverKind local, 
   double worst = 0.0;
   for (const auto& level : hierarchy.levels) {
     for (const PatchKind& kind : level->patches.kinds) {
-      const PatchSolver solver(level->equation, level->grid.size(), kind, LocalSolverKind::chebyshev);
+      const PatchSolver solver(level->equation, level->coefficients, level->grid.size(), kind,
+                               LocalSolverKind::chebyshev);
       const auto [lower, upper] = solver.schur_bounds();
       const double root = std::sqrt(upper / lower);
       const int steps = local == LocalSolverKind::cg ? 30 : 8;

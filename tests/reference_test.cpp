@@ -134,7 +134,7 @@ TEST_P(Reference, ConstantsAreInTheKernelAndAreRemoved) {
   for (std::size_t i = 0; i < x.size(); ++i) EXPECT_NEAR(again[i], projected[i], 1e-14);
 
   // What was removed: functions that are constant in space, the pressure among them if and only if the level says so.
-  const reference::WeakForm form(level.equation, level.grid.size());
+  const reference::WeakForm form(level.equation, level.coefficients, level.grid.size());
   Values removed(x.size());
   for (std::size_t i = 0; i < x.size(); ++i) removed[i] = x[i] - projected[i];
   for (int f = 0; f <= level.equation.dim; ++f) {
@@ -152,7 +152,7 @@ TEST_P(Reference, TransfersEmbedAndAreTransposed) {
   Level fine = this->level();
   for (const auto& directions : test::coarsenings(fine.grid)) {
     fine.coarsened = directions;
-    const Level coarse(fine.equation, fine.grid.coarsen(directions), {});
+    const Level coarse(fine.equation, fine.coefficients, fine.grid.coarsen(directions), {});
     auto kernels = reference_kernels(fine);
     const Values x = test::random_vector(coarse, 5);
     const Values y = test::random_vector(fine, 6);
@@ -166,8 +166,8 @@ TEST_P(Reference, TransfersEmbedAndAreTransposed) {
     for (std::size_t i = 0; i < px.size(); ++i) EXPECT_TRUE(fine_unknown[i] || px[i] == 0.0);
     EXPECT_NEAR(dot(y, px), dot(pty, x), 1e-12 * std::sqrt(dot(y, y) * dot(px, px)));
 
-    const reference::WeakForm fine_form(fine.equation, fine.grid.size());
-    const reference::WeakForm coarse_form(fine.equation, coarse.grid.size());
+    const reference::WeakForm fine_form(fine.equation, fine.coefficients, fine.grid.size());
+    const reference::WeakForm coarse_form(fine.equation, fine.coefficients, coarse.grid.size());
     std::mt19937 generator(7);
     std::uniform_real_distribution<double> distribution(0.0, 1.0);
     for (Grid::Record cell = 0; cell < fine.grid.cells(); ++cell) {
@@ -291,7 +291,7 @@ double consistency_error(const Level& level, const Polynomial& exact) {
   const Grid& grid = level.grid;
   const int dim = level.equation.dim;
   const Point h = grid.size();
-  const double nu = level.equation.viscosity;
+  const double nu = level.coefficients.viscosity;
   const int count = level.equation.order + 4;
   const Points inside = cell_points(dim, h, count);
   Values x(level.size(), 0.0);
@@ -310,7 +310,7 @@ double consistency_error(const Level& level, const Polynomial& exact) {
       if (f == dim) continue;
 
       Eigen::VectorXd load = weighted * sample(points, [&](const Point& p) {
-                               return level.equation.reaction * exact.velocity(f, p) - nu * exact.laplacian(f, p) +
+                               return level.coefficients.reaction * exact.velocity(f, p) - nu * exact.laplacian(f, p) +
                                       exact.pressure_gradient(f, p);
                              });
       for (int side = 0; side < 2 * dim; ++side) {
@@ -411,7 +411,7 @@ TEST(ReferenceConsistency, StencilOfLowestOrder) {
   const Values y = applied(level, x);
   const double hx = grid.size()[0];
   const double hy = grid.size()[1];
-  const double nu = level.equation.viscosity;
+  const double nu = level.coefficients.viscosity;
   EXPECT_NEAR(y[at(3, 4, 0)], -nu / (hy * hy) * 2.0 / 3.0, 1e-13);
   EXPECT_NEAR(y[at(4, 3, 0)], nu * (-1.0 / (hx * hx) + 2.0 / (hy * hy) / 6.0), 1e-13);
   EXPECT_NEAR(y[at(3, 3, 2)], 1.0 / hx, 1e-13);

@@ -117,9 +117,11 @@ CellData<T> make_cell_data(const Level& level) {
   }
   data.penalty = static_cast<T>(matrices.penalty);
   for (int a = 0; a < equation.dim; ++a) data.inverse_h[a] = static_cast<T>(1.0 / level.grid.size()[a]);
-  data.viscosity = static_cast<T>(equation.viscosity);
-  data.alpha = static_cast<T>(equation.reaction);
-  const auto factor = [&](int t) { return equation.viscosity / (level.grid.size()[t] * level.grid.size()[t]); };
+  data.viscosity = static_cast<T>(level.coefficients.viscosity);
+  data.alpha = static_cast<T>(level.coefficients.reaction);
+  const auto factor = [&](int t) {
+    return level.coefficients.viscosity / (level.grid.size()[t] * level.grid.size()[t]);
+  };
   for (int j = 0; j < n; ++j) {
     const double v = matrices.value[j];
     const double d = matrices.slope[j];

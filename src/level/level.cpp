@@ -14,16 +14,18 @@ bool free_constant(const Grid& grid, int c) {
 
 }  // namespace
 
-Level::Level(const Equation& equation_, Grid grid_, const PatchRules& rules) : Level(equation_, std::move(grid_)) {
+Level::Level(const Equation& equation_, const Coefficients& coefficients_, Grid grid_, const PatchRules& rules)
+    : Level(equation_, coefficients_, std::move(grid_)) {
   patches = Patches(grid, rules);
 }
 
-Level::Level(const Equation& equation_, Grid grid_) : equation(equation_), grid(std::move(grid_)) {
+Level::Level(const Equation& equation_, const Coefficients& coefficients_, Grid grid_)
+    : equation(equation_), coefficients(coefficients_), grid(std::move(grid_)) {
   constants.pressure = equation.kind == EquationKind::stokes
                            ? !grid.has_face(Face::outflow)
-                           : equation.reaction == 0.0 && !grid.has_face(Face::velocity);
+                           : coefficients.reaction == 0.0 && !grid.has_face(Face::velocity);
   for (int c = 0; c < equation.velocities(); ++c) {
-    constants.velocity[c] = equation.reaction == 0.0 && free_constant(grid, c);
+    constants.velocity[c] = coefficients.reaction == 0.0 && free_constant(grid, c);
   }
 }
 

@@ -1,24 +1,23 @@
 #pragma once
 /// \file
-/// One level of the multigrid hierarchy: its grid, its equation and its vertex patches. Host data, shared by all
-/// engines.
+/// One level of the multigrid hierarchy: its grid, its equation with coefficients, its vertex patches. Host data,
+/// shared by all engines.
 
 #include <array>
 #include <cstdint>
 #include <vector>
 
+#include "level/coefficients.hpp"
 #include "level/patches.hpp"
 #include "mesh/grid.hpp"
 #include "mesh/record.hpp"
 
 namespace solenoid {
 
-/// The discrete equation on a level: the same on all levels of a solve but for the penalty.
+/// The discrete equation on a level but for its coefficients: the same on all levels of a solve but for the penalty.
 struct Equation {
   int dim = 3;
   int order = 2;
-  double viscosity = 1.0;
-  double reaction = 0.0;  ///< alpha: Problem::mass
   EquationKind kind = EquationKind::stokes;
   double relative_penalty = 1.0;  ///< less on coarse levels: MultigridOptions::coarse_penalty
 
@@ -39,11 +38,12 @@ struct Constants {
 };
 
 struct Level {
-  Level(const Equation& equation, Grid grid, const PatchRules& rules);
+  Level(const Equation& equation, const Coefficients& coefficients, Grid grid, const PatchRules& rules);
   /// Without patches: for a level on which nothing is smoothed.
-  Level(const Equation& equation, Grid grid);
+  Level(const Equation& equation, const Coefficients& coefficients, Grid grid);
 
   Equation equation;
+  Coefficients coefficients;
   Grid grid;
   Patches patches;
   Constants constants;

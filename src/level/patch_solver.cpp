@@ -131,8 +131,9 @@ PatchDirection make_direction(const CellMatrices& cell, const PatchMatrices& pat
 
 }  // namespace
 
-PatchSolver::PatchSolver(const Equation& equation, const Point& h, const PatchKind& kind, LocalSolverKind local)
-    : equation_(equation) {
+PatchSolver::PatchSolver(const Equation& equation, const Coefficients& coefficients, const Point& h,
+                         const PatchKind& kind, LocalSolverKind local)
+    : equation_(equation), coefficients_(coefficients) {
   const int dim = equation.dim;
   const int n = equation.n();
   const int modes = 2 * n;
@@ -148,7 +149,7 @@ PatchSolver::PatchSolver(const Equation& equation, const Point& h, const PatchKi
     for (int i = 0; i < power(modes, dim); ++i) {
       double lambda = 0.0;
       for (int a = 0, rest = i; a < dim; ++a, rest /= modes) lambda += directions_[a].lambda_o[rest % modes];
-      inverse_lambda_[0].push_back(1.0 / (equation.viscosity * lambda + equation.reaction));
+      inverse_lambda_[0].push_back(1.0 / (coefficients.viscosity * lambda + coefficients.reaction));
     }
     return;
   }
@@ -161,13 +162,13 @@ PatchSolver::PatchSolver(const Equation& equation, const Point& h, const PatchKi
     // 0.
     const double largest = own.lambda_p.maxCoeff() + first.lambda_o.maxCoeff() +
                            (dim == 3 ? directions_[(c + 2) % 3].lambda_o.maxCoeff() : 0.0);
-    const double nothing = 1e-12 * equation.viscosity * largest;
+    const double nothing = 1e-12 * coefficients.viscosity * largest;
     for (int i = 0; i < own.lambda_p.size(); ++i) {
       for (int b = 0; b < second_count; ++b) {
         const double lambda_b = dim == 3 ? directions_[(c + 2) % 3].lambda_o[b] : 0.0;
         for (int a = 0; a < modes; ++a) {
           const double lambda = own.lambda_p[i] + first.lambda_o[a] + lambda_b;
-          const double sum = equation.viscosity * lambda + equation.reaction;
+          const double sum = coefficients.viscosity * lambda + coefficients.reaction;
           inverse_lambda_[c].push_back(sum > nothing ? 1.0 / sum : 0.0);
         }
       }
@@ -202,7 +203,7 @@ PatchSolver::PatchSolver(const Equation& equation, const Point& h, const PatchKi
     }
   }
   const bool chebyshev = local == LocalSolverKind::chebyshev;
-  if ((chebyshev || local == LocalSolverKind::cg) && equation.reaction > 0.0) make_preconditioner();
+  if ((chebyshev || local == LocalSolverKind::cg) && coefficients.reaction > 0.0) make_preconditioner();
   if (local == LocalSolverKind::direct || chebyshev) {
     bounds_ = {1e300, 0.0};
     for (auto& block : blocks_) {
@@ -255,7 +256,7 @@ void PatchSolver::make_preconditioner() {
   preconditioner_.inverse.resize(gamma.size());
   for (long i = 0; i < gamma.size(); ++i) {
     const bool constant = i == 0 && constant_.size() > 0;  // eigenvalues ascend
-    preconditioner_.inverse[i] = constant ? 0.0 : equation_.viscosity + equation_.reaction / gamma[i];
+    preconditioner_.inverse[i] = constant ? 0.0 : coefficients_.viscosity + coefficients_.reaction / gamma[i];
   }
 }
 
@@ -327,11 +328,11 @@ void PatchSolver::make_dense(const PatchMatrices& matrices, const Point& h, cons
     const auto& d = directions_[c];
     const int np = d.last - d.first + 1;
     const Matrix mass = matrices.mass_p.block(d.first, d.first, np, np);
-    const Matrix own = equation_.viscosity * matrices.stiffness_p.block(d.first, d.first, np, np) / (h[c] * h[c]) +
-                       equation_.reaction * mass;
+    const Matrix own = coefficients_.viscosity * matrices.stiffness_p.block(d.first, d.first, np, np) / (h[c] * h[c]) +
+                       coefficients_.reaction * mass;
     const auto laplace = [&](int direction) {
       return Matrix(matrices.laplace_o(kind[direction].weight[0], kind[direction].weight[1]) *
-                    (equation_.viscosity / (h[direction] * h[direction])));
+                    (coefficients_.viscosity / (h[direction] * h[direction])));
     };
     const Matrix tangential = dim == 2
                                   ? laplace((c + 1) % 2)
@@ -369,7 +370,7 @@ void PatchSolver::make_dense(const PatchMatrices& matrices, const Point& h, cons
     if (lowest) constant[velocity + i] = 1.0;
   }
   constant.normalize();
-  const double shift = -1.0 / equation_.viscosity;
+  const double shift = -1.0 / coefficients_.viscosity;
   a += shift * constant * constant.transpose();
   dense_ = a.partialPivLu().inverse();
   dense_ -= constant * constant.transpose() / shift;

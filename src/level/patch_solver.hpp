@@ -63,7 +63,8 @@ struct SchurPreconditioner {
 
 class PatchSolver {
  public:
-  PatchSolver(const Equation& equation, const Point& h, const PatchKind& kind, LocalSolverKind local);
+  PatchSolver(const Equation& equation, const Coefficients& coefficients, const Point& h, const PatchKind& kind,
+              LocalSolverKind local);
 
   [[nodiscard]] const PatchDirection& direction(int a) const { return directions_[a]; }
   /// 1 / lambda_c, index (i_c N_b + i_b) N_a + i_a with a = c + 1, b = c + 2 (mod dim). Poisson's 1 / lambda is that of
@@ -89,6 +90,7 @@ class PatchSolver {
   void make_dense(const PatchMatrices& matrices, const Point& h, const PatchKind& kind);
 
   Equation equation_;
+  Coefficients coefficients_;
   std::array<PatchDirection, 3> directions_;
   std::array<std::vector<double>, 3> inverse_lambda_;
   std::vector<SchurBlock> blocks_;

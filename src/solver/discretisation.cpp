@@ -54,7 +54,8 @@ Discretisation::Discretisation(const Problem& problem, const SolverOptions& opti
       random_load_(options.random_load),
       hierarchy_(problem, options.multigrid, dense_limits),
       lift_level_(std::make_shared<const Level>(
-          equation_of(problem), Grid(problem.mesh, problem.boundary, problem.equation == EquationKind::stokes))) {}
+          equation_of(problem), coefficients_of(problem),
+          Grid(problem.mesh, problem.boundary, problem.equation == EquationKind::stokes))) {}
 
 std::int64_t Discretisation::room() const {
   return has_boundary_velocity(problem_) ? lift_level_->size() : finest().size();

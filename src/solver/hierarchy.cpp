@@ -53,15 +53,17 @@ int cycle_index(const MultigridOptions& options, const Equation& equation, const
   return equation.order == 0 || (equation.order == 1 && !coarsened_in_space(equation.dim, size)) ? 2 : 1;
 }
 
-Equation equation_of(const Problem& problem) {
-  return {problem.mesh.dim, problem.order, problem.viscosity, problem.mass, problem.equation};
-}
+Equation equation_of(const Problem& problem) { return {problem.mesh.dim, problem.order, problem.equation}; }
+
+Coefficients coefficients_of(const Problem& problem) { return {problem.viscosity, problem.mass}; }
 
 Hierarchy::Hierarchy(const Problem& problem, const MultigridOptions& options, const DenseLimits& limits) {
   const Equation equation = equation_of(problem);
+  const Coefficients coefficients = coefficients_of(problem);
   const PatchRules rules{options.patch, options.colour_order};
   std::vector<std::unique_ptr<Level>> fine_to_coarse;
-  fine_to_coarse.push_back(std::make_unique<Level>(equation, Grid(problem.mesh, problem.boundary), rules));
+  fine_to_coarse.push_back(
+      std::make_unique<Level>(equation, coefficients, Grid(problem.mesh, problem.boundary), rules));
   const Equation coarser = coarse_equation(equation, options, fine_to_coarse[0]->grid.size());
 
   const auto refined_once = [&](const Grid& grid) {
@@ -95,7 +97,7 @@ Hierarchy::Hierarchy(const Problem& problem, const MultigridOptions& options, co
     }
     const auto directions = directions_to_coarsen(level.grid.dim(), level.grid.size());
     if (covered && level.grid.can_coarsen(directions)) {
-      auto next = std::make_unique<Level>(coarser, level.grid.coarsen(directions), rules);
+      auto next = std::make_unique<Level>(coarser, coefficients, level.grid.coarsen(directions), rules);
       if (next->patches.cover_everything || invertible(*next)) {
         level.coarsened = directions;
         fine_to_coarse.push_back(std::move(next));

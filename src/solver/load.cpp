@@ -177,9 +177,9 @@ class StripIntegrals {
         for (int i = 0; i < n_; ++i) {
           const double value = psi[i] / std::sqrt(h);
           const double normal_slope = (upper_side ? 1.0 : -1.0) * slope[i] / (h * std::sqrt(h));
-          trace.values[i] = face == Face::outflow
-                                ? value
-                                : problem_.viscosity * (2.0 * level_.equation.penalty(h) * value - normal_slope);
+          trace.values[i] = face == Face::outflow ? value
+                                                  : level_.coefficients.viscosity *
+                                                        (2.0 * level_.equation.penalty(h) * value - normal_slope);
         }
       }
       std::array<const Table*, 3> tables = tables_of(c);

@@ -158,7 +158,8 @@ std::vector<double> solver_matrices(int order, double h) {
   for (int kind = 0; kind < line_kinds; ++kind) {
     PatchEnds ends;
     ends.weight = ends.face = {lower_wall(kind) ? 2 : 1, upper_wall(kind) ? 2 : 1};
-    const PatchSolver solver({.dim = 3, .order = order}, {h, h, h}, {ends, ends, ends}, LocalSolverKind::cg);
+    const PatchSolver solver({.dim = 3, .order = order}, Coefficients{}, {h, h, h}, {ends, ends, ends},
+                             LocalSolverKind::cg);
     const PatchDirection& line = solver.direction(0);
     append(values, line.eigen_o, modes, modes);
     append(values, line.eigen_o.transpose(), modes, modes);

@@ -370,7 +370,7 @@ std::vector<Check> check_in(int order) {
     const Equation equation{.dim = 3, .order = order};
     const PatchRules rules{.problem = PatchProblem::galerkin, .colour_order = ColourOrder::lexicographic};
     const Boundary walls;
-    const Level level(equation, Grid(mesh, walls), rules);
+    const Level level(equation, Coefficients{}, Grid(mesh, walls), rules);
     const auto library = engine->kernels_double(level, LocalSolverKind::direct);
     const Cube cube(order, extent);
     std::mt19937 generator(order);

@@ -45,7 +45,7 @@ Level cube(int dim, int order, int side, const std::string& mesh) {
     }
   }
   const Equation equation{.dim = dim, .order = order};
-  return {equation, Grid(problem.mesh, problem.boundary), PatchRules{}};
+  return {equation, Coefficients{}, Grid(problem.mesh, problem.boundary), PatchRules{}};
 }
 constexpr const char* meshes[]{"periodic", "walls", "holes", "stretched", "outflow", "slip"};
 

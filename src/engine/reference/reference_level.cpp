@@ -223,7 +223,7 @@ std::vector<bool> unknowns(const Level& level) {
 }
 
 ReferenceLevel::ReferenceLevel(const Level& level)
-    : level_(level), form_(level.equation, level.grid.size()), systems_(level.patches.kinds.size()) {}
+    : level_(level), form_(level.equation, level.coefficients, level.grid.size()), systems_(level.patches.kinds.size()) {}
 
 void ReferenceLevel::mask(const Level& level, VectorXd& x) {
   const auto unknown = unknowns(level);
@@ -286,7 +286,7 @@ void ReferenceLevel::for_each_embedding(const Level& coarse_level, const Visit& 
   const Grid& fine = level_.grid;
   const Grid& coarse = coarse_level.grid;
   const int dim = level_.equation.dim;
-  const WeakForm coarse_form(level_.equation, coarse.size());
+  const WeakForm coarse_form(level_.equation, level_.coefficients, coarse.size());
   for (int bits = 0; bits < 1 << dim; ++bits) {
     std::array<bool, 3> upper{};
     bool exists = true;

@@ -126,16 +126,16 @@ std::vector<std::int64_t> LocalField::numbers(const Grid& grid, Grid::Record cel
   return numbers;
 }
 
-WeakForm::WeakForm(const Equation& equation, const Point& h) {
+WeakForm::WeakForm(const Equation& equation, const Coefficients& coefficients, const Point& h) {
   const int dim = equation.dim;
-  const double nu = equation.viscosity;
+  const double nu = coefficients.viscosity;
   for (int c = 0; c <= equation.velocities(); ++c) fields_.emplace_back(equation, h, c);
 
   const Points inside = cell_points(dim, h, quadrature_points(equation));
   const Table q = pressure().tabulate(inside.position);
   for (int c = 0; c < components(); ++c) {
     const Table u = fields_[c].tabulate(inside.position);
-    cell_[c] = equation.reaction * integrate(u.value, inside, u.value);
+    cell_[c] = coefficients.reaction * integrate(u.value, inside, u.value);
     for (int a = 0; a < dim; ++a) cell_[c] += nu * integrate(u.derivative[a], inside, u.derivative[a]);
     if (has_pressure()) divergence_[c] = integrate(q.value, inside, u.derivative[c]);
 

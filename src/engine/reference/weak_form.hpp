@@ -59,11 +59,11 @@ class LocalField {
   std::vector<Function> functions_;
 };
 
-/// The bilinear forms of the Stokes problem, viscosity and mass included. c and a are component and direction;
+/// The bilinear forms of the Stokes problem, coefficients included. c and a are component and direction;
 /// Poisson's u takes the place of component 0 and has no parallel direction.
 class WeakForm {
  public:
-  WeakForm(const Equation& equation, const Point& h);
+  WeakForm(const Equation& equation, const Coefficients& coefficients, const Point& h);
 
   /// Velocity components, then the pressure; or Poisson's u.
   [[nodiscard]] const std::vector<LocalField>& fields() const { return fields_; }

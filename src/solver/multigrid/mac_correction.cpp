@@ -22,7 +22,7 @@ std::array<bool, 3> next_directions(const Grid& grid) {
 }  // namespace
 
 MacCorrection::MacCorrection(const Level& level)
-    : equation_(level.equation), constants_(level.constants), grid_(level.grid) {
+    : equation_(level.equation), coefficients_(level.coefficients), constants_(level.constants), grid_(level.grid) {
   while (grid_.cells() > few_cells) {
     const auto directions = next_directions(grid_);
     if ((!directions[0] && !directions[1] && !directions[2]) || !grid_.can_coarsen(directions)) break;
@@ -59,9 +59,9 @@ void MacCorrection::assemble() {
   const auto& h = grid_.size();
   for (Grid::Record cell = 0; cell < grid_.cells(); ++cell) {
     if (equation_.kind == EquationKind::poisson) {
-      add(cell, cell, equation_.reaction);
+      add(cell, cell, coefficients_.reaction);
       for (int side = 0; side < 2 * equation_.dim; ++side) {
-        const double jump = penalty * equation_.viscosity / (h[side / 2] * h[side / 2]);
+        const double jump = penalty * coefficients_.viscosity / (h[side / 2] * h[side / 2]);
         const Face face = grid_.face(cell, side);
         add(cell, cell, jump * face_weight(face));
         if (face == Face::interior) add(cell, grid_.neighbour(cell, side), -jump);
@@ -69,15 +69,15 @@ void MacCorrection::assemble() {
     }
     for (int c = 0; c < equation_.velocities(); ++c) {
       const std::array<int, 2> hats{hat(cell, c), hat(grid_.neighbour(cell, 2 * c + 1), c)};
-      const double stiffness = equation_.viscosity / (h[c] * h[c]);
+      const double stiffness = coefficients_.viscosity / (h[c] * h[c]);
       for (int end = 0; end < 2; ++end) {
         const int own = hats[end];
-        add(own, own, stiffness + 0.5 * equation_.reaction);
+        add(own, own, stiffness + 0.5 * coefficients_.reaction);
         add(own, hats[1 - end], -stiffness);
         for (int side = 0; side < 2 * equation_.dim; ++side) {
           const int a = side / 2;
           if (a == c) continue;
-          const double shear = 0.5 * penalty * equation_.viscosity / (h[a] * h[a]);
+          const double shear = 0.5 * penalty * coefficients_.viscosity / (h[a] * h[a]);
           const Face face = grid_.face(cell, side);
           add(own, own, shear * face_weight(face));
           if (face != Face::interior) continue;
@@ -91,8 +91,8 @@ void MacCorrection::assemble() {
     }
   }
   // Constants are pinned; what they do to the result is removed by the caller.
-  const double pin = equation_.viscosity / (h[0] * h[0]);
-  if (constants_.pressure) add(pressure_, pressure_, equation_.velocities() > 0 ? -1.0 / equation_.viscosity : pin);
+  const double pin = coefficients_.viscosity / (h[0] * h[0]);
+  if (constants_.pressure) add(pressure_, pressure_, equation_.velocities() > 0 ? -1.0 / coefficients_.viscosity : pin);
   for (int c = 0; c < equation_.dim; ++c) {
     if (constants_.velocity[c]) add(hat(0, c), hat(0, c), pin);
   }

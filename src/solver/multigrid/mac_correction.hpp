@@ -39,6 +39,7 @@ class MacCorrection {
   [[nodiscard]] int hat(Grid::Record record, int c) const { return hat_unknown_[record][c]; }
 
   Equation equation_;
+  Coefficients coefficients_;
   Constants constants_;
   Grid grid_;
   std::array<int, 3> shift_{};                   ///< halvings from the level's lattice to this one

@@ -10,7 +10,8 @@ namespace {
 
 /// The univariate tables of direction `d` for pressures of the given parity (parity_table_size).
 template <class T>
-void append_direction(const Equation& equation, const PatchDirection& d, int parity, std::vector<T>& to) {
+void append_direction(const Equation& equation, const Coefficients& coefficients, const PatchDirection& d, int parity,
+                      std::vector<T>& to) {
   const int n = equation.n();
   const int k = equation.order;
   const int columns = parity == 0 ? k : n;  // eigenfunctions of P of the other parity
@@ -30,10 +31,10 @@ void append_direction(const Equation& equation, const PatchDirection& d, int par
   append(d.eigen_o.block(0, parity * n, n, n));
   append(eigen_p);
   append(divergence);
-  append(Matrix(equation.viscosity * d.lambda_o.segment(parity * n, n)));
+  append(Matrix(coefficients.viscosity * d.lambda_o.segment(parity * n, n)));
   Eigen::VectorXd lambda_p = Eigen::VectorXd::Ones(n);
-  lambda_p.head(columns) =
-      equation.viscosity * d.lambda_p.segment(first, columns) + equation.reaction * Eigen::VectorXd::Ones(columns);
+  lambda_p.head(columns) = coefficients.viscosity * d.lambda_p.segment(first, columns) +
+                           coefficients.reaction * Eigen::VectorXd::Ones(columns);
   append(lambda_p);
 }
 
@@ -189,11 +190,11 @@ ParityPlan<T>::ParityPlan(const Level& level, int batch) {
     number_of[i] = static_cast<std::int32_t>(found - known.begin());
     if (found != known.end()) continue;
     known.push_back(weights);
-    const PatchSolver solver(equation, level.grid.size(), kind, LocalSolverKind::direct);
+    const PatchSolver solver(equation, level.coefficients, level.grid.size(), kind, LocalSolverKind::direct);
     for (int d = 0; d < dim; ++d) {
       for (int odd = 0; odd < 2; ++odd) {
         std::vector<T> table;
-        append_direction(equation, solver.direction(d), odd, table);
+        append_direction(equation, level.coefficients, solver.direction(d), odd, table);
         std::copy(table.begin(), table.end(),
                   tables.begin() + ((d * parity_weights + kind[d].weight[0]) * 2 + odd) * table_size);
       }
