@@ -176,7 +176,7 @@ class Integrals {
     for (int a = 0; a < 3; ++a) {
       const bool section = a == normal || a >= dim_;
       xi[a] = section ? std::vector<double>{at} : rule_.points;
-      const double h = a < dim_ ? grid_.size()[a] : 0.0;
+      const double h = a < dim_ ? grid_.widths(cell)[a] : 0.0;
       std::vector<Point> points;
       std::vector<double> weights;
       for (std::size_t i = 0; i < xi[a].size(); ++i) {
@@ -201,7 +201,7 @@ class Integrals {
     const Face face = grid_.face(cell, side);
     if (face != Face::velocity && (face != Face::interior || side % 2 == 0)) return 0.0;
     const int k = solution_.problem().order;
-    const double gamma = (k == 0 ? 1.0 : (k + 1.0) * (k + 2.0)) / grid_.size()[a];
+    const double gamma = (k == 0 ? 1.0 : (k + 1.0) * (k + 2.0)) / grid_.widths(cell)[a];
     const Trace inner = trace(cell, a, side % 2);
     const Trace outer = face == Face::interior ? trace(grid_.neighbour(cell, side), a, 0.0) : Trace();
     double sum = 0.0;

@@ -26,7 +26,7 @@ inline Solution interpolate(const Problem& problem, const Functions& velocity, c
   const int order = problem.order;
   const int n = order + 1;
   const int record = record_size(dim, order);
-  const Point& h = grid->size();
+  const Point h = grid->metric().uniform_width();
   const Quadrature rule = gauss(points > 0 ? points : order + 3);
   const int count = static_cast<int>(rule.points.size());
   std::vector<double> x(std::int64_t{grid->storage()} * record);

@@ -161,7 +161,7 @@ class KernelsTest : public testing::TestWithParam<KernelCase> {
     const Values x = test::random_vector(level, 3);
     Values b = test::random_vector(level, 4);
     if (level.equation.kind == EquationKind::poisson) {  // so that old and new values are of one size
-      const double h = level.grid.size()[0];
+      const double h = level.grid.metric().uniform_width()[0];
       for (double& value : b) value *= level.equation.penalty(h) / h;
     }
     const int colours = static_cast<int>(level.patches.colours.size());
@@ -191,9 +191,9 @@ class KernelsTest : public testing::TestWithParam<KernelCase> {
     Level fine = this->level();
     auto choices = test::coarsenings(fine.grid);
     if (fine.equation.order > 3 && choices.size() > 1) choices.erase(choices.begin(), choices.end() - 1);  // for time
-    for (const auto& directions : choices) {
-      fine.coarsened = directions;
-      const Level coarse(fine.equation, fine.coefficients, fine.grid.coarsen(directions), GetParam().rules);
+    for (const Coarsening& pairs : choices) {
+      fine.coarsening = pairs;
+      const Level coarse(fine.equation, fine.coefficients, fine.grid.coarsen(pairs), GetParam().rules);
       const Values x = test::random_vector(coarse, 5);
       const Values y = test::random_vector(fine, 6);
       compare<T>(fine, fine, "prolong", [&](Bench<T>& bench) {
@@ -322,7 +322,8 @@ TEST_P(KernelsTest, VectorOperations) {
 template <class T>
 void iterative_local_solvers(const test::EngineChoice& engine, const MeshCase& mesh, int order, double reaction) {
   Level level = mesh.level(order);
-  level.coefficients.reaction = reaction * level.coefficients.viscosity / std::pow(level.grid.size()[0], 2);
+  level.coefficients.reaction =
+      reaction * level.coefficients.viscosity / std::pow(level.grid.metric().uniform_width()[0], 2);
   const Values b = test::random_vector(level, 4);
   const auto smoothed = [&](Engine& by, LocalSolverKind local) {
     Bench<T> bench(by, level, local);

@@ -136,12 +136,12 @@ inline std::vector<double> random_vector(const Level& level, std::uint64_t seed,
   return x;
 }
 
-/// The directions in which the grid may be coarsened, for transfers: one choice per entry, possibly none.
-inline std::vector<std::array<bool, 3>> coarsenings(const Grid& grid) {
-  std::vector<std::array<bool, 3>> choices;
+/// The ways in which the grid may be coarsened, for transfers: one per entry, possibly none.
+inline std::vector<Coarsening> coarsenings(const Grid& grid) {
+  std::vector<Coarsening> choices;
   for (int bits = 1; bits < 1 << grid.dim(); ++bits) {
     const std::array<bool, 3> directions{(bits & 1) != 0, (bits & 2) != 0, (bits & 4) != 0};
-    if (grid.can_coarsen(directions)) choices.push_back(directions);
+    if (const auto pairs = grid.pairing(directions)) choices.push_back(*pairs);
   }
   return choices;
 }

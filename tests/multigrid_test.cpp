@@ -139,7 +139,7 @@ TEST(SolverOptions, ChooseCycleAndPenaltyOfCoarseLevels) {
   const auto check = [](const Mesh& mesh, int order, const MultigridOptions& options, int cycle, double penalty) {
     const Hierarchy hierarchy(on(mesh, order), options);
     const Level& finest = hierarchy.finest();
-    EXPECT_EQ(cycle_index(options, finest.equation, finest.grid.size()), cycle);
+    EXPECT_EQ(cycle_index(options, finest.equation, finest.grid.metric().uniform_width()), cycle);
     EXPECT_EQ(finest.equation.relative_penalty, 1.0);
     ASSERT_GT(hierarchy.size(), 1);
     EXPECT_EQ(hierarchy.levels[0]->equation.relative_penalty, penalty);

@@ -84,8 +84,9 @@ void write_probes(const Solution& s, const fs::path& file) {
   std::ofstream out(file);
   out.precision(17);
   for (int i = 0; i < 40; ++i) {
-    Point x = s.grid().corner(static_cast<Grid::Record>(random() % s.grid().cells()));
-    for (int a = 0; a < s.grid().dim(); ++a) x[a] += s.grid().size()[a] * inside(random);
+    const auto cell = static_cast<Grid::Record>(random() % s.grid().cells());
+    Point x = s.grid().corner(cell);
+    for (int a = 0; a < s.grid().dim(); ++a) x[a] += s.grid().widths(cell)[a] * inside(random);
     out << x[0] << ' ' << x[1] << ' ' << x[2] << ' ';
     if (s.problem().equation == EquationKind::poisson) {
       out << s.value({&x, 1})[0] << '\n';

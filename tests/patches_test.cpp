@@ -98,7 +98,7 @@ void check_levels(const Equation& equation, const Grid& grid, const PatchRules& 
       what + ", " + std::to_string(extent[0]) + " x " + std::to_string(extent[1]) + " x " + std::to_string(extent[2]);
   check_runs(level, here);
   for (const int size : {8, 16, 32}) check_plan(level, size, here);
-  for (const auto& directions : test::coarsenings(grid)) check_levels(equation, grid.coarsen(directions), rules, here);
+  for (const auto& pairs : test::coarsenings(grid)) check_levels(equation, grid.coarsen(pairs), rules, here);
 }
 
 TEST(Patches, OfAColourWriteEveryValueOnce) {

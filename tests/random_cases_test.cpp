@@ -67,7 +67,7 @@ double norm(const Level& level, const Values& x) {
 /// alpha) h and has a divergence of 1.
 Values balanced_random_vector(const Level& level, std::uint64_t seed) {
   const Equation& equation = level.equation;
-  const Point& size = level.grid.size();
+  const Point size = level.grid.metric().uniform_width();
   const double h = *std::min_element(size.begin(), size.begin() + equation.dim);
   const double force = (level.coefficients.viscosity / (h * h) + level.coefficients.reaction) * h;
   test::Dice dice(seed);
@@ -173,7 +173,7 @@ double error_of_local_solves(const Hierarchy& hierarchy, LocalSolverKind local, 
   double worst = 0.0;
   for (const auto& level : hierarchy.levels) {
     for (const PatchKind& kind : level->patches.kinds) {
-      const PatchSolver solver(level->equation, level->coefficients, level->grid.size(), kind,
+      const PatchSolver solver(level->equation, level->coefficients, level->grid.metric().uniform_width(), kind,
                                LocalSolverKind::chebyshev);
       const auto [lower, upper] = solver.schur_bounds();
       const double root = std::sqrt(upper / lower);
@@ -191,7 +191,7 @@ double error_of_local_solves(const Hierarchy& hierarchy, LocalSolverKind local, 
 template <class T>
 double Comparison<T>::tolerance() const {
   const Equation& equation = level().equation;
-  const Point& h = level().grid.size();
+  const Point h = level().grid.metric().uniform_width();
   const auto [shortest, longest] = std::minmax_element(h.begin(), h.begin() + equation.dim);
   const double condition = std::pow(equation.n(), 4) * std::pow(*longest / *shortest, 2);
   double bound = 10.0 * std::numeric_limits<T>::epsilon() * std::sqrt(condition) + 1e-12 +

@@ -134,7 +134,7 @@ TEST_P(Reference, ConstantsAreInTheKernelAndAreRemoved) {
   for (std::size_t i = 0; i < x.size(); ++i) EXPECT_NEAR(again[i], projected[i], 1e-14);
 
   // What was removed: functions that are constant in space, the pressure among them if and only if the level says so.
-  const reference::WeakForm form(level.equation, level.coefficients, level.grid.size());
+  const reference::WeakForm form(level.equation, level.coefficients, level.grid.metric().uniform_width());
   Values removed(x.size());
   for (std::size_t i = 0; i < x.size(); ++i) removed[i] = x[i] - projected[i];
   for (int f = 0; f <= level.equation.dim; ++f) {
@@ -150,9 +150,9 @@ TEST_P(Reference, ConstantsAreInTheKernelAndAreRemoved) {
 
 TEST_P(Reference, TransfersEmbedAndAreTransposed) {
   Level fine = this->level();
-  for (const auto& directions : test::coarsenings(fine.grid)) {
-    fine.coarsened = directions;
-    const Level coarse(fine.equation, fine.coefficients, fine.grid.coarsen(directions), {});
+  for (const Coarsening& pairs : test::coarsenings(fine.grid)) {
+    fine.coarsening = pairs;
+    const Level coarse(fine.equation, fine.coefficients, fine.grid.coarsen(pairs), {});
     auto kernels = reference_kernels(fine);
     const Values x = test::random_vector(coarse, 5);
     const Values y = test::random_vector(fine, 6);
@@ -166,8 +166,8 @@ TEST_P(Reference, TransfersEmbedAndAreTransposed) {
     for (std::size_t i = 0; i < px.size(); ++i) EXPECT_TRUE(fine_unknown[i] || px[i] == 0.0);
     EXPECT_NEAR(dot(y, px), dot(pty, x), 1e-12 * std::sqrt(dot(y, y) * dot(px, px)));
 
-    const reference::WeakForm fine_form(fine.equation, fine.coefficients, fine.grid.size());
-    const reference::WeakForm coarse_form(fine.equation, fine.coefficients, coarse.grid.size());
+    const reference::WeakForm fine_form(fine.equation, fine.coefficients, fine.grid.metric().uniform_width());
+    const reference::WeakForm coarse_form(fine.equation, fine.coefficients, coarse.grid.metric().uniform_width());
     std::mt19937 generator(7);
     std::uniform_real_distribution<double> distribution(0.0, 1.0);
     for (Grid::Record cell = 0; cell < fine.grid.cells(); ++cell) {
@@ -175,7 +175,7 @@ TEST_P(Reference, TransfersEmbedAndAreTransposed) {
       auto parent = fine.grid.position(cell);
       Point coarse_xi = xi;
       for (int a = 0; a < fine.equation.dim; ++a) {
-        if (!directions[a]) continue;
+        if (!pairs.merges(a)) continue;
         coarse_xi[a] = 0.5 * (xi[a] + parent[a] % 2);
         parent[a] /= 2;
       }
@@ -276,7 +276,7 @@ std::vector<Point> in_space(const Level& level, Grid::Record cell, const Points&
   std::vector<Point> in_space = points.position;
   const Point corner = level.grid.corner(cell);
   for (Point& x : in_space) {
-    for (int a = 0; a < level.equation.dim; ++a) x[a] = corner[a] + level.grid.size()[a] * x[a];
+    for (int a = 0; a < level.equation.dim; ++a) x[a] = corner[a] + level.grid.metric().uniform_width()[a] * x[a];
   }
   return in_space;
 }
@@ -290,7 +290,7 @@ Eigen::VectorXd sample(const std::vector<Point>& points, const std::function<dou
 double consistency_error(const Level& level, const Polynomial& exact) {
   const Grid& grid = level.grid;
   const int dim = level.equation.dim;
-  const Point h = grid.size();
+  const Point h = grid.metric().uniform_width();
   const double nu = level.coefficients.viscosity;
   const int count = level.equation.order + 4;
   const Points inside = cell_points(dim, h, count);
@@ -409,8 +409,8 @@ TEST(ReferenceConsistency, StencilOfLowestOrder) {
   Values x(level.size(), 0.0);
   x[at(3, 3, 0)] = 1.0;
   const Values y = applied(level, x);
-  const double hx = grid.size()[0];
-  const double hy = grid.size()[1];
+  const double hx = grid.metric().uniform_width()[0];
+  const double hy = grid.metric().uniform_width()[1];
   const double nu = level.coefficients.viscosity;
   EXPECT_NEAR(y[at(3, 4, 0)], -nu / (hy * hy) * 2.0 / 3.0, 1e-13);
   EXPECT_NEAR(y[at(4, 3, 0)], nu * (-1.0 / (hx * hx) + 2.0 / (hy * hy) / 6.0), 1e-13);

@@ -91,8 +91,8 @@ double integrate(const Solution& s, const Function& f) {
       Point x = grid.corner(cell);
       double weight = 1.0;
       for (int a = 0, rest = i; a < dim; ++a, rest /= 12) {
-        x[a] += grid.size()[a] * rule.points[rest % 12];
-        weight *= grid.size()[a] * rule.weights[rest % 12];
+        x[a] += grid.widths(cell)[a] * rule.points[rest % 12];
+        weight *= grid.widths(cell)[a] * rule.weights[rest % 12];
       }
       sum += weight * f(x);
     }
@@ -201,7 +201,7 @@ TEST_P(SolutionOf, CellEvaluationAgreesWithPointEvaluation) {
       for (int i = 0; i < 3; ++i) {
         const std::array<double, 3> at{xi[0][i], xi[1][j], xi[2][l]};
         Point x = grid.corner(cell);
-        for (int a = 0; a < dim(); ++a) x[a] += grid.size()[a] * at[a];
+        for (int a = 0; a < dim(); ++a) x[a] += grid.widths(cell)[a] * at[a];
         points.push_back(x);
         EXPECT_EQ(s.find_cell(x), cell);
       }

@@ -116,12 +116,11 @@ CellData<T> make_cell_data(const Level& level) {
     }
   }
   data.penalty = static_cast<T>(matrices.penalty);
-  for (int a = 0; a < equation.dim; ++a) data.inverse_h[a] = static_cast<T>(1.0 / level.grid.size()[a]);
+  const Point h = level.grid.metric().uniform_width();
+  for (int a = 0; a < equation.dim; ++a) data.inverse_h[a] = static_cast<T>(1.0 / h[a]);
   data.viscosity = static_cast<T>(level.coefficients.viscosity);
   data.alpha = static_cast<T>(level.coefficients.reaction);
-  const auto factor = [&](int t) {
-    return level.coefficients.viscosity / (level.grid.size()[t] * level.grid.size()[t]);
-  };
+  const auto factor = [&](int t) { return level.coefficients.viscosity / (h[t] * h[t]); };
   for (int j = 0; j < n; ++j) {
     const double v = matrices.value[j];
     const double d = matrices.slope[j];
@@ -155,11 +154,8 @@ std::vector<Grid::Record> children_of(const Level& fine, const Level& coarse) {
         bool exists = true;
         for (int a = 0; a < dim; ++a) {
           const int bit = bits >> a & 1;
-          if (fine.coarsened[a]) {
-            position[a] = 2 * position[a] + bit;
-          } else if (bit == 1) {
-            exists = false;
-          }
+          exists = exists && bit < fine.coarsening.children(a, position[a]);
+          position[a] = fine.coarsening.first_child(a, position[a]) + bit;
         }
         if (exists) children[static_cast<std::size_t>(cell) * corners + bits] = fine.grid.at(position);
       }

@@ -47,8 +47,8 @@ struct Level {
   Grid grid;
   Patches patches;
   Constants constants;
-  /// Directions in which the next coarser level has cells twice as large.
-  std::array<bool, 3> coarsened{};
+  /// Which cells become one on the next coarser level.
+  Coarsening coarsening;
 
   /// Numbers in a vector of this level, padding and the null record included.
   [[nodiscard]] std::int64_t size() const { return static_cast<std::int64_t>(grid.storage()) * equation.record(); }

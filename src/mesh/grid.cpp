@@ -34,15 +34,17 @@ void for_row(int extent, Visit&& visit) {
 }  // namespace
 
 Grid::Grid(const Mesh& mesh, const Boundary& boundary, bool boundary_hats)
-    : dim_(mesh.dim), boundary_hats_(boundary_hats), origin_(mesh.lower), hole_face_(face_of(boundary.holes.kind)) {
+    : dim_(mesh.dim), boundary_hats_(boundary_hats), hole_face_(face_of(boundary.holes.kind)) {
   std::array<int, 3> shift{};
+  Point width{};
   for (int a = 0; a < dim_; ++a) {
     shift[a] = mesh.refine;
     extent_[a] = mesh.cells[a] << mesh.refine;
-    size_[a] = (mesh.upper[a] - mesh.lower[a]) / extent_[a];
+    width[a] = (mesh.upper[a] - mesh.lower[a]) / extent_[a];
     periodic_[a] = boundary.sides[2 * a].kind == SideKind::periodic;
   }
   copy_extent_ = extent_;
+  metric_ = Metric::uniform(dim_, mesh.lower, width, extent_);
   for (int side = 0; side < 2 * dim_; ++side) side_faces_[side] = face_of(boundary.sides[side].kind);
 
   std::array<int, 3> boxes{1, 1, 1};
@@ -157,47 +159,42 @@ void Grid::connect() {
   });
 }
 
-bool Grid::can_coarsen(const std::array<bool, 3>& directions) const {
-  std::array<int, 3> shift{};
+std::optional<Coarsening> Grid::pairing(const std::array<bool, 3>& directions) const {
   for (int a = 0; a < dim_; ++a) {
-    shift[a] = directions[a] ? 1 : 0;
-    if (directions[a] && extent_[a] % 2 != 0) return false;
+    if (directions[a] && extent_[a] % 2 != 0) return {};
   }
+  Coarsening pairs(extent_, directions);
+  const auto first_of = [&](int a, int i) { return pairs.first_child(a, pairs.parent(a, i)); };
   std::atomic<bool> uniform{true};
   parallel_ranges({std::int64_t{extent_[1]} * extent_[2], 64}, [&](CellRange range, std::int64_t) {
     for (auto row = range.begin; row < range.end && uniform; ++row) {
       const int y = static_cast<int>(row % extent_[1]);
       const int z = static_cast<int>(row / extent_[1]);
       const Record* here = &lattice_[index(extent_, 0, y, z)];
-      const Record* first = &lattice_[index(extent_, 0, y >> shift[1] << shift[1], z >> shift[2] << shift[2])];
+      const Record* first = &lattice_[index(extent_, 0, first_of(1, y), first_of(2, z))];
       for (int x = 0; x < extent_[0]; ++x) {
-        if ((here[x] >= 0) != (first[x >> shift[0] << shift[0]] >= 0)) uniform = false;
+        if ((here[x] >= 0) != (first[first_of(0, x)] >= 0)) uniform = false;
       }
     }
   });
-  return uniform;
+  if (!uniform) return {};
+  return pairs;
 }
 
-Grid Grid::coarsen(const std::array<bool, 3>& directions) const {
+Grid Grid::coarsen(const Coarsening& coarsening) const {
   Grid coarse;
   coarse.dim_ = dim_;
   coarse.boundary_hats_ = boundary_hats_;
-  coarse.extent_ = extent_;
-  coarse.size_ = size_;
-  coarse.origin_ = origin_;
+  coarse.metric_ = metric_.coarsen(coarsening);
   coarse.periodic_ = periodic_;
   coarse.side_faces_ = side_faces_;
   coarse.hole_face_ = hole_face_;
-  std::array<int, 3> shift{};
-  for (int a = 0; a < dim_; ++a) {
-    if (!directions[a]) continue;
-    shift[a] = 1;
-    coarse.extent_[a] = extent_[a] / 2;
-    coarse.size_[a] = 2 * size_[a];
-  }
+  for (int a = 0; a < 3; ++a) coarse.extent_[a] = coarsening.coarse_extent(a);
   coarse.copy_extent_ = coarse.extent_;
-  coarse.number_cells(
-      [&](int x, int y, int z) { return lattice_[index(extent_, x << shift[0], y << shift[1], z << shift[2])] >= 0; });
+  coarse.number_cells([&](int x, int y, int z) {
+    return lattice_[index(extent_, coarsening.first_child(0, x), coarsening.first_child(1, y),
+                          coarsening.first_child(2, z))] >= 0;
+  });
   coarse.connect();
   return coarse;
 }
@@ -205,6 +202,7 @@ Grid Grid::coarsen(const std::array<bool, 3>& directions) const {
 Grid Grid::copies(int count) const {
   Grid all = *this;
   all.extent_[dim_ - 1] *= count;
+  all.metric_ = metric_.repeat(dim_ - 1, count);
   all.number_cells([&](int x, int y, int z) {
     (dim_ == 2 ? y : z) %= extent_[dim_ - 1];
     return lattice_[index(extent_, x, y, z)] >= 0;
@@ -219,9 +217,13 @@ Face Grid::hat_face(Record record) const {
 }
 
 Point Grid::corner(Record cell) const {
-  Point corner{};
-  for (int a = 0; a < dim_; ++a) corner[a] = origin_[a] + size_[a] * position_[cell][a];
-  return corner;
+  const auto& [x, y, z] = position_[cell];
+  return {metric_.plane(0, x), metric_.plane(1, y), metric_.plane(2, z)};
+}
+
+Point Grid::widths(Record cell) const {
+  const auto& [x, y, z] = position_[cell];
+  return {metric_.width(0, x), metric_.width(1, y), metric_.width(2, z)};
 }
 
 bool Grid::has_face(Face kind) const {

@@ -4,9 +4,12 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
+#include "mesh/coarsening.hpp"
 #include "mesh/face.hpp"
+#include "mesh/metric.hpp"
 #include "mesh/record.hpp"
 #include "solenoid/problem.hpp"
 
@@ -25,19 +28,18 @@ class Grid {
   /// not just of those on outflow sides (for lifting boundary data and for evaluating solutions).
   Grid(const Mesh& mesh, const Boundary& boundary, bool boundary_hats = false);
 
-  /// True if the lattice pairs up in the given directions: even counts, and the cells of each group all there or all
-  /// not.
-  [[nodiscard]] bool can_coarsen(const std::array<bool, 3>& directions) const;
-  /// The grid with twice the cell size in the given directions.
-  [[nodiscard]] Grid coarsen(const std::array<bool, 3>& directions) const;
+  /// The coarsening by pairs in the given directions, if the lattice pairs up: even counts, and the cells that become
+  /// one all there or all not.
+  [[nodiscard]] std::optional<Coarsening> pairing(const std::array<bool, 3>& directions) const;
+  /// The grid whose cells are those that become one.
+  [[nodiscard]] Grid coarsen(const Coarsening& coarsening) const;
   /// So many of this grid, behind each other in the last direction and not connected, for operators that work on many
   /// vectors at once. They are numbered one after the other, the cells of all before the hat-only records of all.
   [[nodiscard]] Grid copies(int count) const;
 
   [[nodiscard]] int dim() const { return dim_; }
   [[nodiscard]] const std::array<int, 3>& extent() const { return extent_; }  ///< lattice cells per direction
-  [[nodiscard]] const Point& size() const { return size_; }                   ///< cell size h per direction
-  [[nodiscard]] const Point& origin() const { return origin_; }
+  [[nodiscard]] const Metric& metric() const { return metric_; }
   [[nodiscard]] const std::array<bool, 3>& periodic() const { return periodic_; }
 
   [[nodiscard]] Record cells() const { return static_cast<Record>(position_.size()); }
@@ -67,8 +69,9 @@ class Grid {
   [[nodiscard]] Face hat_face(Record record) const;
   /// True if the grid stores the normal unknowns of every upper boundary face.
   [[nodiscard]] bool boundary_hats() const { return boundary_hats_; }
-  /// Lower corner of a cell.
+  /// Lower corner of a cell; how wide it is.
   [[nodiscard]] Point corner(Record cell) const;
+  [[nodiscard]] Point widths(Record cell) const;
   /// Faces of this kind on side `side` of cells.
   [[nodiscard]] std::int64_t count_faces(int side, Face kind) const {
     return face_count_[side][static_cast<std::size_t>(kind)];
@@ -101,8 +104,7 @@ class Grid {
   bool boundary_hats_ = false;
   std::array<int, 3> extent_{1, 1, 1};
   std::array<int, 3> copy_extent_{1, 1, 1};  // of each of copies()
-  Point size_{};
-  Point origin_{};
+  Metric metric_;
   std::array<bool, 3> periodic_{};
   std::array<Face, 6> side_faces_{};
   Face hole_face_ = Face::velocity;

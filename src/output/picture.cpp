@@ -98,7 +98,8 @@ struct Slice {
       z = 0.5 * (mesh.lower[2] + mesh.upper[2]);
       // Not along faces of holes: through the cells above.
       const Grid& grid = s.grid();
-      if (!mesh.holes.empty() && grid.extent()[2] % 2 == 0) z += 0.5 * grid.size()[2];
+      const int above = grid.extent()[2] / 2;
+      if (!mesh.holes.empty() && grid.extent()[2] % 2 == 0) z += 0.5 * grid.metric().width(2, above);
     }
     const Spot length{mesh.upper[0] - mesh.lower[0], mesh.upper[1] - mesh.lower[1]};
     const double pixels = std::min(longest_width / length[0], longest_height / length[1]);
@@ -220,7 +221,7 @@ class Picture {
   // The faces in the plane between a cell and no cell.
   void edges() {
     const Grid& grid = slice_.solution.grid();
-    const Point& h = grid.size();
+    const Metric& metric = grid.metric();
     const int layer = grid.extent()[2] / 2;
     const auto missing = [&](int x, int y) {
       if (x < 0 || y < 0 || x >= grid.extent()[0] || y >= grid.extent()[1]) return true;
@@ -231,7 +232,7 @@ class Picture {
       for (int x = 0; x < grid.extent()[0]; ++x) {
         if (missing(x, y)) continue;
         const auto corner = [&](int i, int j) {
-          return placed(slice_.spot(grid.origin()[0] + (x + i) * h[0], grid.origin()[1] + (y + j) * h[1]));
+          return placed(slice_.spot(metric.plane(0, x + i), metric.plane(1, y + j)));
         };
         if (missing(x - 1, y)) drawn.stroke({corner(0, 0), corner(0, 1)}, outline_width);
         if (missing(x + 1, y)) drawn.stroke({corner(1, 0), corner(1, 1)}, outline_width);

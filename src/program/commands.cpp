@@ -25,7 +25,7 @@ std::vector<Point> sample(const Problem& problem) {
   for (Grid::Record cell = 0; cell < grid.cells(); ++cell) {
     for (int i = 0; i < 1 << mesh.dim; ++i) {
       Point& point = points.emplace_back(grid.corner(cell));
-      for (int a = 0; a < mesh.dim; ++a) point[a] += rule[i >> a & 1] * grid.size()[a];
+      for (int a = 0; a < mesh.dim; ++a) point[a] += rule[i >> a & 1] * grid.widths(cell)[a];
     }
   }
   return points;

@@ -61,14 +61,14 @@ void CellEvaluator::set_points(const TensorPoints& xi, Tables tables) {
     const int rows = static_cast<int>(xi[a].size());
     points_ *= rows;
     largest *= std::max(rows, order_ + 2);
+    directions_[a].width = 0.0;
     for (int derivative = 0; derivative <= derivatives; ++derivative) {
-      const double scale = std::pow(grid_.size()[a], -0.5 - derivative);
       const auto tabulate = [&](auto function, int columns, Table& table) {
         table.rows = rows;
         table.columns = columns;
-        table.values.clear();
+        table.of_reference.clear();
         for (const double x : xi[a]) {
-          for (const double value : function(order_, x, derivative)) table.values.push_back(scale * value);
+          for (const double value : function(order_, x, derivative)) table.of_reference.push_back(value);
         }
       };
       tabulate(continuous, order_ + 2, directions_[a].continuous[derivative]);
@@ -77,6 +77,26 @@ void CellEvaluator::set_points(const TensorPoints& xi, Tables tables) {
   }
   work_.resize(largest);
   next_.resize(largest);
+}
+
+void CellEvaluator::Table::scale(double factor) {
+  values.resize(of_reference.size());
+  std::transform(of_reference.begin(), of_reference.end(), values.begin(),
+                 [&](double value) { return factor * value; });
+}
+
+void CellEvaluator::scale_tables(std::int64_t cell) {
+  const Point widths = grid_.widths(static_cast<Grid::Record>(cell));
+  for (int a = 0; a < dim_; ++a) {
+    Direction& direction = directions_[a];
+    if (direction.width == widths[a]) continue;
+    direction.width = widths[a];
+    for (int derivative = 0; derivative < 2; ++derivative) {
+      const double factor = std::pow(widths[a], -0.5 - derivative);
+      direction.continuous[derivative].scale(factor);
+      direction.legendre[derivative].scale(factor);
+    }
+  }
 }
 
 std::array<int, 3> CellEvaluator::component_order(int c) const {
@@ -112,6 +132,7 @@ void CellEvaluator::contract(const std::array<int, 3>& order, const std::array<c
 }
 
 void CellEvaluator::component(std::int64_t cell, int c, int derivative) {
+  scale_tables(cell);
   load_velocity(cell, c);
   std::array<const Table*, 3> tables{};
   for (int a = 0; a < dim_; ++a) {
@@ -164,6 +185,7 @@ void CellEvaluator::divergence(std::int64_t cell, double* div) {
 }
 
 void CellEvaluator::pressure(std::int64_t cell, double* p) {
+  scale_tables(cell);
   const int block = power(order_ + 1, dim_);
   load_values(cell, velocities_ * block, block, work_.data());
   std::array<const Table*, 3> tables{};

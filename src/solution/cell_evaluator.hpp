@@ -41,16 +41,23 @@ class CellEvaluator {
   void divergence(std::int64_t cell, double* div);
 
  private:
-  /// Values at points (rows) of univariate functions (columns), physical scaling included.
+  /// Values at points (rows) of univariate functions (columns).
   struct Table {
     int rows = 0;
     int columns = 0;
-    std::vector<double> values;
+    std::vector<double> of_reference;  ///< on the unit interval
+    std::vector<double> values;        ///< in cells of the direction's width
+
+    void scale(double factor);
   };
   struct Direction {
+    double width = 0.0;
     std::array<Table, 2> continuous;  // values, derivatives
     std::array<Table, 2> legendre;
   };
+
+  /// Makes the tables those of a cell, where its widths differ from those of the last one.
+  void scale_tables(std::int64_t cell);
 
   /// Values first .. first + count - 1 of a record.
   void load_values(std::int64_t record, int first, int count, double* out) const;

@@ -16,41 +16,53 @@ namespace solenoid {
 
 namespace {
 
-// Tensor Gauss rule of a cell: k + 2 points per direction integrate squares of u_h and its derivatives exactly,
-// k + 3 or more are for errors.
-struct CellRule {
-  TensorPoints xi;
-  std::array<std::vector<double>, 3> offsets;  // points relative to the cell's lower corner
-  std::vector<double> weights;
+// Tensor Gauss rule in one cell after the other: k + 2 points per direction integrate squares of u_h and its
+// derivatives exactly, k + 3 or more are for errors. One object serves one thread.
+class CellRule {
+ public:
+  CellRule(const Grid& grid, int points)
+      : grid_(&grid), rule_(gauss(points)), third_(grid.dim() == 3 ? rule_ : Quadrature{{0.0}, {1.0}}) {
+    weights_.resize(rule_.points.size() * rule_.points.size() * third_.points.size());
+    xi_ = {rule_.points, rule_.points, third_.points};
+  }
 
-  CellRule(const Grid& grid, int points) {
-    const Quadrature rule = gauss(points);
-    const Quadrature single{{0.0}, {1.0}};
-    const int dim = grid.dim();
-    const Point& h = grid.size();
-    const Quadrature& third = dim == 3 ? rule : single;
-    xi = {rule.points, rule.points, third.points};
-    offsets = xi;
-    for (int a = 0; a < 3; ++a) {
-      for (double& offset : offsets[a]) offset *= h[a];
-    }
-    const double volume = h[0] * h[1] * (dim == 3 ? h[2] : 1.0);
-    for (std::size_t l = 0; l < third.points.size(); ++l) {
-      for (std::size_t j = 0; j < rule.points.size(); ++j) {
-        for (std::size_t i = 0; i < rule.points.size(); ++i) {
-          weights.push_back(volume * rule.weights[i] * rule.weights[j] * third.weights[l]);
-        }
+  void move_to(std::int64_t cell) {
+    cell_ = static_cast<Grid::Record>(cell);
+    const Point widths = grid_->widths(cell_);
+    if (widths == widths_) return;
+    widths_ = widths;
+    const double volume = widths[0] * widths[1] * (grid_->dim() == 3 ? widths[2] : 1.0);
+    auto weight = weights_.begin();
+    for (const double z : third_.weights) {
+      for (const double y : rule_.weights) {
+        for (const double x : rule_.weights) *weight++ = volume * x * y * z;
       }
     }
   }
 
-  // The points in a cell.
-  void place(const Point& corner, std::array<std::vector<double>, 3>& axes) const {
-    axes = offsets;
+  // Reference coordinates of the points; the same in all cells.
+  [[nodiscard]] const TensorPoints& xi() const { return xi_; }
+  [[nodiscard]] std::size_t size() const { return weights_.size(); }
+  // Of the cell that it was moved to.
+  [[nodiscard]] const std::vector<double>& weights() const { return weights_; }
+  void evaluate(const ScalarField& field, std::vector<double>& values) {
+    const Point corner = grid_->corner(cell_);
     for (int a = 0; a < 3; ++a) {
-      for (double& x : axes[a]) x += corner[a];
+      axes_[a].clear();
+      for (const double x : xi_[a]) axes_[a].push_back(x * widths_[a] + corner[a]);
     }
+    field.evaluate(Axes{axes_[0], axes_[1], axes_[2]}, values);
   }
+
+ private:
+  const Grid* grid_;
+  Quadrature rule_;
+  Quadrature third_;  // of the third direction
+  TensorPoints xi_;
+  Grid::Record cell_ = 0;
+  Point widths_{};  // of the cell
+  std::vector<double> weights_;
+  std::array<std::vector<double>, 3> axes_;
 };
 
 struct Sum {
@@ -97,21 +109,23 @@ double norm(const double* v, int count) {
   return std::sqrt(square);
 }
 
-// Integral of |field|^2, where evaluate(evaluator, cell, values) fills `components` numbers per quadrature point;
-// each thread has its own copy of `evaluate`.
+// Integral of |field|^2 by `points` Gauss points per direction, where evaluate(evaluator, rule, cell, values) fills
+// `components` numbers per point; each thread has its own copy of `evaluate`.
 template <class Evaluate>
-double integrate_square(const Solution& s, const CellRule& rule, CellEvaluator::Tables tables, int components,
+double integrate_square(const Solution& s, int points, CellEvaluator::Tables tables, int components,
                         Evaluate evaluate) {
   return reduce_cells<Sum>(s.grid().cells(),
                            [&] {
+                             CellRule rule(s.grid(), points);
                              CellEvaluator evaluator(s);
-                             evaluator.set_points(rule.xi, tables);
-                             std::vector<double> values(rule.weights.size() * components);
-                             return [&, evaluator, values, evaluate](CellRange range, Sum& sum) mutable {
+                             evaluator.set_points(rule.xi(), tables);
+                             std::vector<double> values(rule.size() * components);
+                             return [=](CellRange range, Sum& sum) mutable {
                                for (std::int64_t cell = range.begin; cell < range.end; ++cell) {
-                                 evaluate(evaluator, cell, values.data());
+                                 rule.move_to(cell);
+                                 evaluate(evaluator, rule, cell, values.data());
                                  for (std::size_t i = 0; i < values.size(); ++i) {
-                                   sum.value += rule.weights[i / components] * values[i] * values[i];
+                                   sum.value += rule.weights()[i / components] * values[i] * values[i];
                                  }
                                }
                              };
@@ -127,9 +141,9 @@ Maxima maxima(const Solution& s) {
   const CellRule rule(s.grid(), order + 2);
   return reduce_cells<Maxima>(s.grid().cells(), [&] {
     CellEvaluator evaluator(s);
-    evaluator.set_points(rule.xi, CellEvaluator::Tables::values_and_derivatives);
-    std::vector<double> u(rule.weights.size() * dim);
-    std::vector<double> div(rule.weights.size());
+    evaluator.set_points(rule.xi(), CellEvaluator::Tables::values_and_derivatives);
+    std::vector<double> u(rule.size() * dim);
+    std::vector<double> div(rule.size());
     return [=](CellRange range, Maxima& result) mutable {
       for (std::int64_t cell = range.begin; cell < range.end; ++cell) {
         evaluator.velocity(cell, u.data());
@@ -144,26 +158,26 @@ Maxima maxima(const Solution& s) {
 
 // Of the difference between the pressure, or Poisson's u, and a field.
 Variance variance(const Solution& s, const ScalarField& exact) {
-  const CellRule rule(s.grid(), s.problem().order + 3);
   return reduce_cells<Variance>(s.grid().cells(), [&] {
+    CellRule rule(s.grid(), s.problem().order + 3);
     CellEvaluator evaluator(s);
-    evaluator.set_points(rule.xi);
-    std::vector<double> error(rule.weights.size());
-    return [&, evaluator, error, values = error, axes = std::array<std::vector<double>, 3>()](CellRange range,
-                                                                                              Variance& total) mutable {
+    evaluator.set_points(rule.xi());
+    std::vector<double> error(rule.size());
+    return [&exact, rule, evaluator, error, values = error](CellRange range, Variance& total) mutable {
       for (std::int64_t cell = range.begin; cell < range.end; ++cell) {
+        rule.move_to(cell);
         evaluator.pressure(cell, error.data());
-        rule.place(s.grid().corner(static_cast<Grid::Record>(cell)), axes);
-        exact.evaluate(Axes{axes[0], axes[1], axes[2]}, values);
+        rule.evaluate(exact, values);
+        const std::vector<double>& weights = rule.weights();
         Variance local;
         for (std::size_t q = 0; q < error.size(); ++q) {
           error[q] -= values[q];
-          local.measure += rule.weights[q];
-          local.mean += rule.weights[q] * error[q];
+          local.measure += weights[q];
+          local.mean += weights[q] * error[q];
         }
         local.mean /= local.measure;
         for (std::size_t q = 0; q < error.size(); ++q) {
-          local.square += rule.weights[q] * (error[q] - local.mean) * (error[q] - local.mean);
+          local.square += weights[q] * (error[q] - local.mean) * (error[q] - local.mean);
         }
         total.merge(local);
       }
@@ -185,7 +199,7 @@ Location locate(const Grid& grid, const Point& point) {
   for (int a = 0; a < grid.dim(); ++a) {
     const int extent = grid.extent()[a];
     const double slack = 1e-12 * extent;
-    t[a] = (point[a] - grid.origin()[a]) / grid.size()[a];
+    t[a] = grid.metric().lattice_coordinate(a, point[a]);
     if (!(t[a] >= -slack && t[a] <= extent + slack)) return {};
     index[a] = static_cast<int>(std::floor(t[a] + slack));
     other[a] = t[a] - index[a] <= slack ? index[a] - 1 : index[a];
@@ -313,9 +327,10 @@ double Solution::flux(int axis, double position) const {
   const int record = record_size(dim, order);
   const int block = axis * power(order + 1, dim);
   const int stride = velocity_stride(dim, order, axis, axis);
-  double scale = 1.0;
-  for (int a = 0; a < dim; ++a) scale *= std::pow(grid_->size()[a], a == axis ? -0.5 : 0.5);
   const auto through = [&](Grid::Record cell, const std::vector<double>& b) {
+    const Point widths = grid_->widths(cell);
+    double scale = 1.0;
+    for (int a = 0; a < dim; ++a) scale *= std::pow(widths[a], a == axis ? -0.5 : 0.5);
     const double* own = coefficients_->data() + record_offset(cell, record);
     const double* upper = coefficients_->data() + record_offset(grid_->neighbour(cell, 2 * axis + 1), record);
     double sum = b[order + 1] * upper[interleave * block];
@@ -324,7 +339,7 @@ double Solution::flux(int axis, double position) const {
   };
 
   // The layers of cells that touch the plane: two if it is a lattice plane, where u.e is continuous.
-  const double t = (position - grid_->origin()[axis]) / grid_->size()[axis];
+  const double t = grid_->metric().lattice_coordinate(axis, position);
   const int extent = grid_->extent()[axis];
   const double slack = 1e-12 * extent;
   if (!(t >= -slack && t <= extent + slack)) return 0.0;
@@ -357,24 +372,21 @@ double Solution::flux(int axis, double position) const {
 
 double Solution::kinetic_energy() const {
   require_velocity(problem_);
-  const CellRule rule(*grid_, problem_.order + 2);
-  return 0.5 * integrate_square(*this, rule, CellEvaluator::Tables::values, grid_->dim(),
-                                [](CellEvaluator& e, std::int64_t cell, double* u) { e.velocity(cell, u); });
+  return 0.5 * integrate_square(*this, problem_.order + 2, CellEvaluator::Tables::values, grid_->dim(),
+                                [](CellEvaluator& e, CellRule&, std::int64_t cell, double* u) { e.velocity(cell, u); });
 }
 
 double Solution::dissipation() const {
   require_velocity(problem_);
   const int dim = grid_->dim();
-  const CellRule rule(*grid_, problem_.order + 2);
   return problem_.viscosity *
-         integrate_square(*this, rule, CellEvaluator::Tables::values_and_derivatives, dim * dim,
-                          [](CellEvaluator& e, std::int64_t cell, double* g) { e.gradient(cell, g); });
+         integrate_square(*this, problem_.order + 2, CellEvaluator::Tables::values_and_derivatives, dim * dim,
+                          [](CellEvaluator& e, CellRule&, std::int64_t cell, double* g) { e.gradient(cell, g); });
 }
 
 double Solution::divergence_max() const {
   const Maxima max = maxima(*this);
-  const Point& h = grid_->size();
-  return max.speed == 0.0 ? 0.0 : max.divergence * *std::min_element(h.begin(), h.begin() + grid_->dim()) / max.speed;
+  return max.speed == 0.0 ? 0.0 : max.divergence * grid_->metric().smallest_width(grid_->dim()) / max.speed;
 }
 
 double Solution::max_speed() const { return maxima(*this).speed; }
@@ -382,18 +394,17 @@ double Solution::max_speed() const { return maxima(*this).speed; }
 double Solution::velocity_error(const VectorField& exact) const {
   require_velocity(problem_);
   const int dim = grid_->dim();
-  const CellRule rule(*grid_, problem_.order + 3);
-  return std::sqrt(integrate_square(
-      *this, rule, CellEvaluator::Tables::values, dim,
-      [&, axes = std::array<std::vector<double>, 3>(), values = std::vector<double>(rule.weights.size())](
-          CellEvaluator& evaluator, std::int64_t cell, double* error) mutable {
-        evaluator.velocity(cell, error);
-        rule.place(grid_->corner(static_cast<Grid::Record>(cell)), axes);
-        for (int c = 0; c < dim; ++c) {
-          exact[c].evaluate(Axes{axes[0], axes[1], axes[2]}, values);
-          for (std::size_t q = 0; q < values.size(); ++q) error[c + dim * q] -= values[q];
-        }
-      }));
+  return std::sqrt(
+      integrate_square(*this, problem_.order + 3, CellEvaluator::Tables::values, dim,
+                       [&exact, dim, values = std::vector<double>()](CellEvaluator& evaluator, CellRule& rule,
+                                                                     std::int64_t cell, double* error) mutable {
+                         evaluator.velocity(cell, error);
+                         values.resize(rule.size());
+                         for (int c = 0; c < dim; ++c) {
+                           rule.evaluate(exact[c], values);
+                           for (std::size_t q = 0; q < values.size(); ++q) error[c + dim * q] -= values[q];
+                         }
+                       }));
 }
 
 double Solution::pressure_error(const ScalarField& exact) const {

@@ -64,7 +64,7 @@ Hierarchy::Hierarchy(const Problem& problem, const MultigridOptions& options, co
   std::vector<std::unique_ptr<Level>> fine_to_coarse;
   fine_to_coarse.push_back(
       std::make_unique<Level>(equation, coefficients, Grid(problem.mesh, problem.boundary), rules));
-  const Equation coarser = coarse_equation(equation, options, fine_to_coarse[0]->grid.size());
+  const Equation coarser = coarse_equation(equation, options, fine_to_coarse[0]->grid.metric().uniform_width());
 
   const auto refined_once = [&](const Grid& grid) {
     for (int a = 0; a < grid.dim(); ++a) {
@@ -95,11 +95,12 @@ Hierarchy::Hierarchy(const Problem& problem, const MultigridOptions& options, co
       coarse = CoarseSolve::dense;
       break;
     }
-    const auto directions = directions_to_coarsen(level.grid.dim(), level.grid.size());
-    if (covered && level.grid.can_coarsen(directions)) {
-      auto next = std::make_unique<Level>(coarser, coefficients, level.grid.coarsen(directions), rules);
+    const auto directions = directions_to_coarsen(level.grid.dim(), level.grid.metric().uniform_width());
+    const auto pairs = covered ? level.grid.pairing(directions) : std::nullopt;
+    if (pairs) {
+      auto next = std::make_unique<Level>(coarser, coefficients, level.grid.coarsen(*pairs), rules);
       if (next->patches.cover_everything || invertible(*next)) {
-        level.coarsened = directions;
+        level.coarsening = *pairs;
         fine_to_coarse.push_back(std::move(next));
         continue;
       }

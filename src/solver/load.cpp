@@ -22,9 +22,11 @@ struct Table {
   std::vector<double> values;
 };
 
-/// Some cells of one row (same y and z) and one block of records, so that their quadrature points are a tensor grid.
+/// Some cells of one size, one row (same y and z) and one block of records, so that their quadrature points are a
+/// tensor grid and their test functions the same.
 struct Strip {
   Record first;  ///< cell of lane 0
+  Point widths;
   int count = 0;
   std::array<int, interleave> lane{};  ///< of each cell: its number less `first`
 
@@ -46,21 +48,7 @@ class StripIntegrals {
         n_(level.equation.n()),
         block_(power(n_, dim_)),
         columns_(power(n_, dim_ - 1)),
-        rule_(gauss(points)) {
-    const int count = static_cast<int>(rule_.points.size());
-    for (int a = 0; a < dim_; ++a) {
-      const double h = grid_.size()[a];
-      legendre_[a] = {n_, count, std::vector<double>(static_cast<std::size_t>(n_) * count)};
-      continuous_[a] = {n_ + 1, count, std::vector<double>(static_cast<std::size_t>(n_ + 1) * count)};
-      for (int q = 0; q < count; ++q) {
-        const auto psi = legendre(n_ - 1, rule_.points[q]);
-        const auto b = continuous(n_ - 1, rule_.points[q]);
-        const double weight = rule_.weights[q] * std::sqrt(h);  // weight h, function / sqrt(h)
-        for (int i = 0; i < n_; ++i) legendre_[a].values[i * count + q] = weight * psi[i];
-        for (int i = 0; i <= n_; ++i) continuous_[a].values[i * count + q] = weight * b[i];
-      }
-    }
-  }
+        rule_(gauss(points)) {}
 
   /// Adds all integrals of the cells of a block to their records and what belongs to their upper hats to `upper` (dim
   /// n^(dim-1) numbers a record), both interleaved.
@@ -94,7 +82,7 @@ class StripIntegrals {
         make_points(faces, a, side % 2);
         evaluate(data[a]);
         // The trace of a hat is coefficient / sqrt(h): invert that.
-        const Table hat{1, 1, {std::sqrt(grid_.size()[a])}};
+        const Table hat{1, 1, {std::sqrt(strip.widths[a])}};
         std::array<const Table*, 3> tables = tables_of(a);
         tables[a] = &hat;
         std::fill(record.begin(), record.end(), 0.0);
@@ -112,19 +100,39 @@ class StripIntegrals {
   }
 
  private:
-  /// visit(strip) for the strips of a block's cells.
+  /// visit(strip) for the strips of a block's cells, with the tables of their size.
   template <class Visit>
-  void for_strips(CellRange cells, const Visit& visit) const {
+  void for_strips(CellRange cells, const Visit& visit) {
     for (auto begin = static_cast<Record>(cells.begin); begin < cells.end;) {
-      Strip strip{begin};
+      Strip strip{begin, grid_.widths(begin)};
       const auto [x, y, z] = grid_.position(begin);
       for (Record cell = begin; cell < cells.end; ++cell) {
-        if (grid_.position(cell)[1] != y || grid_.position(cell)[2] != z) break;
+        const auto& position = grid_.position(cell);
+        if (position[1] != y || position[2] != z || grid_.widths(cell) != strip.widths) break;
         strip.lane[strip.count++] = cell - begin;
       }
       begin += strip.count;
+      make_tables(strip.widths);
       visit(strip);
     }
+  }
+
+  /// Test functions at the points of the rule in cells of this size.
+  void make_tables(const Point& widths) {
+    const int count = static_cast<int>(rule_.points.size());
+    for (int a = 0; a < dim_; ++a) {
+      if (widths[a] == widths_[a]) continue;
+      legendre_[a] = {n_, count, std::vector<double>(static_cast<std::size_t>(n_) * count)};
+      continuous_[a] = {n_ + 1, count, std::vector<double>(static_cast<std::size_t>(n_ + 1) * count)};
+      for (int q = 0; q < count; ++q) {
+        const auto psi = legendre(n_ - 1, rule_.points[q]);
+        const auto b = continuous(n_ - 1, rule_.points[q]);
+        const double weight = rule_.weights[q] * std::sqrt(widths[a]);  // weight h, function / sqrt(h)
+        for (int i = 0; i < n_; ++i) legendre_[a].values[i * count + q] = weight * psi[i];
+        for (int i = 0; i <= n_; ++i) continuous_[a].values[i * count + q] = weight * b[i];
+      }
+    }
+    widths_ = widths;
   }
 
   /// visit(strip, side, data) for faces of this kind with data that are not zero, together those of one side of the
@@ -137,7 +145,7 @@ class StripIntegrals {
         const VectorField& data = (on_hole ? problem_.boundary.holes : problem_.boundary.sides[side]).data;
         if (is_zero(data)) continue;
         const int end = side % 2 == 0 ? 0 : grid_.extent()[side / 2] - 1;
-        Strip faces{strip.first};
+        Strip faces{strip.first, strip.widths};
         for (int i = 0; i < strip.count; ++i) {
           const Record cell = strip.cell(i);
           const bool at_end = grid_.position(cell)[side / 2] == end;
@@ -161,7 +169,7 @@ class StripIntegrals {
     const int a = side / 2;
     const bool upper_side = side % 2 == 1;
     make_points(faces, a, upper_side ? 1 : 0);
-    const double h = grid_.size()[a];
+    const double h = faces.widths[a];
     const double x = upper_side ? 1.0 : 0.0;
     const auto psi = legendre(n_ - 1, x);
     const auto slope = legendre(n_ - 1, x, 1);
@@ -198,7 +206,7 @@ class StripIntegrals {
       for (std::size_t q = 0; q < points; ++q) {
         const double xi = a >= dim_ ? 0.0 : a == normal ? upper : rule_.points[q];
         for (int i = 0; i < (a == 0 ? strip.count : 1); ++i) {
-          axis.push_back(grid_.corner(strip.cell(i))[a] + grid_.size()[a] * xi);
+          axis.push_back(grid_.corner(strip.cell(i))[a] + strip.widths[a] * xi);
         }
       }
     }
@@ -277,6 +285,7 @@ class StripIntegrals {
   int block_;
   int columns_;
   Quadrature rule_;
+  Point widths_{};  ///< of the cells that the tables are for
   std::array<Table, 3> legendre_;
   std::array<Table, 3> continuous_;
   std::array<std::vector<double>, 3> axes_;
@@ -355,9 +364,10 @@ std::vector<double> boundary_lift(const Problem& problem, const Level& lift) {
         hats[lift.index(owner, a * block + static_cast<int>(i))] = coefficients[i];
       }
       // Mode 0 carries the flux: coefficient / sqrt(h_a) * sqrt(area).
+      const Point widths = grid.widths(cell);
       double area = 1.0;
-      for (int t = 0; t < dim; ++t) area *= t == a ? 1.0 : grid.size()[t];
-      const double outward = (side % 2 == 0 ? -1.0 : 1.0) * coefficients[0] * std::sqrt(area / grid.size()[a]);
+      for (int t = 0; t < dim; ++t) area *= t == a ? 1.0 : widths[t];
+      const double outward = (side % 2 == 0 ? -1.0 : 1.0) * coefficients[0] * std::sqrt(area / widths[a]);
       flux[cell].first += outward;
       flux[cell].second += std::abs(outward);
     });

@@ -32,7 +32,7 @@ class CpuKernels final : public VectorOperations<T> {
         shares_(share_cells(team, level, sizeof(T), table_.locate)),
         transfers_(team, level, cell_, table_) {
     for (const PatchKind& kind : level.patches.kinds) {
-      const PatchSolver solver(level.equation, level.coefficients, level.grid.size(), kind, local);
+      const PatchSolver solver(level.equation, level.coefficients, level.grid.metric().uniform_width(), kind, local);
       const bool parity = splits_by_parity(kind, level.equation.dim);
       tables_.emplace_back(level.equation, kind, solver, parity);
       patches_.push_back({tables_.back().data(tables_.back().values().data()), parity});

@@ -16,15 +16,16 @@ void Transfers<T>::run(const Level& coarse, const T* from, T* to, void (*kernel)
   const Record* children_data = children(coarse).data();
   team_.run([&](int t) {
     const auto range = team_.range(coarse.grid.cells(), t, interleave);
-    const TransferArguments<T> arguments{&cell_,
-                                         topology_of(coarse.grid),
-                                         children_data,
-                                         level_.grid.null(),
-                                         {level_.coarsened[0], level_.coarsened[1], level_.coarsened[2]},
-                                         static_cast<Record>(range.begin),
-                                         static_cast<Record>(range.end),
-                                         from,
-                                         to};
+    const TransferArguments<T> arguments{
+        &cell_,
+        topology_of(coarse.grid),
+        children_data,
+        level_.grid.null(),
+        {level_.coarsening.merges(0), level_.coarsening.merges(1), level_.coarsening.merges(2)},
+        static_cast<Record>(range.begin),
+        static_cast<Record>(range.end),
+        from,
+        to};
     kernel(arguments);
   });
 }
@@ -51,7 +52,7 @@ void Transfers<T>::couple_hat_only(const Level& coarse, FineHat which, F&& coupl
   const int columns = power(n, dim - 1);
   for (Record hat = coarse.grid.cells(); hat < coarse.grid.records(); ++hat) {
     const int c = coarse.grid.hat_direction(hat);
-    const bool refined = level_.coarsened[c];
+    const bool refined = level_.coarsening.merges(c);
     if (!refined && which == FineHat::middle) continue;
     const int row = which == FineHat::same_face ? n : 0;  // of the upper child
     const T own = refined ? cell_.embed_p[1][row][n] : T(1);
@@ -62,7 +63,7 @@ void Transfers<T>::couple_hat_only(const Level& coarse, FineHat which, F&& coupl
       if (child == level_.grid.null()) continue;
       const Record fine = which == FineHat::same_face ? level_.grid.neighbour(child, 2 * c + 1) : child;
       const auto embed = [&](int direction, int fine_mode, int coarse_mode) -> T {
-        if (!level_.coarsened[direction]) return fine_mode == coarse_mode ? T(1) : T(0);
+        if (!level_.coarsening.merges(direction)) return fine_mode == coarse_mode ? T(1) : T(0);
         return cell_.embed_o[bits >> direction & 1][fine_mode][coarse_mode];
       };
       for (int j = 0; j < columns; ++j) {

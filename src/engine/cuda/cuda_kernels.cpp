@@ -220,7 +220,7 @@ class CudaKernels final : public Kernels<T> {
             coarse_->topology(),
             device_->children(),
             device_->parent(),
-            {level_.coarsened[0], level_.coarsened[1], level_.coarsened[2]},
+            {level_.coarsening.merges(0), level_.coarsening.merges(1), level_.coarsening.merges(2)},
             blocks,
             from,
             to,

@@ -223,7 +223,9 @@ std::vector<bool> unknowns(const Level& level) {
 }
 
 ReferenceLevel::ReferenceLevel(const Level& level)
-    : level_(level), form_(level.equation, level.coefficients, level.grid.size()), systems_(level.patches.kinds.size()) {}
+    : level_(level),
+      form_(level.equation, level.coefficients, level.grid.metric().uniform_width()),
+      systems_(level.patches.kinds.size()) {}
 
 void ReferenceLevel::mask(const Level& level, VectorXd& x) {
   const auto unknown = unknowns(level);
@@ -286,21 +288,22 @@ void ReferenceLevel::for_each_embedding(const Level& coarse_level, const Visit& 
   const Grid& fine = level_.grid;
   const Grid& coarse = coarse_level.grid;
   const int dim = level_.equation.dim;
-  const WeakForm coarse_form(level_.equation, level_.coefficients, coarse.size());
+  const WeakForm coarse_form(level_.equation, level_.coefficients, coarse.metric().uniform_width());
   for (int bits = 0; bits < 1 << dim; ++bits) {
     std::array<bool, 3> upper{};
     bool exists = true;
     for (int a = 0; a < dim; ++a) {
       upper[a] = upper_in(bits, a);
-      exists = exists && (level_.coarsened[a] || !upper[a]);
+      exists = exists && (level_.coarsening.merges(a) || !upper[a]);
     }
     if (!exists) continue;
     for (int f = 0; f <= level_.equation.velocities(); ++f) {
-      const MatrixXd matrix = embedding(level_.equation, fine.size(), f, level_.coarsened, upper);
+      const MatrixXd matrix =
+          embedding(level_.equation, fine.metric().uniform_width(), f, level_.coarsening.merges(), upper);
       for (Grid::Record parent = 0; parent < coarse.cells(); ++parent) {
         auto position = coarse.position(parent);
         for (int a = 0; a < dim; ++a) {
-          if (level_.coarsened[a]) position[a] = 2 * position[a] + (upper[a] ? 1 : 0);
+          position[a] = level_.coarsening.first_child(a, position[a]) + (upper[a] ? 1 : 0);
         }
         const Grid::Record child = fine.at(position);
         const LocalField& field = form_.fields()[f];
@@ -358,7 +361,7 @@ VectorXd ReferenceLevel::projected(VectorXd x) const {
 
 double ReferenceLevel::l2_norm(const VectorXd& x) const {
   const Equation& equation = level_.equation;
-  const Points points = cell_points(equation.dim, level_.grid.size(), equation.n() + 1);
+  const Points points = cell_points(equation.dim, level_.grid.metric().uniform_width(), equation.n() + 1);
   double square = 0.0;
   for (int c = 0; c < form_.components(); ++c) {
     const LocalField& field = form_.fields()[c];

@@ -7,7 +7,8 @@ namespace solenoid {
 template <class T>
 Cycle<T>::Cycle(Engine& engine, const Hierarchy& hierarchy, const MultigridOptions& options)
     : engine_(engine), options_(options) {
-  options_.cycle_index = cycle_index(options, hierarchy.finest().equation, hierarchy.finest().grid.size());
+  options_.cycle_index =
+      cycle_index(options, hierarchy.finest().equation, hierarchy.finest().grid.metric().uniform_width());
   for (const auto& level : hierarchy.levels) {
     LevelData data;
     data.kernels = make_kernels<T>(engine, *level, options.local_solver);

@@ -172,7 +172,7 @@ class FullMultigrid {
     for (int l = hierarchy_.size() - 1; l > 0; --l) {
       bool of_use = false;
       for (int a = 0; a < equation.dim; ++a) {
-        if (!missing[a] || !hierarchy_.levels[l]->coarsened[a]) continue;
+        if (!missing[a] || !hierarchy_.levels[l]->coarsening.merges(a)) continue;
         missing[a] = false;
         of_use = true;
       }

@@ -22,12 +22,18 @@ std::array<bool, 3> next_directions(const Grid& grid) {
 }  // namespace
 
 MacCorrection::MacCorrection(const Level& level)
-    : equation_(level.equation), coefficients_(level.coefficients), constants_(level.constants), grid_(level.grid) {
+    : equation_(level.equation),
+      coefficients_(level.coefficients),
+      constants_(level.constants),
+      grid_(level.grid),
+      coarsening_(grid_.extent(), {}) {
   while (grid_.cells() > few_cells) {
     const auto directions = next_directions(grid_);
-    if ((!directions[0] && !directions[1] && !directions[2]) || !grid_.can_coarsen(directions)) break;
-    for (int a = 0; a < 3; ++a) shift_[a] += directions[a] ? 1 : 0;
-    grid_ = grid_.coarsen(directions);
+    if (!directions[0] && !directions[1] && !directions[2]) break;
+    const auto pairs = grid_.pairing(directions);
+    if (!pairs) break;
+    coarsening_ = coarsening_.then(*pairs);
+    grid_ = grid_.coarsen(*pairs);
   }
   number_unknowns();
   assemble();
@@ -56,7 +62,7 @@ void MacCorrection::assemble() {
   const auto add = [&](int row, int column, double value) {
     if (row != none && column != none) entries.emplace_back(row, column, value);
   };
-  const auto& h = grid_.size();
+  const Point h = grid_.metric().uniform_width();
   for (Grid::Record cell = 0; cell < grid_.cells(); ++cell) {
     if (equation_.kind == EquationKind::poisson) {
       add(cell, cell, coefficients_.reaction);
@@ -108,16 +114,20 @@ void MacCorrection::assemble() {
 void MacCorrection::embed(const Level& level) {
   const Grid& fine = level.grid;
   const int block = power(level.equation.n(), equation_.dim);
-  double scale = 1.0;  // functions carry 1 / sqrt(h) in every direction
-  for (int a = 0; a < equation_.dim; ++a) scale *= std::pow(0.5, 0.5 * shift_[a]);
   for (Grid::Record cell = 0; cell < fine.cells(); ++cell) {
-    std::array<int, 3> parent_position = fine.position(cell);
-    for (int a = 0; a < equation_.dim; ++a) parent_position[a] >>= shift_[a];
+    std::array<int, 3> parent_position{};
+    std::array<double, 3> children{};
+    double scale = 1.0;  // functions carry 1 / sqrt(h) in every direction
+    for (int a = 0; a < 3; ++a) {
+      parent_position[a] = coarsening_.parent(a, fine.position(cell)[a]);
+      children[a] = coarsening_.children(a, parent_position[a]);
+      scale *= std::sqrt(1.0 / children[a]);
+    }
     const Grid::Record parent = grid_.at(parent_position);
     for (int c = 0; c < equation_.velocities(); ++c) {
       const Grid::Record above = grid_.neighbour(parent, 2 * c + 1);
-      const double cells = 1 << shift_[c];
-      const double upper = (fine.position(cell)[c] - (parent_position[c] << shift_[c])) / cells;
+      const int child = fine.position(cell)[c] - coarsening_.first_child(c, parent_position[c]);
+      const double upper = child / children[c];
       const auto put = [&](std::int64_t row, double weight_above) {
         if (hat(parent, c) != none && weight_above < 1.0) {
           embedding_.push_back({row, hat(parent, c), scale * (1.0 - weight_above)});

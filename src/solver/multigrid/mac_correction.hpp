@@ -42,7 +42,7 @@ class MacCorrection {
   Coefficients coefficients_;
   Constants constants_;
   Grid grid_;
-  std::array<int, 3> shift_{};                   ///< halvings from the level's lattice to this one
+  Coarsening coarsening_;                        ///< from the level's lattice to this one
   std::vector<std::array<int, 3>> hat_unknown_;  ///< [record][direction] -> unknown, or -1
   int pressure_ = 0;                             ///< first pressure unknown
   int size_ = 0;

@@ -84,8 +84,8 @@ DeviceKinds<T>::DeviceKinds(const SmoothedLevel<T>& level, const std::vector<cha
   std::vector<PatchData<T>> data(kinds.size());
   for (std::size_t i = 0; i < kinds.size(); ++i) {
     if (take[i] == 0) continue;
-    const PatchSolver solver(level.level.equation, level.level.coefficients, level.level.grid.size(), kinds[i],
-                             level.local);
+    const PatchSolver solver(level.level.equation, level.level.coefficients, level.level.grid.metric().uniform_width(),
+                             kinds[i], level.local);
     const PatchTables<T> tables(level.level.equation, kinds[i], solver, false);
     data[i] = tables.data(tables_.emplace_back(level.shared.engine, tables.values()).data());
   }

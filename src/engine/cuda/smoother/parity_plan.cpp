@@ -190,7 +190,8 @@ ParityPlan<T>::ParityPlan(const Level& level, int batch) {
     number_of[i] = static_cast<std::int32_t>(found - known.begin());
     if (found != known.end()) continue;
     known.push_back(weights);
-    const PatchSolver solver(equation, level.coefficients, level.grid.size(), kind, LocalSolverKind::direct);
+    const PatchSolver solver(equation, level.coefficients, level.grid.metric().uniform_width(), kind,
+                             LocalSolverKind::direct);
     for (int d = 0; d < dim; ++d) {
       for (int odd = 0; odd < 2; ++odd) {
         std::vector<T> table;
