@@ -300,6 +300,18 @@ struct ParityBatch {
     }
   }
 
+  /// Row r of the mass matrix of P times rows of what lies around. Seen from the lower cell of the patch the middle hat
+  /// is its upper hat n, the end hat its lower hat 0.
+  __device__ T times_mass(int r, const T (&w)[n + 1]) const {
+    const int i = r == 0 ? n : r;
+    T sum = arguments.mass[i][n] * w[0] + arguments.mass[i][0] * w[n];
+#pragma unroll
+    for (int j = 1; j < n; ++j) {
+      if (mass_couples(n, i, j)) sum += arguments.mass[i][j] * w[j];
+    }
+    return sum;
+  }
+
   // --- places and tables ---------------------------------------------------------------------------------------------
 
   /// Cells around one corner of the patch, on their way while b is gathered.

@@ -447,16 +447,7 @@ struct LineSmoother : ParityBatch<T, dim, order, patches_, teams, LineFields<dim
   __device__ void multiply_by_mass(T (&w)[n + 1]) const {
     T out[n];
 #pragma unroll
-    for (int r = 0; r < n; ++r) {
-      // Seen from the lower cell of the patch: the middle hat is its upper hat n, the end hat its lower hat 0.
-      const int i = r == 0 ? n : r;
-      out[r] = arguments.mass[i][n] * w[0] + arguments.mass[i][0] * w[n];
-#pragma unroll
-      for (int j = 1; j < n; ++j) {
-        const bool coupled = r == 0 ? j <= 2 : (i - j == 0 || i - j == 2 || j - i == 2);
-        if (coupled) out[r] += arguments.mass[i][j] * w[j];
-      }
-    }
+    for (int r = 0; r < n; ++r) out[r] = this->times_mass(r, w);
 #pragma unroll
     for (int r = 0; r < n; ++r) w[r] = out[r];
   }

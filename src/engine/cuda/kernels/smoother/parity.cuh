@@ -20,8 +20,8 @@
 /// Work of a thread block: `patches` patches side by side, one warp for each of the 2^dim problems; `workers` =
 /// 32 / patches lanes share the lines of a patch's problem. Matrices of one direction depend on the weight at the ends
 /// of the patch and may differ from lane to lane, so that patches of all kinds go together (batch.cuh). A lane
-/// has a whole problem in registers for k <= 1 (registers.cuh) and, in 3D and single precision, for k = 2
-/// (quadratic.cuh); otherwise (lines.cuh) the steps are:
+/// has a whole problem in registers (registers.cuh) for k <= 1 and, in 3D and single precision, for k = 2; otherwise
+/// (lines.cuh) the steps are:
 ///
 ///   1. Places of the patch's cells, of their neighbours, and of the cells above those (for their hats).
 ///   2. For the pressure and one velocity component after the other:
@@ -57,7 +57,6 @@
 #include <type_traits>
 
 #include "engine/cuda/kernels/smoother/lines.cuh"
-#include "engine/cuda/kernels/smoother/quadratic.cuh"
 #include "engine/cuda/kernels/smoother/registers.cuh"
 
 namespace solenoid::cuda {
@@ -91,11 +90,10 @@ constexpr ParityShape parity_shape(int dim, int order, int variant) {
 }
 template <class T, int dim, int order, int variant>
 using ShapedParitySmoother = std::conditional_t<
-    variant == 0 && order <= 1, RegisterSmoother<T, dim, order>,
-    std::conditional_t<
-        variant == 0 && dim == 3 && order == 2 && sizeof(T) == sizeof(float), QuadraticSmoother<T>,
-        LineSmoother<T, dim, order, parity_shape<T>(dim, order, variant).patches,
-                     parity_shape<T>(dim, order, variant).resident, parity_shape<T>(dim, order, variant).teams>>>;
+    variant == 0 && (order <= 1 || (dim == 3 && order == 2 && sizeof(T) == sizeof(float))),
+    RegisterSmoother<T, dim, order>,
+    LineSmoother<T, dim, order, parity_shape<T>(dim, order, variant).patches,
+                 parity_shape<T>(dim, order, variant).resident, parity_shape<T>(dim, order, variant).teams>>;
 
 /// One thread block for each batch of patches, which also takes the records beside them that no patch covers; with
 /// teams, or without batches, more thread blocks do.

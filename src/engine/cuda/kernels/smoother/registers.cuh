@@ -1,39 +1,64 @@
 #pragma once
 /// \file
-/// The parity smoother for k <= 1: a parity problem fits into the registers of one thread.
+/// The parity smoother where a parity problem fits into the registers of one thread: k <= 1, and k = 2 in 3D and single
+/// precision.
 ///
-/// Steps, formulas and shared memory are those of parity.cuh. What differs:
-///   * A thread gathers one value of the 2^dim cells, and one column of what lies around: its modes in the tangential
-///     direction are as few as traces, so they are used as they are. The mass matrix goes before the butterflies: it
-///     turns what comes from five rows (bubble and end hat of two cells, middle hat) into the three of the patch.
+/// Steps and formulas are those of parity.cuh. What differs from lines.cuh:
+///   * A thread has all lines and planes of its problem; the pressure never leaves it between gathering and writing,
+///     but for the tensor cores' sake.
+///   * A thread gathers lines of what lies around with all their rows. The mass matrix goes before the butterflies: it
+///     turns the rows of two cells (end hats, middle hat, bubbles) into the n of the patch.
 ///   * Velocities that are odd in their own direction have no middle hat: one row less in everything.
-///   * The pressure of a problem never leaves the registers of its thread between gathering and writing.
-///   * Writing waits once, for all components.
+///
+/// The two sizes of a problem differ in three things:
+///   * Storage. k <= 1: velocities of all components stay in shared memory, and writing waits once for all of them.
+///     k = 2: there is room for one component; f goes to y and back (`stashed`).
+///   * Frame. k <= 1: code for each component. k = 2: all run through the same code, small enough for the instruction
+///     cache (three copies of it take twice as long); the pressure in registers turns to the frame of each.
+///   * Traces. k <= 1: modes across a face are as few as traces and are used as they are (`modal`). k = 2: value and
+///     derivative.
 
 #include <type_traits>
 
 #include "engine/cuda/kernels/smoother/batch.cuh"
-#include "engine/cuda/kernels/tensor_tiles.cuh"
 
 namespace solenoid::cuda {
 
-/// Sizes and places of a batch's fields in shared memory: velocities of all components, traces and end hats of one. The
-/// pressure takes the place of the last velocity while it is gathered, and of its thread's traces at the end.
+/// Sizes and places of a batch's fields in shared memory: velocities of all components, or of one (`stashed`), and what
+/// lies around one component, traces and end hats. The pressure takes the place of velocities that come later, or of
+/// what lies around, while that is not there yet. Fields come in pairs, even and odd in their own direction; where
+/// memory is short the odd ones begin with row 1.
 template <int dim, int order>
 struct RegisterFields {
   static constexpr int n = order + 1;
   static constexpr int patches = 32;
-  static constexpr int problems = 1 << dim;
+  static constexpr int pairs = 1 << (dim - 1);
   static constexpr int columns = power(n, dim - 1);
   static constexpr int block = power(n, dim);
-  static constexpr int around = (dim - 1) * columns;  // traces of a row: [tangential direction][column]
-  static constexpr int trace_field = n * around;
-  static_assert(block <= trace_field);
+  static constexpr bool stashed = order > 1;
+  static constexpr int spared = stashed ? 1 : 0;  // rows of odd fields
+  /// What is around: modes of each column, or value and derivative for each mode in the other direction.
+  static constexpr bool modal = order <= 1;
+  static constexpr int parts = modal ? 1 : 2;
+  static constexpr int lines = modal ? columns : power(n, dim - 2);  // in a tangential direction
+  static constexpr int around = (dim - 1) * parts * lines;           // of a row
+
+  // From an even to the next even field, and from a row of an even field to that of the odd one.
+  static constexpr int velocity_pair = (2 * n - spared) * columns;
+  static constexpr int velocity_odd = (n - spared) * columns;
+  static constexpr int around_pair = (2 * n - spared) * around + 2 * columns;
+  static constexpr int around_odd = (n - spared) * around + columns;
+
+  static constexpr __device__ int field(int parity, int pair, int odd) {
+    return spared == 0 ? parity * odd : (parity >> 1) * pair + (parity & 1) * odd;
+  }
 
   // In numbers.
-  static constexpr int traces_at = dim * problems * block * patches;
-  static constexpr int ends_at = traces_at + problems * trace_field * patches;
-  static constexpr int numbers = ends_at + problems * columns * patches;
+  static constexpr int component = pairs * velocity_pair * patches;
+  static constexpr int around_at = (stashed ? 1 : dim) * component;
+  static constexpr int numbers = around_at + pairs * around_pair * patches;
+  static constexpr int gathered_pressure_at = stashed ? around_at : around_at - component;
+  static_assert(block <= around_odd);
 };
 
 template <class T, int dim, int order>
@@ -41,272 +66,576 @@ struct RegisterSmoother : ParityBatch<T, dim, order, 32, 1, RegisterFields<dim, 
   using Fields = RegisterFields<dim, order>;
   using Base = ParityBatch<T, dim, order, 32, 1, Fields::numbers>;
   using Base::a_of, Base::apply_along, Base::arguments, Base::b_of, Base::batch, Base::block, Base::columns,
-      Base::extra_of, Base::group, Base::n, Base::neighbour_of, Base::others, Base::parity_of, Base::patch,
-      Base::patches, Base::place, Base::problem, Base::problems, Base::sign, Base::to_patch, Base::transform;
-  using typename Base::Around;
+      Base::extra_of, Base::group, Base::groups, Base::n, Base::neighbour_of, Base::parity_of, Base::patch,
+      Base::patches, Base::place, Base::pointer, Base::problem, Base::problems, Base::sign, Base::times_mass,
+      Base::transform;
+  using typename Base::Arguments, typename Base::Around;
+  static constexpr bool stashed = Fields::stashed;
+  static constexpr bool modal = Fields::modal;
+  static constexpr int parts = Fields::parts;
   static constexpr int around = Fields::around;
-  static constexpr int trace_field = Fields::trace_field;
-  static_assert(n <= 2);
+  static_assert(n <= 3);
 
-  using Base::Base;
+  static constexpr int gathering = (dim - 1) * Fields::lines;  // groups that gather a line of what lies around
+  static constexpr int idle = groups - gathering;
+  static constexpr int rounds = (block + groups - 1) / groups;
 
-  __device__ T* velocity(int c, int parity) const {
-    return this->shared + (c * problems + parity) * (block * patches) + patch;
-  }
-  __device__ T* traces(int parity) const {
-    return this->shared + Fields::traces_at + parity * (trace_field * patches) + patch;
-  }
-  __device__ T* ends(int parity) const { return this->shared + Fields::ends_at + parity * (columns * patches) + patch; }
-  static __device__ T load(const T* from, std::uint32_t place, int at) {
-    return __ldg(Base::pointer(from, place) + at);
+  const int turn;         // of this group where values are dealt: those come first that gather less
+  unsigned mirrored = 0;  // what a mirror does to this group's values, four bits each
+
+  __device__ RegisterSmoother(const Arguments& arguments_, T* shared_)
+      : Base(arguments_, shared_), turn((group + idle) % groups) {
+#pragma unroll
+    for (int round = 0; round < rounds; ++round) mirrored |= changing(round * groups + turn) << 4 * round;
   }
 
-  /// Of what is read once: other things should stay in the caches.
-  static __device__ T load_once(const T* from, std::uint32_t place) { return __ldcs(Base::pointer(from, place)); }
+  // --- fields --------------------------------------------------------------------------------------------------------
+
+  /// Row r begins at r * columns, with or without a row 0.
+  __device__ T* velocity(int c, int parity) const { return velocity_in(stashed ? 0 : c * Fields::component, parity); }
+  /// Where component c goes on its way back; if there is room for one, by turns, so that one can be written while the
+  /// next is stored.
+  __device__ T* modes(int c, int parity) const {
+    return stashed ? velocity_in(c == 1 ? Fields::around_at : 0, parity) : velocity(c, parity);
+  }
+  __device__ T* velocity_in(int at, int parity) const {
+    return this->shared + at + Fields::field(parity, Fields::velocity_pair, Fields::velocity_odd) * patches + patch;
+  }
+  /// Row r begins at r * around; end hats are behind the rows.
+  __device__ T* surroundings(int parity) const {
+    return this->shared + Fields::around_at + Fields::field(parity, Fields::around_pair, Fields::around_odd) * patches +
+           patch;
+  }
+  __device__ T* gathered_pressure(int parity) const {
+    return this->shared + Fields::gathered_pressure_at + parity * block * patches + patch;
+  }
+  /// Pressure of a problem, where nobody but its thread looked for what lies around the last component.
+  __device__ T* pressure(int of_problem) const {
+    const int parity = parity_of(dim - 1, of_problem);
+    return surroundings(parity) + (parity & 1) * Fields::spared * around * patches;
+  }
+  /// Corner i in the frame of component c as the patch numbers them.
+  static __device__ int corner(int c, int i) {
+    return (i & 1) * (1 << c) + (i >> 1 & 1) * (1 << a_of(c)) + (i >> 2) * (1 << b_of(c));
+  }
+  static __device__ T load(const T* from, std::uint32_t place, int at) { return __ldg(pointer(from, place) + at); }
 
   // --- tables --------------------------------------------------------------------------------------------------------
 
   /// parity_table_size(n) numbers.
-  struct alignas(order == 1 ? 16 : sizeof(T)) Table {
-    T eigen_o[n][n];
-    T eigen_p[n][n];
-    T divergence[n][n];
-    T lambda_o[n];
-    T lambda_p[n];
+  static constexpr int vector_alignment = (n < 3 ? n : 4) * sizeof(T);
+  static constexpr int square_alignment = n == 2 ? 16 : vector_alignment;
+  struct alignas(square_alignment) Square {
+    T of[n][n];
+  };
+  struct alignas(vector_alignment) Vector {
+    T of[n];
+  };
+  struct Table {
+    Square eigen_o;
+    Square eigen_p;
+    Square divergence;
+    Vector lambda_o;
+    Vector lambda_p;
   };
   static_assert(sizeof(Table) == parity_table_size(n) * sizeof(T));
   __device__ const Table& table(int d) const { return *reinterpret_cast<const Table*>(this->tables(d)); }
 
-  // --- gather --------------------------------------------------------------------------------------------------------
+  // --- values of b ---------------------------------------------------------------------------------------------------
 
-  /// Signs of the mirror images of a column's modes.
-  static __device__ T fast_sign(int column) { return sign(column % n != 0); }
-  static __device__ T slow_sign(int column) { return sign(column / n != 0); }
-
-  __device__ void fetch_pressure(T (&v)[problems]) const {
-    if (group >= block) return;
-    const T* b = arguments.b + (dim * block + group) * interleave;
-#pragma unroll
-    for (int i = 0; i < problems; ++i) v[i] = load_once(b, place(i));
+  /// Bits 0, 1, 2: value i, as a mode of the pressure, changes its sign if mirrored in x, y, z; bits 0 and 1 also: as a
+  /// mode of a velocity in tangential directions; bit 3: in its own (bubble j is even about its cell for odd j).
+  static __device__ unsigned changing(int i) {
+    return (i % n == 1 ? 1U : 0U) | (i / n % n == 1 ? 2U : 0U) | (i / (n * n) == 1 ? 4U : 0U) |
+           (n > 2 && i / columns == 2 ? 8U : 0U);
   }
-  __device__ void spread_pressure(T (&v)[problems]) const {
-    if (group >= block) return;
-    const T signs[3]{sign(group % n != 0), sign(group / n % n != 0), sign(group / (n * n) != 0)};
-    Base::butterfly(signs, v);
-#pragma unroll
-    for (int i = 0; i < problems; ++i) velocity(dim - 1, i)[group * patches] = v[i];
+  struct Signs {
+    T of[3];
+  };
+  __device__ T sign_of(int round, int bit) const { return sign((mirrored >> (4 * round + bit) & 1) != 0); }
+  __device__ Signs pressure_signs(int round) const { return {sign_of(round, 0), sign_of(round, 1), sign_of(round, 2)}; }
+  __device__ Signs velocity_signs(int round) const {
+    return {n > 2 ? sign_of(round, 3) : T(1), sign_of(round, 0), sign_of(round, 1)};
   }
 
-  /// Value `group` of component c of b: of all cells, or, if it is a hat, of the upper ones.
-  template <int c>
-  __device__ void fetch_velocity(T (&v)[problems]) const {
-    if (group >= block) return;
-    const T* b = arguments.b + (c * block + group) * interleave;
+  /// visit(round, at) for this group's values, or those that are hats: at + turn.
+  template <int count, class F>
+  __device__ void for_values(F&& visit) const {
 #pragma unroll
-    for (int i = 1; i < problems; i += 2) v[i] = load_once(b, place(to_patch(i, c)));
-    if (group < columns) return;
-#pragma unroll
-    for (int i = 0; i < problems; i += 2) v[i] = load_once(b, place(to_patch(i, c)));
-  }
-  template <int c>
-  __device__ void spread_velocity(T (&v)[problems]) const {
-    if (group >= block) return;
-    const T signs[3]{T(1), fast_sign(group % columns), slow_sign(group % columns)};
-    if (group < columns) {  // in even velocities only
-      T hats[problems / 2];
-#pragma unroll
-      for (int i = 0; i < problems / 2; ++i) hats[i] = v[2 * i + 1];
-      Base::butterfly({signs[1], signs[2], T(1)}, hats);
-#pragma unroll
-      for (int i = 0; i < problems / 2; ++i) velocity(c, 2 * i)[group * patches] = hats[i];
-    } else {
-      Base::butterfly(signs, v);
-#pragma unroll
-      for (int i = 0; i < problems; ++i) velocity(c, i)[group * patches] = v[i];
+    for (int at = 0; at < count; at += groups) {
+      if (at + groups <= count || at + turn < count) visit(at / groups, at);
     }
   }
+  struct Values {
+    T of[rounds][problems];
+  };
+  /// This group's first value of a component, or of the pressure (c = dim), in all cells of the patch.
+  template <class U>
+  struct Cells {
+    U* of[problems];
+    __device__ Cells(const RegisterSmoother& all, U* vector, int c) {
+      U* const first = vector + (c * block + all.turn) * interleave;
+#pragma unroll
+      for (int i = 0; i < problems; ++i) of[i] = pointer(first, all.place(c == dim ? i : corner(c, i)));
+    }
+  };
 
-  /// Hats of component c at its ends.
-  template <int c>
-  __device__ void gather_ends() const {
-    if (group >= columns) return;
-    const T* x = arguments.x + (c * block + group) * interleave;
-    T v[problems];
+  __device__ void fetch_pressure(Values& values) const {
+    const Cells<const T> b(*this, arguments.b, dim);
+    for_values<block>([&](int round, int at) {
+#pragma unroll
+      for (int i = 0; i < problems; ++i) values.of[round][i] = __ldcs(b.of[i] + at * interleave);
+    });
+  }
+  __device__ void spread_pressure(Values& values) const {
+    for_values<block>([&](int round, int at) {
+      auto& v = values.of[round];
+      Base::butterfly(pressure_signs(round).of, v);
+#pragma unroll
+      for (int i = 0; i < problems; ++i) gathered_pressure(i)[(at + turn) * patches] = v[i];
+    });
+  }
+  __device__ void take_pressure(T (&p)[block]) const {
+#pragma unroll
+    for (int i = 0; i < block; ++i) p[i] = -gathered_pressure(problem)[i * patches];
+  }
+
+  /// Values of component c: of all cells, or, if they are hats, of the upper ones.
+  __device__ void fetch_velocity(int c, Values& values) const {
+    const Cells<const T> b(*this, arguments.b, c);
+    for_values<block>([&](int round, int at) {
+      auto& v = values.of[round];
+#pragma unroll
+      for (int i = 1; i < problems; i += 2) v[i] = __ldcs(b.of[i] + at * interleave);
+      if (at + turn < columns) return;
+#pragma unroll
+      for (int i = 0; i < problems; i += 2) v[i] = __ldcs(b.of[i] + at * interleave);
+    });
+  }
+  __device__ void spread_velocity(int c, Values& values) const {
+    for_values<block>([&](int round, int at) {
+      auto& v = values.of[round];
+      const Signs signs = velocity_signs(round);
+      T* const to = velocity(c, 0) + (at + turn) * patches;
+      if (at + turn < columns) {  // in even velocities only
+        T hats[problems / 2];
+#pragma unroll
+        for (int i = 0; i < problems / 2; ++i) hats[i] = v[2 * i + 1];
+        Base::butterfly({signs.of[1], signs.of[2], T(1)}, hats);
+#pragma unroll
+        for (int i = 0; i < problems / 2; ++i) to[i * Fields::velocity_pair * patches] = hats[i];
+      } else {
+        Base::butterfly(signs.of, v);
+#pragma unroll
+        for (int i = 0; i < problems; ++i) {
+          to[(i / 2 * Fields::velocity_pair + i % 2 * Fields::velocity_odd) * patches] = v[i];
+        }
+      }
+    });
+  }
+
+  // --- what lies around: load, mass matrix, even and odd parts, corrections, store
+  // -------------------------------------
+
+  /// Hats of component c at its ends, by the groups that gather no lines, or by all.
+  __device__ void gather_ends(int c) const {
+    constexpr int step = idle > 0 ? idle : groups;
+    const int first = group - (groups - step);
+    if (first < 0 || (step > columns && first >= columns)) return;
+    const T* x[problems];
 #pragma unroll
     for (int i = 0; i < problems; ++i) {
-      const int corner = to_patch(i, c);
-      v[i] = load(x, place(i % 2 == 0 ? corner : neighbour_of(c, corner)), 0);
+      const int cell = corner(c, i);
+      x[i] = pointer(arguments.x + (c * block + first) * interleave, place(i % 2 == 0 ? cell : neighbour_of(c, cell)));
     }
-    Base::butterfly({this->open_above(c), fast_sign(group), slow_sign(group)}, v);
+    T v[(columns + step - 1) / step][problems];
+    const auto for_columns = [&](auto&& visit) {
 #pragma unroll
-    for (int i = 0; i < problems; ++i) ends(i)[group * patches] = v[i];
+      for (int at = 0; at < columns; at += step) {
+        if (at + step <= columns || at + first < columns) visit(at, v[at / step]);
+      }
+    };
+    for_columns([&](int at, T(&hats)[problems]) {
+#pragma unroll
+      for (int i = 0; i < problems; ++i) hats[i] = __ldg(x[i] + at * interleave);
+    });
+    const T upper = this->open_above(c);
+    for_columns([&](int at, T(&hats)[problems]) {
+      const int column = at + first;
+      Base::butterfly({upper, sign(column % n == 1), sign(column / n == 1)}, hats);
+#pragma unroll
+      for (int i = 0; i < problems; ++i) surroundings(i)[(n * around + column) * patches] = hats[i];
+    });
   }
 
-  /// Component c of what lies beyond an end of the patch in a tangential direction: one column of the cells beside the
-  /// lower and the upper cell. Row 0 is the middle hat as each of the two sees it, 1..k are bubbles, n is the end hat.
-  struct Beside {
-    T row[2][n + 1];
+  /// Coefficients of test trace and derivative, or a mode.
+  struct Trace {
+    T of[parts];
   };
-  template <int c>
-  __device__ void gather_traces() const {
-    if (group >= around) return;
-    const int tau = group / columns;
-    const int column = group % columns;
+  /// At one corner beyond the ends of the patch, of the rows of the lower and of the upper cell: row 0 is the middle
+  /// hat as each of the two sees it, bubbles, n is the end hat.
+  struct Beside {
+    Trace row[2][n + 1];
+  };
+  /// For all corners beyond the ends. Bit 0: end, bit 1: the other tangential direction.
+  static constexpr int corners = problems / 2;
+  struct Split {
+    T even[parts][n][corners];
+    T odd[parts][n][corners];  // row 0 is not there
+  };
+
+  /// What a group gathers: of component c, one line (a mode in the other direction) or one column of the cells beside
+  /// the ends of the patch in tangential direction t.
+  struct Line {
+    const RegisterSmoother& all;
+    const int c;
+    const int tau = all.group / Fields::lines;
+    const int number = all.group % Fields::lines;
     const int t = tau == 0 ? a_of(c) : b_of(c);
     const int other = tau == 0 ? b_of(c) : a_of(c);
-    const T mode_sign = tau == 0 ? fast_sign(column) : slow_sign(column);
-    const T other_sign = tau == 0 ? slow_sign(column) : fast_sign(column);
-    const T* x = arguments.x + (c * block + column) * interleave;
-    constexpr int corners = problems / 2;  // bit 0: end in direction t, bit 1: the other direction
-    constexpr int bubble = columns * interleave;
-    const auto corner_of = [&](int i) { return (i & 1) << t | (dim == 3 ? (i >> 1) << other : 0); };
-    Beside beside[corners];
+    // Of its mirror images.
+    const T end_sign = modal ? sign((tau == 0 ? number % n : number / n) == 1) : T(1);
+    const T other_sign = sign((!modal ? number : tau == 0 ? number / n : number % n) == 1);
+    const T* modes[modal ? 1 : n];
+    T value[modal ? 1 : n];
+    T slope[modal ? 1 : n];
+
+    __device__ Line(const RegisterSmoother& all_, int c_) : all(all_), c(c_) {
+      const int first = modal || tau != 0 ? number : number * n;
 #pragma unroll
-    for (int i = 0; i < corners; ++i) {
-      auto& row = beside[i].row;
-      const std::uint32_t lower = place(neighbour_of(t, corner_of(i)));
-      const std::uint32_t upper = place(neighbour_of(t, corner_of(i) | 1 << c));
-      row[0][n] = load(x, lower, 0);
-      row[0][0] = row[1][0] = load(x, upper, 0);
-#pragma unroll
-      for (int j = 1; j < n; ++j) {
-        row[0][j] = load(x, lower, j * bubble);
-        row[1][j] = load(x, upper, j * bubble);
-      }
-      row[1][n] = load(x, place(Base::above_of(c, tau, i & 1, i >> 1)), 0);
-    }
-    if ((batch.flags & PatchBatch::mixed_faces) != 0) {
-#pragma unroll
-      for (int i = 0; i < corners; ++i) {
-        const std::int32_t lower = Base::record_at(place(neighbour_of(t, corner_of(i))));
-        beside[i].row[0][0] = load(x, Base::offset(arguments.neighbour[2 * c + 1][lower]), 0);
+      for (int j = 0; j < (modal ? 1 : n); ++j) {
+        modes[j] = all.arguments.x + (c * block + first + (tau == 0 ? j : j * n)) * interleave;
+        value[j] = all.arguments.trace_value[t][j];
+        slope[j] = all.arguments.trace_slope[t][j];
       }
     }
-    // (A_pp - A~) x_p: the same for the patch's own modes at an end where the local matrix has more weight.
+    __device__ int corner_of(int i) const { return (i & 1) << t | (dim == 3 ? (i >> 1) << other : 0); }
+    /// Of row r of a cell that lies, or looks as if it lay, below (side = 1) or above (-1).
+    __device__ Trace trace(T side, std::uint32_t cell, int r) const {
+      const int at = r * columns * interleave;
+      if constexpr (modal) return {load(modes[0], cell, at)};
+      Trace sum{};
 #pragma unroll
-    for (int end = 0; end < 2; ++end) {
-      if ((batch.flags & PatchBatch::weaker_face << (2 * t + end)) == 0) continue;
+      for (int j = 0; j < n; ++j) {
+        const T mode = load(modes[j], cell, at);
+        sum.of[0] += (j % 2 == 1 ? side * value[j] : value[j]) * mode;
+        sum.of[parts - 1] += (j % 2 == 1 ? side * slope[j] : slope[j]) * mode;
+      }
+      return sum;
+    }
+    /// Of a lower cell, the upper one and the one after it, which gives its end hat.
+    __device__ Beside traces(T side, std::uint32_t lower, std::uint32_t upper, std::uint32_t after) const {
+      Beside beside;
+      auto& row = beside.row;
+      row[0][n] = trace(side, lower, 0);
+      row[0][0] = row[1][0] = trace(side, upper, 0);
 #pragma unroll
-      for (int i = end; i < corners; i += 2) {
+      for (int r = 1; r < n; ++r) {
+        row[0][r] = trace(side, lower, r);
+        row[1][r] = trace(side, upper, r);
+      }
+      row[1][n] = trace(side, after, 0);
+      return beside;
+    }
+    __device__ Beside beyond(int i) const {
+      const std::uint32_t after = all.place(Base::above_of(c, tau, i & 1, i >> 1));
+      return traces(sign((i & 1) != 0), beside(i, 0), beside(i, 1), after);
+    }
+    /// Place of the cell beside the lower or the upper cell.
+    __device__ std::uint32_t beside(int i, int half) const {
+      return all.place(neighbour_of(t, corner_of(i) | half << c));
+    }
+    /// The middle hat beside the lower cell, which may not be that beside the upper one.
+    __device__ Trace middle_hat(int i) const {
+      const std::int32_t lower = Base::record_at(beside(i, 0));
+      return trace(sign((i & 1) != 0), Base::offset(all.arguments.neighbour[2 * c + 1][lower]), 0);
+    }
+    /// (A_pp - A~) x_p: the same for the patch's own modes at an end where the local matrix has more weight. To the
+    /// lower face a cell's own modes look like those of a cell above, and the other way round.
+    __device__ Beside own(int i) const {
+      const int lower = corner_of(i);
+      Beside beside = traces(sign((i & 1) == 0), all.place(lower), all.place(lower | 1 << c),
+                             all.place(neighbour_of(c, lower | 1 << c)));
 #pragma unroll
-        for (int half = 0; half < 2; ++half) {
-          const int corner = corner_of(i) | half << c;
-          const T extra = mode_sign * static_cast<T>(extra_of(t, corner));
-          auto& row = beside[i].row[half];
-          row[0] += extra * load(x, place(corner_of(i) | 1 << c), 0);
+      for (int half = 0; half < 2; ++half) {
+        const T extra = end_sign * static_cast<T>(all.extra_of(t, lower | half << c));
 #pragma unroll
-          for (int j = 1; j < n; ++j) row[j] += extra * load(x, place(corner), j * bubble);
-          row[n] += (half == 0 ? extra : extra * this->open_above(c)) *
-                    load(x, place(half == 0 ? corner : neighbour_of(c, corner)), 0);
+        for (int r = 0; r <= n; ++r) {
+#pragma unroll
+          for (int q = 0; q < parts; ++q) {
+            beside.row[half][r].of[q] *= half == 1 && r == n ? extra * all.open_above(c) : extra;
+          }
+        }
+      }
+      return beside;
+    }
+    /// store(to, value) for what the rows give times the mass matrix, `to` for all corners.
+    template <class F>
+    __device__ void multiply_by_mass(const Beside& beside, Split& split, F&& store) const {
+#pragma unroll
+      for (int q = 0; q < parts; ++q) {
+        T sum[n + 1];
+        T difference[n + 1];
+#pragma unroll
+        for (int r = 0; r <= n; ++r) {
+          const T upper = r == 2 && r < n ? -beside.row[1][r].of[q] : beside.row[1][r].of[q];
+          sum[r] = beside.row[0][r].of[q] + upper;
+          difference[r] = beside.row[0][r].of[q] - upper;
+        }
+#pragma unroll
+        for (int r = 0; r < n; ++r) {
+          store(split.even[q][r], all.times_mass(r, sum));
+          if (r > 0) store(split.odd[q][r], all.times_mass(r, difference));
         }
       }
     }
-    T even[n][corners];
-    T odd[n][corners];  // row 0 is not there
+    /// Butterflies that join the ends where one is a wall: the same as join_ends afterwards, without a branch.
+    __device__ void butterfly(T (&v)[corners]) const {
+      const int walls = all.walls(t);
+      const T upper_sign = sign(walls == 0) * end_sign;
+      const T odd_sign = sign((walls & 1) != 0);
 #pragma unroll
-    for (int i = 0; i < corners; ++i) {
-      T sum[n + 1];
-      T difference[n + 1];
-#pragma unroll
-      for (int r = 0; r <= n; ++r) {
-        sum[r] = beside[i].row[0][r] + beside[i].row[1][r];
-        difference[r] = beside[i].row[0][r] - beside[i].row[1][r];
+      for (int i = 0; i < corners; i += 2) {
+        const T lower = v[i];
+        const T upper = v[i + 1];
+        v[i] = lower + end_sign * upper;
+        v[i + 1] = lower + upper_sign * upper;
       }
-#pragma unroll
-      for (int r = 0; r < n; ++r) {
-        even[r][i] = times_mass(r, sum);
-        odd[r][i] = times_mass(r, difference);
+      v[1] *= odd_sign;
+      if constexpr (dim == 3) {
+        const T even_end = v[2];
+        const T odd_end = v[3];
+        v[2] = v[0] - other_sign * even_end;
+        v[0] += other_sign * even_end;
+        v[3] = v[1] - odd_sign * other_sign * odd_end;
+        v[1] += odd_sign * other_sign * odd_end;
       }
     }
-    T* to = traces(0) + (tau * columns + column) * patches;
-    const int end_field = (tau == 0 ? 2 : 4) * trace_field * patches;
-    const int other_field = (tau == 0 ? 4 : 2) * trace_field * patches;
-    const int walls = this->walls(t);
+  };
+
+  /// What the cells beside the ends of the patch in a tangential direction give to the residual of component c.
+  __device__ void gather_traces(int c) const {
+    if (group >= gathering) return;
+    const Line line(*this, c);
+    Split split;
+    const auto multiply_by_mass = [&](int i, const Beside& beside) {
+      line.multiply_by_mass(beside, split, [&](T(&to)[corners], T from) { to[i] = from; });
+    };
+    if constexpr (modal) {
+      Beside beside[corners];
 #pragma unroll
-    for (int r = 0; r < n; ++r) {
-      Base::butterfly({mode_sign, other_sign, T(1)}, even[r]);
-      if (r > 0) Base::butterfly({mode_sign, other_sign, T(1)}, odd[r]);
-      if (walls != 0) {
-        Base::template join_ends<0>(walls, even[r]);
-        if (r > 0) Base::template join_ends<0>(walls, odd[r]);
-      }
+      for (int i = 0; i < corners; ++i) beside[i] = line.beyond(i);
+      correct(line, beside);
 #pragma unroll
-      for (int i = 0; i < corners; ++i) {
-        T* const at = to + (i & 1) * end_field + (i >> 1) * other_field + r * around * patches;
-        at[0] = even[r][i];
-        if (r > 0) at[trace_field * patches] = odd[r][i];
+      for (int i = 0; i < corners; ++i) multiply_by_mass(i, beside[i]);
+    } else {
+#pragma unroll
+      for (int i = 0; i < corners; ++i) multiply_by_mass(i, line.beyond(i));
+    }
+    for_split([&](int q, int r) {
+      line.butterfly(split.even[q][r]);
+      if (r > 0) line.butterfly(split.odd[q][r]);
+    });
+    if constexpr (!modal) correct(line, split);
+    store(line, split);
+  }
+  template <class F>
+  static __device__ void for_split(F&& visit) {
+#pragma unroll
+    for (int q = 0; q < parts; ++q) {
+#pragma unroll
+      for (int r = 0; r < n; ++r) visit(q, r);
+    }
+  }
+  /// Corrections for a few patches, of rows.
+  __device__ void correct(const Line& line, Beside (&beside)[corners]) const {
+    if ((batch.flags & PatchBatch::mixed_faces) != 0) {
+#pragma unroll
+      for (int i = 0; i < corners; ++i) beside[i].row[0][0] = line.middle_hat(i);
+    }
+#pragma unroll
+    for (int end = 0; end < 2; ++end) {
+      if ((batch.flags & PatchBatch::weaker_face << (2 * line.t + end)) == 0) continue;
+#pragma unroll
+      for (int i = end; i < corners; i += 2) {
+        const Beside own = line.own(i);
+#pragma unroll
+        for (int half = 0; half < 2; ++half) {
+#pragma unroll
+          for (int r = 0; r <= n; ++r) beside[i].row[half][r].of[0] += own.row[half][r].of[0];
+        }
       }
     }
   }
-  /// Row r of the mass matrix of P times rows of traces. Seen from the lower cell of the patch the middle hat is its
-  /// upper hat n, the end hat its lower hat 0.
-  __device__ T times_mass(int r, const T (&w)[n + 1]) const {
-    const int i = r == 0 ? n : r;
-    T sum = arguments.mass[i][n] * w[0] + arguments.mass[i][0] * w[n];
+  /// The same for what the butterflies made. One code for all corners: there is no room for more.
+  __device__ void correct(const Line& line, Split& split) const {
+    const auto add = [&](int i, const Beside& beside) {
+      const T end_factor = sign((i & 1) != 0);
+      const T lower_factor = (i >> 1) != 0 ? line.other_sign : T(1);
+      const T upper_factor = (i >> 1) != 0 ? -line.other_sign : T(1);
+      line.multiply_by_mass(beside, split, [&](T(&to)[corners], T from) {
+        to[0] += lower_factor * from;
+        to[1] += lower_factor * end_factor * from;
+        to[2] += upper_factor * from;
+        to[3] += upper_factor * end_factor * from;
+      });
+    };
+    if ((batch.flags & PatchBatch::weaker_faces) != 0) {
+      unsigned ends = 0;  // mostly one or none
 #pragma unroll
-    for (int j = 1; j < n; ++j) sum += arguments.mass[i][j] * w[j];
-    return sum;
+      for (int i = 0; i < corners; ++i) {
+        const int lower = line.corner_of(i);
+        if (extra_of(line.t, lower) != 0 || extra_of(line.t, lower | 1 << line.c) != 0) ends |= 1U << (i & 1);
+      }
+      for (; ends != 0; ends &= ends - 1) {
+#pragma unroll 1
+        for (int i = __ffs(static_cast<int>(ends)) - 1; i < corners; i += 2) add(i, line.own(i));
+      }
+    }
+    if ((batch.flags & PatchBatch::mixed_faces) != 0) {
+#pragma unroll 1
+      for (int i = 0; i < corners; ++i) {
+        const Trace taken = line.trace(sign((i & 1) != 0), line.beside(i, 1), 0);
+        const Trace right = line.middle_hat(i);
+        Beside beside{};
+#pragma unroll
+        for (int q = 0; q < parts; ++q) beside.row[0][0].of[q] = right.of[q] - taken.of[q];
+        add(i, beside);
+      }
+    }
+  }
+  __device__ void store(const Line& line, const Split& split) const {
+    const int end_pair = (line.tau == 0 ? 1 : 2) * Fields::around_pair * patches;
+    const int other_pair = (line.tau == 0 ? 2 : 1) * Fields::around_pair * patches;
+    T* const to = surroundings(0) + (line.tau * parts * Fields::lines + line.number) * patches;
+    for_split([&](int q, int r) {
+#pragma unroll
+      for (int i = 0; i < corners; ++i) {
+        T* const at = to + (i & 1) * end_pair + (i >> 1) * other_pair + (r * around + q * Fields::lines) * patches;
+        at[0] = split.even[q][r][i];
+        if (r > 0) at[Fields::around_odd * patches] = split.odd[q][r][i];
+      }
+    });
   }
 
   // --- solve ---------------------------------------------------------------------------------------------------------
 
+  /// True if this thread's velocity of component c is even in its own direction.
+  __device__ bool is_even(int c) const { return (problem >> c & 1) != 0; }
+  /// visit(std::bool_constant<is_even(c)>())
+  template <class F>
+  __device__ void by_parity(int c, F&& visit) const {
+    if (is_even(c)) {
+      visit(std::true_type());
+    } else {
+      visit(std::false_type());
+    }
+  }
   static constexpr __device__ int stride_of(int a) { return a == 0 ? 1 : a == 1 ? n : n * n; }
-  /// Place of pressure mode i along c, on line l, in the order x, y, z.
+  /// Mode i of the pressure along c, on line l. In the frame of c, if the pressure turns to it.
   static constexpr __device__ int pressure_at(int c, int i, int l) {
+    if (stashed) return i + l * n;
     return i * stride_of(c) + l % n * stride_of(a_of(c)) + (dim == 3 ? l / n * stride_of(b_of(c)) : 0);
   }
-  static __device__ T tangential_lambda(const Table& fast, const Table& slow, int l) {
-    return dim == 3 ? fast.lambda_o[l % n] + slow.lambda_o[l / n] : fast.lambda_o[l];
+  /// The pressure in the frame of a component to that of the next, or back.
+  template <bool back>
+  static __device__ void rotate(T (&p)[block]) {
+    T from[block];
+#pragma unroll
+    for (int i = 0; i < block; ++i) from[i] = p[i];
+#pragma unroll
+    for (int l = 0; l < columns; ++l) {
+#pragma unroll
+      for (int i = 0; i < n; ++i) p[back ? i + l * n : l + i * columns] = from[back ? l + i * columns : i + l * n];
+    }
+  }
+  /// Where this thread keeps f of component c until it is needed again: where the velocity is, or in the cell of y that
+  /// has its problem's number.
+  __device__ T* stash(int c) const {
+    if constexpr (stashed) return pointer(arguments.y + c * block * interleave, place(problem));
+    return velocity(c, parity_of(c, problem));
+  }
+  static constexpr int stash_stride = stashed ? interleave : patches;
+
+  /// Subtracts from the rows of component c what the traces give; the first row may not be there.
+  template <int first>
+  __device__ void subtract_traces(int c, const T* from, T (&row)[n][columns]) const {
+#pragma unroll
+    for (int r = first; r < n; ++r) {
+#pragma unroll
+      for (int m = 0; m < parts * Fields::lines; ++m) {
+        const int o = m % n;
+        const T beside_a = from[(r * around + m) * patches];
+        if constexpr (modal) {
+#pragma unroll
+          for (int j = 0; j < n; ++j) row[r][m - o + j] -= arguments.beside[a_of(c)][j][o] * beside_a;
+        }
+        if constexpr (dim == 3) {
+          const T beside_b = from[(r * around + parts * Fields::lines + m) * patches];
+#pragma unroll
+          for (int j = 0; j < n; ++j) {
+            if constexpr (modal) {
+              row[r][o + j * n] -= arguments.beside[b_of(c)][j][m / n] * beside_b;
+            } else {
+              const T test = m < n ? arguments.value[j] : arguments.slope[j];
+              row[r][o * n + j] -= test * beside_a;
+              row[r][o + j * n] -= test * beside_b;
+            }
+          }
+        }
+      }
+    }
   }
 
-  /// f = A^-1 b in the eigenbasis, to shared memory; rhs -= C f. `first`: of the velocity's rows; `functions`: of its
+  /// f = A^-1 b in the eigenbasis, kept; rhs -= C f. `first`: of the velocity's rows; `functions`: of its
   /// eigenfunctions.
-  template <int c, bool even>
-  __device__ void forward_velocity(T (&rhs)[block]) const {
+  template <bool even>
+  __device__ void forward_velocity(int c, T (&rhs)[block]) const {
     constexpr int first = even ? 0 : 1;
-    constexpr int functions = n - first;
-    const bool with_x = arguments.x != nullptr;
     const int parity = parity_of(c, problem);
-    T* f = velocity(c, parity);
+    const T* const b = velocity(c, parity);
     T row[n][columns];
 #pragma unroll
     for (int r = first; r < n; ++r) {
 #pragma unroll
-      for (int i = 0; i < columns; ++i) row[r][i] = f[(r * columns + i) * patches];
+      for (int i = 0; i < columns; ++i) row[r][i] = b[(r * columns + i) * patches];
     }
-    T hats[columns];
-    const Table fast = table(a_of(c));
-    const Table slow = table(b_of(c));
-    if (with_x) {
-      const T* from = traces(parity);
+    T hats[columns]{};
+    const Square fast = table(a_of(c)).eigen_o;
+    const Square slow = table(b_of(c)).eigen_o;
+    if (arguments.x != nullptr) {
+      const T* const from = surroundings(parity);
+      subtract_traces<first>(c, from, row);
 #pragma unroll
-      for (int r = first; r < n; ++r) {
-#pragma unroll
-        for (int m = 0; m < columns; ++m) {
-          const T beside_a = from[(r * around + m) * patches];
-#pragma unroll
-          for (int j = 0; j < n; ++j) row[r][m - m % n + j] -= arguments.beside[a_of(c)][j][m % n] * beside_a;
-          if constexpr (dim == 3) {
-            const T beside_b = from[(r * around + columns + m) * patches];
-#pragma unroll
-            for (int j = 0; j < n; ++j) row[r][m % n + j * n] -= arguments.beside[b_of(c)][j][m / n] * beside_b;
-          }
-        }
-      }
-      const T* from_ends = ends(parity);
-#pragma unroll
-      for (int i = 0; i < columns; ++i) hats[i] = from_ends[i * patches];
-      transform<true>(fast.eigen_o, slow.eigen_o, hats);
-    } else {
-#pragma unroll
-      for (int i = 0; i < columns; ++i) hats[i] = T(0);
+      for (int i = 0; i < columns; ++i) hats[i] = from[(n * around + i) * patches];
+      transform<true>(fast.of, slow.of, hats);
     }
 #pragma unroll
-    for (int r = first; r < n; ++r) transform<true>(fast.eigen_o, slow.eigen_o, row[r]);
-    const Table along = table(c);
+    for (int r = first; r < n; ++r) transform<true>(fast.of, slow.of, row[r]);
+    forward_lines<even>(c, row, hats, rhs);
+  }
+  /// Sums of the tangential eigenvalues of lines along c.
+  struct TangentialLambda {
+    const Vector fast;
+    const Vector slow;
+    __device__ TangentialLambda(const RegisterSmoother& all, int c)
+        : fast(all.table(a_of(c)).lambda_o), slow(all.table(b_of(c)).lambda_o) {}
+    __device__ T operator[](int l) const { return dim == 3 ? fast.of[l % n] + slow.of[l / n] : fast.of[l]; }
+  };
+  template <bool even>
+  __device__ void forward_lines(int c, const T (&row)[n][columns], const T (&hats)[columns], T (&rhs)[block]) const {
+    constexpr int first = even ? 0 : 1;
+    constexpr int functions = n - first;
+    const TangentialLambda tangential(*this, c);
+    const Table& along = table(c);
+    const Square eigen = along.eigen_p;
+    const Square divergence = along.divergence;
+    const Square eigen_o = along.eigen_o;
+    const Vector lambda_p = along.lambda_p;
+    T* const f = stash(c);
 #pragma unroll
     for (int l = 0; l < columns; ++l) {
-      const T lambda = tangential_lambda(fast, slow, l);
+      const T lambda = tangential[l];
       const T weighted = hats[l] * (lambda + arguments.alpha);
       const T flux = arguments.inverse_h[c] * hats[l];
       T u[functions > 0 ? functions : 1]{};
@@ -315,205 +644,288 @@ struct RegisterSmoother : ParityBatch<T, dim, order, 32, 1, RegisterFields<dim, 
         T residual = row[r][l] - arguments.mass[0][r == 0 ? n : r] * weighted;
         if (r == 0) residual -= arguments.end_stiffness[c] * hats[l];
 #pragma unroll
-        for (int e = 0; e < functions; ++e) u[e] += along.eigen_p[r][e] * residual;
+        for (int e = 0; e < functions; ++e) u[e] += eigen.of[r][e] * residual;
       }
 #pragma unroll
       for (int e = 0; e < functions; ++e) {
-        u[e] *= Base::reciprocal(along.lambda_p[e] + lambda);
-        f[(e * columns + l) * patches] = u[e];
+        u[e] *= Base::reciprocal(lambda_p.of[e] + lambda);
+        f[(e * columns + l) * stash_stride] = u[e];
       }
 #pragma unroll
       for (int i = 0; i < n; ++i) {
         T& to = rhs[pressure_at(c, i, l)];
-        to += along.eigen_o[0][i] * flux;  // the pressure that is 1 in the lowest mode
+        to += eigen_o.of[0][i] * flux;  // the pressure that is 1 in the lowest mode
 #pragma unroll
-        for (int e = 0; e < functions; ++e) to -= along.divergence[i][e] * u[e];
+        for (int e = 0; e < functions; ++e) to -= divergence.of[i][e] * u[e];
       }
     }
   }
 
-  /// f + A^-1 C^T p, back to modes.
-  template <int c, bool even>
-  __device__ void backward_velocity(const T (&p)[block]) const {
+  struct Solution {
+    T of[n][columns];
+  };
+  /// f of component c.
+  __device__ void fetch_solution(int c, bool even, Solution& f) const {
+    const T* const from = stash(c);
+#pragma unroll
+    for (int e = 0; e < n; ++e) {
+      if (e == n - 1 && !even) continue;
+#pragma unroll
+      for (int l = 0; l < columns; ++l) f.of[e][l] = from[(e * columns + l) * stash_stride];
+    }
+  }
+  /// f + A^-1 C^T p, to modes.
+  template <bool even>
+  __device__ void backward_velocity(int c, const T (&p)[block], const Solution& f) const {
     constexpr int first = even ? 0 : 1;
     constexpr int functions = n - first;
-    T* f = velocity(c, parity_of(c, problem));
     T row[n][columns];
-    const Table fast = table(a_of(c));
-    const Table slow = table(b_of(c));
     {
-      const Table along = table(c);
+      const TangentialLambda tangential(*this, c);
+      const Table& along = table(c);
+      const Square eigen = along.eigen_p;
+      const Square divergence = along.divergence;
+      const Vector lambda_p = along.lambda_p;
 #pragma unroll
       for (int l = 0; l < columns; ++l) {
-        const T lambda = tangential_lambda(fast, slow, l);
+        const T lambda = tangential[l];
         T u[functions > 0 ? functions : 1];
 #pragma unroll
         for (int e = 0; e < functions; ++e) {
           T sum{};
 #pragma unroll
-          for (int i = 0; i < n; ++i) sum += along.divergence[i][e] * p[pressure_at(c, i, l)];
-          u[e] = f[(e * columns + l) * patches] + sum * Base::reciprocal(along.lambda_p[e] + lambda);
+          for (int i = 0; i < n; ++i) sum += divergence.of[i][e] * p[pressure_at(c, i, l)];
+          u[e] = f.of[e][l] + sum * Base::reciprocal(lambda_p.of[e] + lambda);
         }
 #pragma unroll
         for (int r = first; r < n; ++r) {
           row[r][l] = T(0);
 #pragma unroll
-          for (int e = 0; e < functions; ++e) row[r][l] += along.eigen_p[r][e] * u[e];
+          for (int e = 0; e < functions; ++e) row[r][l] += eigen.of[r][e] * u[e];
         }
       }
     }
+    const Square fast = table(a_of(c)).eigen_o;
+    const Square slow = table(b_of(c)).eigen_o;
+    T* const to = modes(c, parity_of(c, problem));
 #pragma unroll
     for (int r = first; r < n; ++r) {
-      transform<false>(fast.eigen_o, slow.eigen_o, row[r]);
+      transform<false>(fast.of, slow.of, row[r]);
 #pragma unroll
-      for (int i = 0; i < columns; ++i) f[(r * columns + i) * patches] = row[r][i];
+      for (int i = 0; i < columns; ++i) to[(r * columns + i) * patches] = row[r][i];
     }
   }
 
   template <bool transposed>
   __device__ void transform_pressure(T (&p)[block]) const {
-    apply_along<transposed, 0>(table(0).eigen_o, p);
-    apply_along<transposed, 1>(table(1).eigen_o, p);
-    if constexpr (dim == 3) apply_along<transposed, 2>(table(2).eigen_o, p);
+    const Square x = table(0).eigen_o;
+    const Square y = table(1).eigen_o;
+    apply_along<transposed, 0>(x.of, p);
+    apply_along<transposed, 1>(y.of, p);
+    if constexpr (dim == 3) {
+      const Square z = table(2).eigen_o;
+      apply_along<transposed, 2>(z.of, p);
+    }
+  }
+  __device__ void put_pressure(const T (&p)[block]) const {
+    T* const to = pressure(problem);
+#pragma unroll
+    for (int i = 0; i < block; ++i) to[i * patches] = p[i];
   }
   /// p <- S^+ p
   __device__ void solve_schur(T (&p)[block]) const {
-    const int number = this->kind >> ParityPatch::schur_shift;
-    const T* inverse = arguments.schur + (number * problems + problem) * (block * block);
-    T rhs[block];
+    if constexpr (block <= largest_plain_schur) {
+      const int number = this->kind >> ParityPatch::schur_shift;
+      const T* inverse = arguments.schur + (number * problems + problem) * (block * block);
+      T rhs[block];
 #pragma unroll
-    for (int i = 0; i < block; ++i) {
-      rhs[i] = p[i];
-      p[i] = T(0);
-    }
-    constexpr int together = block % 4 == 0 ? 4 : 1;
-#pragma unroll
-    for (int at = 0; at < block * block; at += together) {
-      T four[together];
-      if constexpr (together == 4) {
-        load_four(inverse + at, four);
-      } else {
-        four[0] = __ldg(inverse + at);
+      for (int i = 0; i < block; ++i) {
+        rhs[i] = p[i];
+        p[i] = T(0);
       }
+      constexpr int together = block % 4 == 0 ? 4 : 1;
 #pragma unroll
-      for (int k = 0; k < together; ++k) p[(at + k) / block] += four[k] * rhs[(at + k) % block];
+      for (int at = 0; at < block * block; at += together) {
+        T four[together];
+        if constexpr (together == 4) {
+          load_four(inverse + at, four);
+        } else {
+          four[0] = __ldg(inverse + at);
+        }
+#pragma unroll
+        for (int k = 0; k < together; ++k) p[(at + k) / block] += four[k] * rhs[(at + k) % block];
+      }
+    } else {
+      put_pressure(p);
+      __syncwarp();
+      const T* const from = pressure(problem);
+      this->solve_schur_tiles(pressure(problem) - patch, [](int i) { return i; });
+#pragma unroll
+      for (int i = 0; i < block; ++i) p[i] = from[i * patches];
     }
   }
 
   // --- write ---------------------------------------------------------------------------------------------------------
 
-  template <int c>
-  __device__ void write_velocity(const T (&hats)[problems / 2]) const {
-    if (group >= block) return;
-    T* y = arguments.y + (c * block + group) * interleave;
-    const T signs[3]{T(1), fast_sign(group % columns), slow_sign(group % columns)};
-    if (group < columns) {
-      T v[problems / 2];
-#pragma unroll
-      for (int i = 0; i < problems / 2; ++i) v[i] = velocity(c, 2 * i)[group * patches];
-      Base::unbutterfly({signs[1], signs[2], T(1)}, v);
+  /// This group's hats of a component on the lower end, which the patch does not change.
+  struct Hats {
+    T of[(columns + groups - 1) / groups][problems / 2];
+  };
+  __device__ void fetch_hats(int c, Hats& hats) const {
+    const Cells<const T> x(*this, arguments.x, c);
+    for_values<columns>([&](int round, int at) {
 #pragma unroll
       for (int i = 0; i < problems / 2; ++i) {
-        __stcs(Base::pointer(y, place(to_patch(2 * i, c))), hats[i]);  // on the lower end: as they were
-        __stcs(Base::pointer(y, place(to_patch(2 * i + 1, c))), v[i]);
+        hats.of[round][i] = arguments.x != nullptr ? __ldg(x.of[2 * i] + at * interleave) : T(0);
       }
-    } else {
-      T v[problems];
-#pragma unroll
-      for (int i = 0; i < problems; ++i) v[i] = velocity(c, i)[group * patches];
-      Base::unbutterfly(signs, v);
-#pragma unroll
-      for (int i = 0; i < problems; ++i) __stcs(Base::pointer(y, place(to_patch(i, c))), v[i]);
-    }
+    });
   }
-  /// The hats of component c that the patch does not change.
-  template <int c>
-  __device__ void fetch_hats(T (&hats)[problems / 2]) const {
-    if (group >= columns) return;
-    const T* x = arguments.x + (c * block + group) * interleave;
+  __device__ void write_velocity(int c, const Hats& hats) const {
+    const Cells<T> y(*this, arguments.y, c);
+    for_values<block>([&](int round, int at) {
+      const T* const from = modes(c, 0) + (at + turn) * patches;
+      const Signs signs = velocity_signs(round);
+      if (at + turn < columns) {
+        T v[problems / 2];
 #pragma unroll
-    for (int i = 0; i < problems / 2; ++i) {
-      hats[i] = arguments.x != nullptr ? load(x, place(to_patch(2 * i, c)), 0) : T(0);
-    }
+        for (int i = 0; i < problems / 2; ++i) v[i] = from[i * Fields::velocity_pair * patches];
+        Base::unbutterfly({signs.of[1], signs.of[2], T(1)}, v);
+#pragma unroll
+        for (int i = 0; i < problems / 2; ++i) {
+          __stcs(y.of[2 * i] + at * interleave, hats.of[at < columns ? round : 0][i]);
+          __stcs(y.of[2 * i + 1] + at * interleave, v[i]);
+        }
+      } else {
+        T v[problems];
+#pragma unroll
+        for (int i = 0; i < problems; ++i) {
+          v[i] = from[(i / 2 * Fields::velocity_pair + i % 2 * Fields::velocity_odd) * patches];
+        }
+        Base::unbutterfly(signs.of, v);
+#pragma unroll
+        for (int i = 0; i < problems; ++i) __stcs(y.of[i] + at * interleave, v[i]);
+      }
+    });
   }
   __device__ void write_pressure() const {
-    if (group >= block) return;
     T mean{};
-    if (group == 0 && arguments.x != nullptr) {
+    if (turn == 0 && arguments.x != nullptr) {
+      const T* const x = arguments.x + dim * block * interleave;
 #pragma unroll
-      for (int i = 0; i < problems; ++i) mean += load(arguments.x, place(i), dim * block * interleave);
+      for (int i = 0; i < problems; ++i) mean += __ldg(pointer(x, place(i)));
       mean *= T(1) / T(problems);
     }
-    T v[problems];
+    const Cells<T> y(*this, arguments.y, dim);
+    for_values<block>([&](int round, int at) {
+      T v[problems];
 #pragma unroll
-    for (int i = 0; i < problems; ++i) v[i] = traces(parity_of(dim - 1, i))[group * patches];
-    Base::unbutterfly({sign(group % n != 0), sign(group / n % n != 0), sign(group / (n * n) != 0)}, v);
-    T* y = arguments.y + (dim * block + group) * interleave;
+      for (int i = 0; i < problems; ++i) v[i] = pressure(i)[(at + turn) * patches];
+      Base::unbutterfly(pressure_signs(round).of, v);
 #pragma unroll
-    for (int i = 0; i < problems; ++i) __stcs(Base::pointer(y, place(i)), v[i] + mean);
+      for (int i = 0; i < problems; ++i) __stcs(y.of[i] + at * interleave, at == 0 ? v[i] + mean : v[i]);
+    });
   }
 
   // --- all together --------------------------------------------------------------------------------------------------
 
-  /// visit(std::integral_constant<int, c>()) for the components in order.
-  template <class F>
-  static __device__ void for_each_component(F&& visit) {
-    visit(std::integral_constant<int, 0>());
-    visit(std::integral_constant<int, 1>());
-    if constexpr (dim == 3) visit(std::integral_constant<int, 2>());
-  }
-
   __device__ void smooth() const {
     const bool with_x = arguments.x != nullptr;
     Around cells;
+    Values values;
     T p[block];
-    T v[problems];
     this->find_cells(cells);
-    fetch_pressure(v);
+    fetch_pressure(values);
     if (with_x) this->find_cells_above(cells);
-    spread_pressure(v);
-    fetch_velocity<0>(v);
+    spread_pressure(values);
     if (with_x) this->keep_places(cells);
+    fetch_velocity(0, values);
     __syncthreads();
-    for_each_component([&]<int c>(std::integral_constant<int, c>) {
-      spread_velocity<c>(v);
-      if (with_x) {
-        gather_ends<c>();
-        gather_traces<c>();
-      }
-      __syncthreads();
-      if constexpr (c + 1 < dim) fetch_velocity<c + 1>(v);  // on its way while this component is solved
-      if constexpr (c == 0) {
-#pragma unroll
-        for (int i = 0; i < block; ++i) p[i] = -velocity(dim - 1, problem)[i * patches];
-        transform_pressure<true>(p);
-      }
-      if ((problem >> c & 1) != 0) {
-        forward_velocity<c, true>(p);
-      } else {
-        forward_velocity<c, false>(p);
-      }
-      if constexpr (c + 1 < dim) __syncthreads();
-    });
-    solve_schur(p);
-    for_each_component([&]<int c>(std::integral_constant<int, c>) {
-      if ((problem >> c & 1) != 0) {
-        backward_velocity<c, true>(p);
-      } else {
-        backward_velocity<c, false>(p);
-      }
-    });
+    if constexpr (stashed) {
+      forward_by_turns(values, p);
+      backward_by_turns(p);
+    } else {
+      forward_at_once(values, p);
+      backward_at_once(p);
+    }
     transform_pressure<false>(p);
-#pragma unroll
-    for (int i = 0; i < block; ++i) traces(parity_of(dim - 1, problem))[i * patches] = p[i];
-    T hats[dim][problems / 2];
-    for_each_component([&]<int c>(std::integral_constant<int, c>) { fetch_hats<c>(hats[c]); });
+    put_pressure(p);
+    Hats hats[dim];
+    if constexpr (!stashed) for_each_component([&](int c) { fetch_hats(c, hats[c]); });
     typename Base::Copied copied;
     this->fetch_copied(copied);
     __syncthreads();
-    for_each_component([&]<int c>(std::integral_constant<int, c>) { write_velocity<c>(hats[c]); });
+    if constexpr (!stashed) for_each_component([&](int c) { write_velocity(c, hats[c]); });
     write_pressure();
     this->store_copied(copied);
+  }
+  __device__ void gather(int c, Values& values) const {
+    spread_velocity(c, values);
+    if (arguments.x != nullptr) {
+      gather_ends(c);
+      gather_traces(c);
+    }
+    __syncthreads();
+  }
+
+  /// Code for each component.
+  template <class F>
+  static __device__ void for_each_component(F&& visit) {
+    visit(0);
+    visit(1);
+    if constexpr (dim == 3) visit(2);
+  }
+  __device__ void forward_at_once(Values& values, T (&p)[block]) const {
+    for_each_component([&](int c) {
+      gather(c, values);
+      if (c + 1 < dim) fetch_velocity(c + 1, values);  // on its way while this component is solved
+      if (c == 0) {
+        take_pressure(p);
+        transform_pressure<true>(p);
+      }
+      by_parity(c, [&]<bool even>(std::bool_constant<even>) { forward_velocity<even>(c, p); });
+      if (c + 1 < dim) __syncthreads();
+    });
+  }
+  __device__ void backward_at_once(T (&p)[block]) const {
+    solve_schur(p);
+    for_each_component([&](int c) {
+      by_parity(c, [&]<bool even>(std::bool_constant<even>) {
+        Solution f;
+        fetch_solution(c, even, f);
+        backward_velocity<even>(c, p, f);
+      });
+    });
+  }
+
+  /// One code for all components.
+  __device__ void forward_by_turns(Values& values, T (&p)[block]) const {
+    take_pressure(p);
+    __syncthreads();
+    transform_pressure<true>(p);
+#pragma unroll 1
+    for (int c = 0; c < dim; ++c) {
+      gather(c, values);
+      by_parity(c, [&]<bool even>(std::bool_constant<even>) { forward_velocity<even>(c, p); });
+      rotate<false>(p);
+      if (c + 1 == dim) break;
+      fetch_velocity(c + 1, values);  // on its way while others are waited for
+      __syncthreads();
+    }
+  }
+  __device__ void backward_by_turns(T (&p)[block]) const {
+    Solution f;  // on its way while others are written
+    fetch_solution(dim - 1, is_even(dim - 1), f);
+    solve_schur(p);
+#pragma unroll 1
+    for (int c = dim - 1; c >= 0; --c) {
+      rotate<true>(p);
+      by_parity(c, [&]<bool even>(std::bool_constant<even>) { backward_velocity<even>(c, p, f); });
+      if (c > 0) fetch_solution(c - 1, is_even(c - 1), f);
+      Hats hats{};
+      fetch_hats(c, hats);
+      __syncthreads();
+      write_velocity(c, hats);
+    }
   }
 };
 
