@@ -131,7 +131,7 @@ class Integrals {
   double energy() {
     const Problem& problem = solution_.problem();
     double sum = 0.0;
-    for (Grid::Record cell = 0; cell < grid_.cells(); ++cell) {
+    for (const Grid::Record cell : grid_.layout().owned_cells()) {
       const Trace volume = trace(cell, -1, 0.0);
       for (std::size_t q = 0; q < volume.weights.size(); ++q) {
         double density = 0.0;
@@ -149,7 +149,7 @@ class Integrals {
   /// (f, u)
   double power(const VectorField& force) {
     double sum = 0.0;
-    for (Grid::Record cell = 0; cell < grid_.cells(); ++cell) {
+    for (const Grid::Record cell : grid_.layout().owned_cells()) {
       const Trace volume = trace(cell, -1, 0.0);
       for (std::size_t q = 0; q < volume.weights.size(); ++q) {
         for (int c = 0; c < dim_; ++c) sum += volume.weights[q] * force[c](volume.points[q]) * volume.u[q * dim_ + c];

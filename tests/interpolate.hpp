@@ -29,7 +29,7 @@ inline Solution interpolate(const Problem& problem, const Functions& velocity, c
   const Point h = grid->metric().uniform_width();
   const Quadrature rule = gauss(points > 0 ? points : order + 3);
   const int count = static_cast<int>(rule.points.size());
-  std::vector<double> x(std::int64_t{grid->storage()} * record);
+  std::vector<double> x(std::int64_t{grid->layout().storage()} * record);
 
   double scale = 1.0;  // a mode's coefficient is its reference moment times sqrt(h) per direction
   for (int a = 0; a < dim; ++a) scale *= std::sqrt(h[a]);
@@ -62,14 +62,14 @@ inline Solution interpolate(const Problem& problem, const Functions& velocity, c
   };
 
   const int slice = power(n, dim - 1);
-  for (Grid::Record cell = 0; cell < grid->cells(); ++cell) {
+  for (const Grid::Record cell : grid->layout().cells()) {
     const Point corner = grid->corner(cell);
     double* own = &x[record_offset(cell, record)];
     for (int c = 0; c < dim; ++c) {
       double* block = own + interleave * c * power(n, dim);
       add_section(velocity[c], corner, c, 0.0, 1.0, block);
       const Grid::Record upper = grid->neighbour(cell, 2 * c + 1);
-      if (upper >= grid->cells()) {
+      if (!grid->layout().is_cell(upper)) {
         add_section(velocity[c], corner, c, 1.0, 1.0,
                     &x[record_offset(upper, record) + std::int64_t{interleave} * c * power(n, dim)]);
       }

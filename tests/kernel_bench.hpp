@@ -99,9 +99,9 @@ inline void expect_same(const Level& level, const Values& expected, const Values
     if (!(difference <= worst)) worst = difference, where = i;
     if (std::isnan(difference)) break;
   }
-  EXPECT_LE(worst, tolerance) << what << ": record " << owner(where) << " of " << level.grid.cells() << " cells, place "
-                              << place(where) << " of " << record << ", expected " << expected[where] << ", got "
-                              << actual[where];
+  EXPECT_LE(worst, tolerance) << what << ": record " << owner(where) << " of " << level.grid.layout().cells().size()
+                              << " cells, place " << place(where) << " of " << record << ", expected "
+                              << expected[where] << ", got " << actual[where];
 }
 
 }  // namespace solenoid::test

@@ -1,4 +1,5 @@
-// What a mesh is made of: widths and planes of its lattice, and which cells become one on the next coarser level.
+// What a mesh is made of: widths and planes of its lattice, which cells become one on the next coarser level, and which
+// records there are.
 
 #include <gtest/gtest.h>
 
@@ -113,11 +114,11 @@ TEST(Coarsening, EveryCellIsTheChildOfOneThatHoldsIt) {
       for (const Coarsening& map : test::coarsenings(fine.grid)) {
         fine.coarsening = map;
         const Level coarse(fine.equation, fine.coefficients, fine.grid.coarsen(map));
-        std::vector<int> parents(fine.grid.cells(), 0);
+        std::vector<int> parents(fine.grid.layout().cells().size(), 0);
         const auto children = children_of(fine, coarse);
         for (std::size_t i = 0; i < children.size(); ++i) {
           const Grid::Record child = children[i];
-          if (child == fine.grid.null()) continue;
+          if (child == fine.grid.layout().null()) continue;
           const auto parent = static_cast<Grid::Record>(i >> dim);
           ++parents.at(child);
           for (int a = 0; a < dim; ++a) {
@@ -141,6 +142,63 @@ TEST(Coarsening, CellsPairUpOnlyWhereHolesDo) {
   EXPECT_FALSE(Grid(mesh, {}).pairing({false, true, false}));
   mesh.refine = 1;
   EXPECT_TRUE(Grid(mesh, {}).pairing({true, true, false}));
+}
+
+/// Groups follow each other in the order of a vector; whole blocks hold them, and one more the null record.
+void check_layout(const VectorLayout& layout, Record cells, Record hats) {
+  EXPECT_EQ(layout.cells().size(), cells);
+  EXPECT_EQ(layout.hats().size(), hats);
+  EXPECT_EQ(layout.owned_cells().first(), 0);
+  EXPECT_EQ(layout.cells().first(), 0);
+  EXPECT_EQ(layout.hats().first(), cells);
+  EXPECT_EQ(layout.owned_hats().first(), cells);
+  EXPECT_EQ(layout.records().size(), cells + hats);
+  EXPECT_EQ(layout.null() % interleave, 0);
+  EXPECT_GE(layout.null(), cells + hats);
+  EXPECT_LT(layout.null(), cells + hats + interleave);
+  EXPECT_EQ(layout.storage(), layout.null() + interleave);
+  Record count = 0;
+  for (const Record record : layout.records()) {
+    EXPECT_EQ(record, count++);
+    EXPECT_NE(layout.is_cell(record), layout.is_hat(record));
+  }
+  EXPECT_EQ(count, cells + hats);
+  EXPECT_FALSE(layout.is_cell(layout.null()) || layout.is_hat(layout.null()));
+}
+
+TEST(VectorLayout, GhostsComeBehindWhatIsOwned) {
+  const VectorLayout layout({40, 5}, {9, 2});
+  check_layout(layout, 49, 7);
+  EXPECT_EQ(layout.owned_cells().size(), 40);
+  EXPECT_EQ(layout.owned_hats().size(), 5);
+  EXPECT_FALSE(layout.owned_cells().contains(40));
+  EXPECT_TRUE(layout.is_cell(40));
+  EXPECT_FALSE(layout.owned_hats().contains(54));
+  EXPECT_TRUE(layout.is_hat(54));
+}
+
+TEST(VectorLayout, OfAGridHasItsCellsAndOpenUpperFaces) {
+  for (const int dim : {2, 3}) {
+    for (const auto& mesh : test::mesh_cases(dim)) {
+      const Grid grid(mesh.mesh, mesh.boundary);
+      Record cells = 0;
+      Record hats = 0;
+      std::array<int, 3> at{};
+      for (at[2] = 0; at[2] < grid.extent()[2]; ++at[2]) {
+        for (at[1] = 0; at[1] < grid.extent()[1]; ++at[1]) {
+          for (at[0] = 0; at[0] < grid.extent()[0]; ++at[0]) {
+            const Record cell = grid.at(at);
+            if (cell < 0) continue;
+            ++cells;
+            for (int a = 0; a < dim; ++a) hats += grid.face(cell, 2 * a + 1) == Face::outflow ? 1 : 0;
+          }
+        }
+      }
+      check_layout(grid.layout(), cells, hats);
+      EXPECT_EQ(grid.layout().owned_cells().size(), cells) << mesh.name;
+      EXPECT_EQ(grid.layout().owned_hats().size(), hats) << mesh.name;
+    }
+  }
 }
 
 }  // namespace

@@ -12,13 +12,11 @@
 namespace solenoid {
 namespace {
 
-using Record = Grid::Record;
-
 /// Counts the writers of every value. Values of one component (or of the pressure) of a record have the same ones.
 class Writers {
  public:
   explicit Writers(const Grid& grid)
-      : grid_(grid), parts_(grid.dim() + 1), count_(static_cast<std::size_t>(grid.storage()) * parts_, 0) {}
+      : grid_(grid), parts_(grid.dim() + 1), count_(static_cast<std::size_t>(grid.layout().storage()) * parts_, 0) {}
 
   void record(Record r) {
     for (int part = 0; part < parts_; ++part) ++at(r, part);
@@ -35,11 +33,12 @@ class Writers {
   }
   /// Every value has one writer; what is always zero (the null record, what hat-only records do not use) at most one.
   [[nodiscard]] bool one_each() const {
-    for (Record r = 0; r < grid_.storage(); ++r) {
+    for (Record r = 0; r < grid_.layout().storage(); ++r) {
       for (int part = 0; part < parts_; ++part) {
-        const bool used = r < grid_.cells() || (r < grid_.records() && grid_.hat_direction(r) == part);
+        const bool used =
+            grid_.layout().is_cell(r) || (grid_.layout().records().contains(r) && grid_.hat_direction(r) == part);
         const int writers = count_[static_cast<std::size_t>(r) * parts_ + part];
-        if (used ? writers != 1 : writers > (r < grid_.records() ? 1 : 0)) return false;
+        if (used ? writers != 1 : writers > (grid_.layout().records().contains(r) ? 1 : 0)) return false;
       }
     }
     return true;
@@ -122,7 +121,7 @@ TEST(Patches, OfAColourWriteEveryValueOnce) {
 TEST(Patches, AnOverlapIsFound) {
   const auto level = test::mesh_cases(2).front().level(0);
   Writers writers(level.grid);
-  for (Record r = 0; r < level.grid.records(); ++r) writers.record(r);
+  for (const Grid::Record r : level.grid.layout().records()) writers.record(r);
   EXPECT_TRUE(writers.one_each());
   writers.patch(level.patches.lower_cell.front(), level.patches.kinds.front());
   EXPECT_FALSE(writers.one_each());

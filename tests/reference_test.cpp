@@ -142,7 +142,7 @@ TEST_P(Reference, ConstantsAreInTheKernelAndAreRemoved) {
     const bool constant = f < level.equation.dim ? level.constants.velocity[f] : level.constants.pressure;
     const double value = evaluate(level, field, 0, {0.3, 0.2, 0.4}, removed);
     EXPECT_EQ(std::abs(value) > 1e-8, constant) << "field " << f;
-    for (Grid::Record cell = 0; cell < level.grid.cells(); ++cell) {
+    for (const Grid::Record cell : level.grid.layout().cells()) {
       EXPECT_NEAR(evaluate(level, field, cell, {0.7, 0.1, 0.9}, removed), value, 1e-13);
     }
   }
@@ -170,7 +170,7 @@ TEST_P(Reference, TransfersEmbedAndAreTransposed) {
     const reference::WeakForm coarse_form(fine.equation, fine.coefficients, coarse.grid.metric().uniform_width());
     std::mt19937 generator(7);
     std::uniform_real_distribution<double> distribution(0.0, 1.0);
-    for (Grid::Record cell = 0; cell < fine.grid.cells(); ++cell) {
+    for (const Grid::Record cell : fine.grid.layout().cells()) {
       const Point xi{distribution(generator), distribution(generator), distribution(generator)};
       auto parent = fine.grid.position(cell);
       Point coarse_xi = xi;
@@ -296,7 +296,7 @@ double consistency_error(const Level& level, const Polynomial& exact) {
   const Points inside = cell_points(dim, h, count);
   Values x(level.size(), 0.0);
   Values b(level.size(), 0.0);
-  for (Grid::Record cell = 0; cell < grid.cells(); ++cell) {
+  for (const Grid::Record cell : grid.layout().cells()) {
     const auto points = in_space(level, cell, inside);
     for (int f = 0; f <= dim; ++f) {
       const LocalField field(level.equation, h, f);

@@ -86,7 +86,7 @@ double integrate(const Solution& s, const Function& f) {
   const Grid& grid = s.grid();
   const int dim = grid.dim();
   double sum = 0.0;
-  for (int cell = 0; cell < grid.cells(); ++cell) {
+  for (const Grid::Record cell : grid.layout().owned_cells()) {
     for (int i = 0; i < power(12, dim); ++i) {
       Point x = grid.corner(cell);
       double weight = 1.0;
@@ -192,7 +192,7 @@ TEST_P(SolutionOf, CellEvaluationAgreesWithPointEvaluation) {
   std::vector<double> u;
   std::vector<double> pressure;
   std::vector<double> gradient;
-  const int cell = grid.cells() / 2;
+  const int cell = grid.layout().owned_cells().size() / 2;
   s.evaluate_cell(cell, xi, u, pressure);
   s.evaluate_cell_gradient(cell, xi, gradient);
   std::vector<Point> points;
@@ -324,7 +324,7 @@ TEST(Solution, RejectsCoefficientsOfTheWrongSize) {
   const auto grid = std::make_shared<const Grid>(p.mesh, p.boundary, true);
   EXPECT_THROW(Solution(p, grid, std::vector<double>(7)), InputError);
   const auto bare = std::make_shared<const Grid>(p.mesh, p.boundary, false);
-  EXPECT_THROW(Solution(p, bare, std::vector<double>(std::int64_t{bare->storage()} * record_size(2, 1))), InputError);
+  EXPECT_THROW(Solution(p, bare, std::vector<double>(std::int64_t{bare->layout().storage()} * record_size(2, 1))), InputError);
 }
 
 TEST(Solution, ANotFiniteExactFieldIsAnError) {

@@ -93,7 +93,7 @@ void bind_solution(nb::module_& m) {
       .def_prop_ro("dofs", [](const Solved& s) { return s.report->dofs; })
       .def_prop_ro("device", [](const Solved& s) { return s.report->device; })
       .def_prop_ro("time_solve", [](const Solved& s) { return s.report->time_solve; })
-      .def_prop_ro("cells", [](const Solved& s) { return s.solution.grid().cells(); })
+      .def_prop_ro("cells", [](const Solved& s) { return s.solution.grid().layout().owned_cells().size(); })
       .def_prop_ro("extent",
                    [](const Solved& s) {
                      const auto& extent = s.solution.grid().extent();

@@ -31,7 +31,7 @@ Level::Level(const Equation& equation_, const Coefficients& coefficients_, Grid 
 
 std::int64_t Level::dofs() const {
   const int face_unknowns = power(equation.n(), equation.dim - 1);
-  std::int64_t count = static_cast<std::int64_t>(grid.cells()) * equation.record();
+  std::int64_t count = std::int64_t{grid.layout().owned_cells().size()} * equation.record();
   for (int a = 0; a < equation.velocities(); ++a) {
     const std::int64_t fixed = grid.count_faces(2 * a, Face::velocity) + grid.count_faces(2 * a, Face::slip);
     count += face_unknowns * (grid.count_faces(2 * a + 1, Face::outflow) - fixed);

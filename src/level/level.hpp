@@ -51,7 +51,7 @@ struct Level {
   Coarsening coarsening;
 
   /// Numbers in a vector of this level, padding and the null record included.
-  [[nodiscard]] std::int64_t size() const { return static_cast<std::int64_t>(grid.storage()) * equation.record(); }
+  [[nodiscard]] std::int64_t size() const { return std::int64_t{grid.layout().storage()} * equation.record(); }
   /// Place of value i of a record in a vector of this level.
   [[nodiscard]] std::int64_t index(std::int64_t record, int i) const {
     return record_offset(record, equation.record()) + std::int64_t{interleave} * i;
@@ -59,11 +59,13 @@ struct Level {
   /// Degrees of freedom: unknowns that are solved for.
   [[nodiscard]] std::int64_t dofs() const;
 
-  /// visit(index) for the index in a vector of every unknown: all values of cells and hats on outflow sides, but not
-  /// the normal unknowns that are prescribed, the unused values of hat-only records and the null record.
+  /// visit(index) for the index in a vector of every owned unknown: all values of cells and hats on outflow sides, but
+  /// not the normal unknowns that are prescribed, the unused values of hat-only records and the null record.
   template <class Visit>
   void for_each_unknown(Visit visit) const {
-    for (Grid::Record r = 0; r < grid.records(); ++r) for_each_unknown_of(r, [&](int i) { visit(index(r, i)); });
+    for (const RecordRange records : {grid.layout().owned_cells(), grid.layout().owned_hats()}) {
+      for (const Record r : records) for_each_unknown_of(r, [&](int i) { visit(index(r, i)); });
+    }
   }
   /// visit(i) for the unknowns among the values i of a record.
   template <class Visit>
@@ -75,7 +77,7 @@ void Level::for_each_unknown_of(Grid::Record r, Visit visit) const {
   const int record = equation.record();
   const int block = power(equation.n(), equation.dim);
   const int columns = power(equation.n(), equation.dim - 1);
-  const bool cell = r < grid.cells();
+  const bool cell = grid.layout().is_cell(r);
   for (int i = 0; i < record; ++i) {
     const int c = i / block;
     const bool hat = c < equation.velocities() && i % block < columns;

@@ -106,7 +106,7 @@ Grid::Record lower_of(const Grid& grid, Grid::Record cell, int bits) {
 
 std::array<Grid::Record, 8> patch_cells(const Grid& grid, Grid::Record lower) {
   std::array<Grid::Record, 8> cells;
-  cells.fill(grid.null());
+  cells.fill(grid.layout().null());
   for (int bits = 0; bits < 1 << grid.dim(); ++bits) {
     Grid::Record cell = lower;
     for (int a = 0; a < grid.dim(); ++a) {
@@ -128,17 +128,18 @@ Patches::Patches(const Grid& grid, const PatchRules& rules) {
 Patches::Slots Patches::sort(const Grid& grid, const PatchRules& rules) {
   const int dim = grid.dim();
   const int corners = 1 << dim;
-  const Ranges ranges{grid.cells()};
+  const Record cells_there = grid.layout().cells().size();
+  const Ranges ranges{cells_there};
 
   // The faces of the patches, and which combinations there are, in the order of cells.
-  std::vector<PatchFaces> faces(grid.cells());
+  std::vector<PatchFaces> faces(cells_there);
   std::vector<std::vector<PatchFaces>> found(ranges.number());
   parallel_ranges(ranges, [&](CellRange range, std::int64_t i) {
     PatchFaces last = no_patch;
     for (auto lower = static_cast<Grid::Record>(range.begin); lower < range.end; ++lower) {
       const auto cells = patch_cells(grid, lower);
       const bool patch =
-          std::all_of(cells.begin(), cells.begin() + corners, [&](auto cell) { return cell < grid.cells(); });
+          std::all_of(cells.begin(), cells.begin() + corners, [&](auto cell) { return grid.layout().is_cell(cell); });
       faces[lower] = patch ? faces_of(grid, cells) : no_patch;
       if (!patch || faces[lower] == last) continue;
       last = faces[lower];
@@ -161,7 +162,7 @@ Patches::Slots Patches::sort(const Grid& grid, const PatchRules& rules) {
   const int kind_count = static_cast<int>(kinds.size());
   const std::size_t slot_count = order.size() * kinds.size();
   Slots slots;
-  slots.of.resize(grid.cells());
+  slots.of.resize(cells_there);
   std::vector<std::vector<std::int64_t>> place(ranges.number());  // [range][slot]: patches, then place of the next one
   parallel_ranges(ranges, [&](CellRange range, std::int64_t i) {
     place[i].assign(slot_count, 0);
@@ -206,19 +207,20 @@ Patches::Slots Patches::sort(const Grid& grid, const PatchRules& rules) {
 void Patches::cover(const Grid& grid, const Slots& slots) {
   const int dim = grid.dim();
   const int kind_count = static_cast<int>(kinds.size());
-  const Ranges ranges{grid.records()};
-  std::vector<std::uint32_t> touched(grid.records(), 0);  // bit c: a patch of colour c has the record
-  std::atomic<bool> everything{grid.cells() > 0};
+  const VectorLayout& layout = grid.layout();
+  const Ranges ranges{layout.records().size()};
+  std::vector<std::uint32_t> touched(layout.records().size(), 0);  // bit c: a patch of colour c has the record
+  std::atomic<bool> everything{!layout.cells().empty()};
   parallel_ranges(ranges, [&](CellRange range, std::int64_t) {
     for (auto record = static_cast<Grid::Record>(range.begin); record < range.end; ++record) {
-      const bool is_cell = record < grid.cells();
+      const bool is_cell = layout.is_cell(record);
       const int hat = is_cell ? -1 : grid.hat_direction(record);
       const Grid::Record cell = is_cell ? record : grid.neighbour(record, 2 * hat);
       std::uint32_t colours_here = 0;
       int hats = 0;  // bit a: the lower normal unknown in direction a is inside a patch
       for (int bits = 0; bits < 1 << dim; ++bits) {
         const Grid::Record lower = lower_of(grid, cell, bits);
-        const std::int32_t slot = lower < grid.cells() ? slots.of[lower] : -1;
+        const std::int32_t slot = layout.is_cell(lower) ? slots.of[lower] : -1;
         if (slot < 0) continue;
         const PatchKind& kind = kinds[slot % kind_count];
         if (!is_cell && ((bits >> hat & 1) == 0 || !kind[hat].hat[1])) continue;
@@ -240,7 +242,7 @@ void Patches::cover(const Grid& grid, const Slots& slots) {
   uncovered.resize(colours.size());
   parallel_for(static_cast<std::int64_t>(colours.size()), [&] {
     return [&](std::int64_t colour) {
-      for (Grid::Record record = 0; record < grid.records(); ++record) {
+      for (const Grid::Record record : layout.records()) {
         if ((touched[record] >> slots.colours[colour] & 1) == 0) uncovered[colour].push_back(record);
       }
     };

@@ -115,7 +115,8 @@ Grid::Behind Grid::behind(Record cell, int side) const {
 }
 
 void Grid::connect() {
-  const Ranges ranges{cells()};
+  const auto cells = static_cast<Record>(position_.size());
+  const Ranges ranges{cells};
   const int sides = 2 * dim_;
   // Hat-only records are numbered in the order of the cells below: those of a range follow those of the ranges before.
   std::vector<FaceCount> counts(ranges.number(), FaceCount{});
@@ -130,7 +131,7 @@ void Grid::connect() {
   std::vector<Record> first_hat(ranges.number());
   Record hats = 0;
   for (std::int64_t i = 0; i < ranges.number(); ++i) {
-    first_hat[i] = cells() + hats;
+    first_hat[i] = cells + hats;
     for (int side = 0; side < sides; ++side) {
       for (const Face face : {Face::interior, Face::velocity, Face::slip, Face::outflow}) {
         const std::int64_t count = counts[i][side][static_cast<std::size_t>(face)];
@@ -140,9 +141,10 @@ void Grid::connect() {
     }
   }
 
+  layout_ = VectorLayout({cells, hats});
   hat_direction_.assign(hats, 0);
-  for (auto& behind : neighbour_) behind.assign(null() + 1, null());
-  for (auto& faces : face_) faces.assign(null() + 1, Face::interior);
+  for (auto& behind : neighbour_) behind.assign(layout_.null() + 1, layout_.null());
+  for (auto& faces : face_) faces.assign(layout_.null() + 1, Face::interior);
   parallel_ranges(ranges, [&](CellRange range, std::int64_t i) {
     Record next_hat = first_hat[i];
     for (auto cell = static_cast<Record>(range.begin); cell < range.end; ++cell) {
@@ -153,7 +155,7 @@ void Grid::connect() {
         if (side % 2 == 0 || !stores_hat(face)) continue;
         neighbour_[side][cell] = next_hat;
         neighbour_[side - 1][next_hat] = cell;
-        hat_direction_[next_hat++ - cells()] = static_cast<std::uint8_t>(side / 2);
+        hat_direction_[next_hat++ - cells] = static_cast<std::uint8_t>(side / 2);
       }
     }
   });

@@ -9,20 +9,20 @@
 
 #include "mesh/coarsening.hpp"
 #include "mesh/face.hpp"
+#include "mesh/layout.hpp"
 #include "mesh/metric.hpp"
 #include "mesh/record.hpp"
 #include "solenoid/problem.hpp"
 
 namespace solenoid {
 
-/// Cells on a box lattice, some missing. Records (of unknowns) are numbered: the cells first, row by row, x fastest, in
-/// a row those at even x before those at odd x, so that the cells of neighbouring vertex patches of a colour have
-/// consecutive numbers; then hat-only records that carry the normal unknowns of upper boundary faces where those are
-/// stored; then, in a block of its own (mesh/record.hpp), a null record that is always zero and stands for "nothing
-/// there".
+/// Cells on a box lattice, some missing. Records (of unknowns) are numbered as in mesh/layout.hpp: cells row by row, x
+/// fastest, in a row those at even x before those at odd x, so that the cells of neighbouring vertex patches of a
+/// colour have consecutive numbers; then hat-only records, where the normal unknowns of upper boundary faces are
+/// stored.
 class Grid {
  public:
-  using Record = std::int32_t;
+  using Record = solenoid::Record;
 
   /// The finest grid of a mesh. `boundary_hats`: store the normal unknowns of every upper boundary face,
   /// not just of those on outflow sides (for lifting boundary data and for evaluating solutions).
@@ -42,21 +42,15 @@ class Grid {
   [[nodiscard]] const Metric& metric() const { return metric_; }
   [[nodiscard]] const std::array<bool, 3>& periodic() const { return periodic_; }
 
-  [[nodiscard]] Record cells() const { return static_cast<Record>(position_.size()); }
-  /// Cells and hat-only records.
-  [[nodiscard]] Record records() const { return cells() + static_cast<Record>(hat_direction_.size()); }
-  /// The null record: its values are zero and stay so.
-  [[nodiscard]] Record null() const { return static_cast<Record>(whole_blocks(records())); }
-  /// Records that a vector has room for: whole blocks up to that of the null record.
-  [[nodiscard]] Record storage() const { return null() + interleave; }
+  [[nodiscard]] const VectorLayout& layout() const { return layout_; }
 
   /// Lattice coordinates of a cell.
   [[nodiscard]] const std::array<std::int32_t, 3>& position(Record cell) const { return position_[cell]; }
   /// The cell at lattice coordinates (wrapped in periodic directions), or -1.
   [[nodiscard]] Record at(std::array<int, 3> position) const;
-  /// Record behind face `side` (2a lower, 2a + 1 upper side of direction a): a cell, a hat-only record or null().
-  /// Defined for every record up to null(): hat-only records know the cell below, those after them only the null
-  /// record.
+  /// Record behind face `side` (2a lower, 2a + 1 upper side of direction a): a cell, a hat-only record or the null
+  /// record. Defined for every record up to the null record: hat-only records know the cell below, those after them
+  /// only the null record.
   [[nodiscard]] Record neighbour(Record record, int side) const { return neighbour_[side][record]; }
   /// Of all records behind face `side`, indexed by record.
   [[nodiscard]] const Record* neighbours(int side) const { return neighbour_[side].data(); }
@@ -64,7 +58,7 @@ class Grid {
   [[nodiscard]] Face face(Record cell, int side) const { return face_[side][cell]; }
   [[nodiscard]] const Face* faces(int side) const { return face_[side].data(); }
   /// For a hat-only record: the direction of its normal unknown and the cell below it.
-  [[nodiscard]] int hat_direction(Record record) const { return hat_direction_[record - cells()]; }
+  [[nodiscard]] int hat_direction(Record record) const { return hat_direction_[record - layout_.hats().first()]; }
   /// For a hat-only record: the kind of its face.
   [[nodiscard]] Face hat_face(Record record) const;
   /// True if the grid stores the normal unknowns of every upper boundary face.
@@ -108,6 +102,7 @@ class Grid {
   std::array<bool, 3> periodic_{};
   std::array<Face, 6> side_faces_{};
   Face hole_face_ = Face::velocity;
+  VectorLayout layout_;
   std::vector<Record> lattice_;                        // lattice -> cell or -1, x fastest
   std::vector<std::array<std::int32_t, 3>> position_;  // cell -> lattice
   std::array<std::vector<Record>, 6> neighbour_;       // [side][record]: record behind the face

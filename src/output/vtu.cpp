@@ -105,7 +105,7 @@ struct Subcells {
 // long its compressed blocks are) is left blank and filled in afterwards, so arrays of any length pass in blocks.
 class VtuWriter {
  public:
-  VtuWriter(NewFile& file, const Grid& grid) : out_(file.stream()), cells_(grid.cells()) {}
+  VtuWriter(NewFile& file, const Grid& grid) : out_(file.stream()), cells_(grid.layout().owned_cells().size()) {}
 
   void text(const std::string& xml) { out_ << xml; }
 
@@ -201,7 +201,7 @@ void write_vtu(const Solution& solution, const std::filesystem::path& file, int 
   const int dim = grid.dim();
   const Subcells subcells(dim, solution.problem().order, subdivide);
   const TensorPoints xi = subcells.xi();
-  const std::int64_t cells = grid.cells();
+  const std::int64_t cells = grid.layout().owned_cells().size();
 
   NewFile output(file);
   VtuWriter vtu(output, grid);

@@ -114,7 +114,7 @@ double norm(const double* v, int count) {
 template <class Evaluate>
 double integrate_square(const Solution& s, int points, CellEvaluator::Tables tables, int components,
                         Evaluate evaluate) {
-  return reduce_cells<Sum>(s.grid().cells(),
+  return reduce_cells<Sum>(s.grid().layout().owned_cells().size(),
                            [&] {
                              CellRule rule(s.grid(), points);
                              CellEvaluator evaluator(s);
@@ -139,7 +139,7 @@ Maxima maxima(const Solution& s) {
   const int order = s.problem().order;
   const int dim = s.grid().dim();
   const CellRule rule(s.grid(), order + 2);
-  return reduce_cells<Maxima>(s.grid().cells(), [&] {
+  return reduce_cells<Maxima>(s.grid().layout().owned_cells().size(), [&] {
     CellEvaluator evaluator(s);
     evaluator.set_points(rule.xi(), CellEvaluator::Tables::values_and_derivatives);
     std::vector<double> u(rule.size() * dim);
@@ -158,7 +158,7 @@ Maxima maxima(const Solution& s) {
 
 // Of the difference between the pressure, or Poisson's u, and a field.
 Variance variance(const Solution& s, const ScalarField& exact) {
-  return reduce_cells<Variance>(s.grid().cells(), [&] {
+  return reduce_cells<Variance>(s.grid().layout().owned_cells().size(), [&] {
     CellRule rule(s.grid(), s.problem().order + 3);
     CellEvaluator evaluator(s);
     evaluator.set_points(rule.xi());
@@ -251,7 +251,7 @@ Solution::Solution(Problem problem, std::shared_ptr<const Grid> grid, std::vecto
       grid_(std::move(grid)),
       coefficients_(std::make_shared<const std::vector<double>>(std::move(coefficients))) {
   const std::int64_t expected =
-      std::int64_t{grid_->storage()} * record_size(grid_->dim(), problem_.order, problem_.equation);
+      std::int64_t{grid_->layout().storage()} * record_size(grid_->dim(), problem_.order, problem_.equation);
   if (static_cast<std::int64_t>(coefficients_->size()) != expected) {
     throw InputError("solution: " + std::to_string(coefficients_->size()) + " coefficients given, expected " +
                      std::to_string(expected) + " (whole blocks of records of the grid and of the null record)");

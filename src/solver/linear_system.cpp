@@ -63,7 +63,7 @@ struct LinearSystem::Data {
 
   /// The numbers behind the whole blocks of cells, which not every kernel writes.
   void zero_end(double* y) const {
-    const std::int64_t begin = level().index(level().grid.cells() / interleave * interleave, 0);
+    const std::int64_t begin = level().index(level().grid.layout().cells().last() / interleave * interleave, 0);
     engine->zero(y + begin, (level().size() - begin) * sizeof(double));
   }
 };

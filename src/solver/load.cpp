@@ -13,8 +13,6 @@
 namespace solenoid {
 namespace {
 
-using Record = Grid::Record;
-
 /// Row-major rows x columns: test functions x quadrature points.
 struct Table {
   int rows = 0;
@@ -297,7 +295,7 @@ class StripIntegrals {
 /// Calls visit(integrals, cells) for every block of records that has cells, from several threads.
 template <class Visit>
 void for_blocks(const Problem& problem, const Level& level, int points, const Visit& visit) {
-  const Ranges blocks{level.grid.cells(), interleave};
+  const Ranges blocks{level.grid.layout().owned_cells().size(), interleave};
   parallel_for(blocks.number(), [&] {
     return [&, integrals = StripIntegrals(problem, level, points)](std::int64_t i) mutable {
       visit(integrals, blocks[i]);
@@ -307,7 +305,7 @@ void for_blocks(const Problem& problem, const Level& level, int points, const Vi
 
 /// The record of another grid of the same mesh that holds the same unknowns.
 Record counterpart(const Grid& grid, Record record, const Grid& other) {
-  if (record < grid.cells()) return record;
+  if (grid.layout().is_cell(record)) return record;
   const int hat = grid.hat_direction(record);
   return other.neighbour(grid.neighbour(record, 2 * hat), 2 * hat + 1);
 }
@@ -322,20 +320,20 @@ std::vector<double> assemble_load(const Problem& problem, const Level& level) {
   const int velocities = level.equation.velocities();
   std::vector<double> load = zeros(level.size());
   // Shares of upper hats, kept apart so that every record has one writer.
-  std::vector<double> upper = zeros(whole_blocks(grid.cells()) * velocities * columns);
+  std::vector<double> upper = zeros(whole_blocks(grid.layout().owned_cells().size()) * velocities * columns);
   for_blocks(problem, level, level.equation.n() + 1, [&](StripIntegrals& integrals, CellRange cells) {
     integrals.of_block(cells, &load[level.index(cells.begin, 0)],
                        upper.data() + record_offset(cells.begin, velocities * columns));
   });
   if (velocities == 0) return load;
-  parallel_ranges({grid.records()}, [&](CellRange records, std::int64_t) {
+  parallel_ranges({grid.layout().records().size()}, [&](CellRange records, std::int64_t) {
     for (auto r = static_cast<Record>(records.begin); r < records.end; ++r) {
       for (int c = 0; c < dim; ++c) {
         const Record below = grid.neighbour(r, 2 * c);
-        const Face face = r < grid.cells() ? grid.face(r, 2 * c) : grid.hat_face(r);
+        const Face face = grid.layout().is_cell(r) ? grid.face(r, 2 * c) : grid.hat_face(r);
         for (int i = 0; i < columns; ++i) {
           double& hat = load[level.index(r, c * block + i)];
-          if (below < grid.cells()) {
+          if (grid.layout().is_cell(below)) {
             hat += upper[record_offset(below, dim * columns) + std::int64_t{interleave} * (c * columns + i)];
           }
           if (normal_fixed(face)) hat = 0.0;
@@ -353,7 +351,7 @@ std::vector<double> boundary_lift(const Problem& problem, const Level& lift) {
   std::vector<double> hats = zeros(lift.size());
   double net = 0.0;
   double total = 0.0;
-  std::vector<std::pair<double, double>> flux(grid.cells(), {0.0, 0.0});
+  std::vector<std::pair<double, double>> flux(grid.layout().owned_cells().size(), {0.0, 0.0});
   // More points than for loads: what the fluxes of smooth data lack of balance is an error of this rule.
   const int points = lift.equation.n() + 5;
   for_blocks(problem, lift, points, [&](StripIntegrals& integrals, CellRange cells) {
@@ -387,7 +385,7 @@ std::vector<double> boundary_lift(const Problem& problem, const Level& lift) {
                     net, total));
   }
   // What is left is taken off in proportion, so that there is a velocity whose divergence is zero to rounding.
-  for (Record cell = 0; cell < grid.cells(); ++cell) {
+  for (const Grid::Record cell : grid.layout().owned_cells()) {
     for (int side = 0; side < 2 * dim; ++side) {
       if (grid.face(cell, side) != Face::velocity) continue;
       const Record owner = side % 2 == 0 ? cell : grid.neighbour(cell, side);
@@ -414,7 +412,7 @@ bool has_boundary_velocity(const Problem& problem) {
 void subtract_common(const Level& from, const std::vector<double>& source, const Level& to,
                      std::vector<double>& target) {
   const Grid& grid = to.grid;
-  parallel_ranges({grid.records()}, [&](CellRange records, std::int64_t) {
+  parallel_ranges({grid.layout().records().size()}, [&](CellRange records, std::int64_t) {
     for (auto r = static_cast<Record>(records.begin); r < records.end; ++r) {
       const Record other = counterpart(grid, r, from.grid);
       to.for_each_unknown_of(r, [&](int i) { target[to.index(r, i)] -= source[from.index(other, i)]; });
@@ -423,12 +421,12 @@ void subtract_common(const Level& from, const std::vector<double>& source, const
 }
 
 void move_hats(const Level& from, const Level& to, std::vector<double>& values) {
-  const Record cells = from.grid.cells();
+  const RecordRange hats = from.grid.layout().hats();
   const int record = from.equation.record();
-  const std::int64_t begin = from.index(cells / interleave * interleave, 0);  // the first block with such records
+  const std::int64_t begin = from.index(hats.first() / interleave * interleave, 0);  // the first block that has some
   const std::vector<double> tail(values.begin() + begin, values.begin() + from.size());
   const auto for_values = [&](const auto& visit) {
-    for (Record r = cells; r < from.grid.records(); ++r) {
+    for (const Record r : hats) {
       for (int i = 0; i < record; ++i) visit(r, i);
     }
   };

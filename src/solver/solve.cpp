@@ -76,7 +76,7 @@ Result solve(const Problem& problem, const SolverOptions& options) {
   if (options.progress) options.progress({"set-up", 0.0, "mesh and patches"});
   Discretisation discretisation(problem, options, engine->dense_limits());
   report.dofs = discretisation.finest().dofs();
-  report.cells = discretisation.finest().grid.cells();
+  report.cells = discretisation.finest().grid.layout().owned_cells().size();
   report.levels = discretisation.hierarchy().size();
   report.device = engine->description();
   report.threads = engine->threads();

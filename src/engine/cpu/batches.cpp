@@ -5,11 +5,7 @@
 #include <iterator>
 
 namespace solenoid::cpu {
-namespace {
-
-using Record = Grid::Record;
-
-}  // namespace
+namespace {}  // namespace
 
 PatchBatches::PatchBatches(const Level& level) {
   constexpr int width = interleave;
@@ -26,7 +22,7 @@ PatchBatches::PatchBatches(const Level& level) {
       std::vector<Record> left_over;
       const auto fill = [&] {
         NewBatch batch{left_over.back(), run.kind, (1U << left_over.size()) - 1, {}};
-        batch.lower.fill(level.grid.null());
+        batch.lower.fill(level.grid.layout().null());
         std::copy(left_over.begin(), left_over.end(), batch.lower.begin());
         batches.push_back(batch);
         left_over.clear();
@@ -42,7 +38,7 @@ PatchBatches::PatchBatches(const Level& level) {
           NewBatch batch{patches.lower_cell[end - 1], run.kind, active, {}};
           for (int l = 0; l < width; ++l) {
             const Record cell = group * width + l;
-            batch.lower[l] = cell < level.grid.cells() ? cell : level.grid.null();
+            batch.lower[l] = level.grid.layout().is_cell(cell) ? cell : level.grid.layout().null();
           }
           batches.push_back(batch);
           i = end;

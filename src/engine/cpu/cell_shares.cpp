@@ -7,8 +7,6 @@
 namespace solenoid::cpu {
 namespace {
 
-using Record = Grid::Record;
-
 /// Rows of a strip, three layers of which fit into the second-level cache.
 std::int64_t strip_rows(const Level& level, std::size_t number_bytes) {
   const std::int64_t row =
@@ -31,7 +29,7 @@ void find_carry(const Level& level, CellShare& share) {
   for (auto cell = static_cast<Record>(share.range.begin); cell < share.range.end; ++cell) {
     for (int c = 0; c < level.equation.velocities(); ++c) {
       const Record below = grid.neighbour(cell, 2 * c);
-      if (below < grid.cells() && (below < share.range.begin || below >= share.range.end)) {
+      if (grid.layout().is_cell(below) && (below < share.range.begin || below >= share.range.end)) {
         share.carry[c].push_back(below);
       }
     }
@@ -47,7 +45,7 @@ void find_waits(const Level& level, const std::vector<std::int32_t>& turn, const
     for (int c = 0; c < level.equation.velocities(); ++c) {
       const Record below = grid.neighbour(cell, 2 * c);
       const Record next = grid.neighbour(cell, 2 * c + 1);
-      const bool waits = inside(below) ? turn[below] < turn[cell] : below < grid.cells();
+      const bool waits = inside(below) ? turn[below] < turn[cell] : grid.layout().is_cell(below);
       if (waits) block.share_waits[c] |= lane;
       if (inside(next)) (turn[next] > turn[cell] ? block.next_is_later : block.next_is_done)[c] |= lane;
     }
@@ -57,7 +55,8 @@ void find_waits(const Level& level, const std::vector<std::int32_t>& turn, const
 }  // namespace
 
 CellTopology topology_of(const Grid& grid) {
-  CellTopology topology{{}, {}, grid.cells(), grid.records(), grid.null()};
+  const VectorLayout& layout = grid.layout();
+  CellTopology topology{{}, {}, layout.cells().size(), layout.records().size(), layout.null()};
   for (int side = 0; side < 6; ++side) {
     topology.neighbour[side] = grid.neighbours(side);
     topology.face[side] = grid.faces(side);
@@ -70,10 +69,10 @@ std::vector<CellShare> share_cells(Team& team, const Level& level, std::size_t n
   const CellTopology topology = topology_of(level.grid);
   const std::int64_t rows = strip_rows(level, number_bytes);
   std::vector<CellShare> shares(team.size());
-  std::vector<std::int32_t> turn(level.grid.null() + 1, -1);
+  std::vector<std::int32_t> turn(level.grid.layout().null() + 1, -1);
   team.run([&](int t) {
     CellShare& share = shares[t];
-    share.range = team.range(level.grid.cells(), t, interleave);
+    share.range = team.range(level.grid.layout().owned_cells().size(), t, interleave);
     order_blocks(level, rows, share);
     find_carry(level, share);
     for (std::size_t i = 0; i < share.blocks.size(); ++i) {

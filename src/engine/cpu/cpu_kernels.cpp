@@ -16,8 +16,6 @@
 namespace solenoid::cpu {
 namespace {
 
-using Record = Grid::Record;
-
 /// Operator and smoother: SIMD kernels (kernels/) over ranges of cells and batches of patches, one range per thread.
 template <class T>
 class CpuKernels final : public VectorOperations<T> {

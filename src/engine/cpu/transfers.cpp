@@ -15,12 +15,12 @@ template <class T>
 void Transfers<T>::run(const Level& coarse, const T* from, T* to, void (*kernel)(const TransferArguments<T>&)) {
   const Record* children_data = children(coarse).data();
   team_.run([&](int t) {
-    const auto range = team_.range(coarse.grid.cells(), t, interleave);
+    const auto range = team_.range(coarse.grid.layout().cells().size(), t, interleave);
     const TransferArguments<T> arguments{
         &cell_,
         topology_of(coarse.grid),
         children_data,
-        level_.grid.null(),
+        level_.grid.layout().null(),
         {level_.coarsening.merges(0), level_.coarsening.merges(1), level_.coarsening.merges(2)},
         static_cast<Record>(range.begin),
         static_cast<Record>(range.end),
@@ -36,7 +36,7 @@ template <class F>
 void Transfers<T>::for_hat_only(const Level& coarse, F&& visit) {
   const int block = power(level_.equation.n(), level_.equation.dim);
   const int columns = power(level_.equation.n(), level_.equation.dim - 1);
-  for (Record hat = coarse.grid.cells(); hat < coarse.grid.records(); ++hat) {
+  for (const Grid::Record hat : coarse.grid.layout().hats()) {
     for (int i = 0; i < columns; ++i) visit(coarse.index(hat, coarse.grid.hat_direction(hat) * block + i));
   }
 }
@@ -50,7 +50,7 @@ void Transfers<T>::couple_hat_only(const Level& coarse, FineHat which, F&& coupl
   const int n = equation.n();
   const int block = power(n, dim);
   const int columns = power(n, dim - 1);
-  for (Record hat = coarse.grid.cells(); hat < coarse.grid.records(); ++hat) {
+  for (const Grid::Record hat : coarse.grid.layout().hats()) {
     const int c = coarse.grid.hat_direction(hat);
     const bool refined = level_.coarsening.merges(c);
     if (!refined && which == FineHat::middle) continue;
@@ -60,7 +60,7 @@ void Transfers<T>::couple_hat_only(const Level& coarse, FineHat which, F&& coupl
     for (int bits = 0; bits < 1 << dim; ++bits) {
       if (((bits >> c & 1) != 0) != refined) continue;
       const Record child = children(coarse)[(static_cast<std::size_t>(cell) << dim) + bits];
-      if (child == level_.grid.null()) continue;
+      if (child == level_.grid.layout().null()) continue;
       const Record fine = which == FineHat::same_face ? level_.grid.neighbour(child, 2 * c + 1) : child;
       const auto embed = [&](int direction, int fine_mode, int coarse_mode) -> T {
         if (!level_.coarsening.merges(direction)) return fine_mode == coarse_mode ? T(1) : T(0);

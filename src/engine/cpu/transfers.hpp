@@ -22,7 +22,6 @@ class Transfers {
   void prolong_add(const Level& coarse, const T* coarse_vector, T* fine_vector);
 
  private:
-  using Record = Grid::Record;
   /// The fine hats that a coarse hat on an upper outflow face is made of: those on the same face, and those in the
   /// middle of the coarse cell.
   enum class FineHat { same_face, middle };

@@ -13,8 +13,6 @@
 namespace solenoid::cpu {
 namespace {
 
-using Record = Grid::Record;
-
 constexpr std::int64_t grain = 512;
 
 }  // namespace
@@ -60,7 +58,7 @@ void VectorOperations<T>::remove_mean(T* x, int i, F&& carries) {
   };
   std::vector<Sum> sums(team_.size());
   const auto for_carriers = [&](int t, auto&& visit) {
-    const auto range = team_.range(level_.grid.records(), t);
+    const auto range = team_.range(level_.grid.layout().records().size(), t);
     for (auto r = static_cast<Record>(range.begin); r < range.end; ++r) {
       if (carries(r)) visit(x[level_.index(r, i)]);
     }
@@ -148,7 +146,7 @@ double VectorOperations<T>::l2_norm(const T* x) {
   const Grid& grid = level_.grid;
   std::vector<double> squares(team_.size(), 0.0);
   team_.run([&](int t) {
-    const auto range = team_.range(grid.cells(), t, interleave);
+    const auto range = team_.range(grid.layout().owned_cells().size(), t, interleave);
     for (auto first = static_cast<Record>(range.begin); first < range.end; first += interleave) {
       const int lanes = static_cast<int>(std::min<std::int64_t>(interleave, range.end - first));
       double sum[interleave] = {};
@@ -178,12 +176,13 @@ template <class T>
 void VectorOperations<T>::project(T* x) {
   const int block = power(level_.equation.n(), level_.equation.dim);
   if (level_.constants.pressure) {
-    remove_mean(x, level_.equation.velocities() * block, [&](Record r) { return r < level_.grid.cells(); });
+    remove_mean(x, level_.equation.velocities() * block, [&](Record r) { return level_.grid.layout().is_cell(r); });
   }
   // A constant velocity has equal hats (those of hat-only records too), tangential modes 0.
   for (int c = 0; c < level_.equation.velocities(); ++c) {
     if (!level_.constants.velocity[c]) continue;
-    remove_mean(x, c * block, [&](Record r) { return r < level_.grid.cells() || level_.grid.hat_direction(r) == c; });
+    remove_mean(x, c * block,
+                [&](Record r) { return level_.grid.layout().is_cell(r) || level_.grid.hat_direction(r) == c; });
   }
 }
 

@@ -20,8 +20,6 @@ namespace {
 
 using cuda::check;
 using cuda::Stream;
-using Record = Grid::Record;
-
 /// Why there is no usable device; empty if there is one.
 std::string why_unavailable() {
   int driver = 0;

@@ -76,7 +76,7 @@ class CudaKernels final : public Kernels<T> {
   }
   void prolong(const Level& coarse, const T* coarse_vector, T* fine_vector) override {
     // Hats of hat-only records are sums.
-    if (level_.grid.records() != level_.grid.cells()) {
+    if (!level_.grid.layout().hats().empty()) {
       return Kernels<T>::prolong(coarse, coarse_vector, fine_vector);
     }
     if (coarse_ == nullptr) prepare_transfer(coarse);
@@ -119,7 +119,9 @@ class CudaKernels final : public Kernels<T> {
       cuda::remove_mean(device_->topology(), level_.equation.record(), value, below, count, shared_.reduction, x,
                         shared_.stream);
     };
-    if (level_.constants.pressure) remove_mean(level_.equation.velocities() * block, nullptr, level_.grid.cells());
+    if (level_.constants.pressure) {
+      remove_mean(level_.equation.velocities() * block, nullptr, level_.grid.layout().owned_cells().size());
+    }
     // A constant velocity has equal hats (those of hat-only records too), tangential modes 0.
     for (int c = 0; c < dim; ++c) {
       if (level_.constants.velocity[c]) {
@@ -180,7 +182,7 @@ class CudaKernels final : public Kernels<T> {
     cuda::VelocityLayout<T> layout{};
     std::copy_n(&cell_.mass[0][0], sizeof(cell_.mass) / sizeof(T), &layout.mass[0][0]);
     for (int c = 0; c < equation.velocities(); ++c) layout.upper[c] = device_->topology().neighbour[2 * c + 1];
-    layout.cells = level_.grid.cells();
+    layout.cells = level_.grid.layout().owned_cells().size();
     layout.velocities = equation.velocities();
     layout.n = equation.n();
     layout.columns = power(equation.n(), equation.dim - 1);

@@ -10,7 +10,6 @@
 namespace solenoid::cuda {
 namespace {
 
-using Record = Grid::Record;
 using Key = std::uint64_t;
 
 /// Slabs of rows; in these, pairs of planes; in these, 32 x 2 x 2 cells (one block at even and one at odd x in each
@@ -42,7 +41,7 @@ std::vector<std::int32_t> near_each_other(const Grid& grid, std::vector<std::int
 }
 
 std::vector<std::int32_t> all_blocks(const Grid& grid) {
-  std::vector<std::int32_t> blocks(static_cast<std::size_t>(whole_blocks(grid.cells()) / interleave));
+  std::vector<std::int32_t> blocks(static_cast<std::size_t>(whole_blocks(grid.layout().cells().size()) / interleave));
   std::iota(blocks.begin(), blocks.end(), 0);
   return near_each_other(grid, std::move(blocks));
 }
@@ -59,8 +58,8 @@ DeviceTiles::DeviceTiles(Engine& engine, const Level& level, const std::vector<s
 
 DeviceLevel::DeviceLevel(Engine& engine, const Level& level) : engine_(engine), level_(level) {
   const Grid& grid = level.grid;
-  const std::size_t records = static_cast<std::size_t>(grid.null()) + 1;
-  topology_ = {{}, {}, grid.cells(), grid.records(), grid.null()};
+  const std::size_t records = static_cast<std::size_t>(grid.layout().null()) + 1;
+  topology_ = {{}, {}, grid.layout().cells().size(), grid.layout().records().size(), grid.layout().null()};
   for (int side = 0; side < 2 * grid.dim(); ++side) {
     neighbours_[side] = {engine, {grid.neighbours(side), records}};
     faces_[side] = {engine, {grid.faces(side), records}};
@@ -80,18 +79,18 @@ DeviceLevel::DeviceLevel(Engine& engine, const Level& level) : engine_(engine), 
     uncovered_.push_back({{engine, records}, static_cast<std::int64_t>(records.size())});
   }
   for (int c = 0; c < grid.dim(); ++c) {
-    hat_count_[c] = grid.cells();
-    for (Record r = grid.cells(); r < grid.records(); ++r) hat_count_[c] += grid.hat_direction(r) == c ? 1 : 0;
+    hat_count_[c] = grid.layout().owned_cells().size();
+    for (const Record r : grid.layout().owned_hats()) hat_count_[c] += grid.hat_direction(r) == c ? 1 : 0;
   }
 }
 
 void DeviceLevel::prepare_transfer(const Level& coarse) {
   if (children_.data() != nullptr) return;
   const auto children = children_of(level_, coarse);
-  std::vector<std::int32_t> parent(level_.grid.cells(), 0);
+  std::vector<std::int32_t> parent(level_.grid.layout().cells().size(), 0);
   parallel_ranges({std::ssize(children)}, [&](CellRange range, std::int64_t) {
     for (auto i = range.begin; i < range.end; ++i) {
-      if (children[i] != level_.grid.null()) parent[children[i]] = static_cast<std::int32_t>(i);
+      if (children[i] != level_.grid.layout().null()) parent[children[i]] = static_cast<std::int32_t>(i);
     }
   });
   children_ = {engine_, children};

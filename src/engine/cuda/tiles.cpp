@@ -12,7 +12,6 @@
 namespace solenoid::cuda {
 namespace {
 
-using Record = Grid::Record;
 using Pattern = std::vector<std::uint32_t>;
 
 struct Hash {
@@ -52,7 +51,7 @@ class Surveyor {
   Surveyor(const Grid& grid, int tile_blocks)
       : grid_(grid),
         cells_(tile_blocks * interleave),
-        place_(static_cast<std::size_t>(grid.null()) / interleave + 1, -1) {}
+        place_(static_cast<std::size_t>(grid.layout().null()) / interleave + 1, -1) {}
 
   /// Blocks in and around the tile, its own first, and most faces of a component.
   struct Tile {
@@ -64,7 +63,7 @@ class Surveyor {
     blocks_.clear();
     for (const std::int32_t block : own) add(block);
     // Past the end of the list. They are not looked up: no face leads there.
-    blocks_.resize(static_cast<std::size_t>(cells_) / interleave, grid_.null() / interleave);
+    blocks_.resize(static_cast<std::size_t>(cells_) / interleave, grid_.layout().null() / interleave);
     own_blocks_ = static_cast<std::int32_t>(own.size());
     Tile tile{{}, Pattern(tile_header), 0};
     find_sides(tile.pattern);
@@ -112,8 +111,8 @@ class Surveyor {
       if (side % 2 == 0) faces_[t].clear();
       for (int slot = 0; slot < cells_; ++slot) {
         const Record cell = blocks_[slot / interleave] * interleave + slot % interleave;
-        if (cell >= grid_.cells()) {
-          pattern.push_back(tile_side(0, name(grid_.null()), true));
+        if (!grid_.layout().is_cell(cell)) {
+          pattern.push_back(tile_side(0, name(grid_.layout().null()), true));
           continue;
         }
         const Record other = grid_.neighbour(cell, side);
@@ -136,7 +135,7 @@ class Surveyor {
     const unsigned signs_below = face_signs(below_face, at.upper);
     const Record own = own_face == Face::interior ? grid_.neighbour(at.cell, side) : at.cell;
     const Record half = below_face == Face::interior ? grid_.neighbour(below, side) : below;
-    const Record top = signs != signs_below || half >= grid_.cells() ? grid_.neighbour(half, 2 * c + 1) : own;
+    const Record top = signs != signs_below || !grid_.layout().is_cell(half) ? grid_.neighbour(half, 2 * c + 1) : own;
     const TileFace face =
         tile_face(name(own), name(grid_.neighbour(own, 2 * c + 1)), name(half), name(top), signs | signs_below << 2);
     pattern.insert(pattern.end(), {face.own, face.below});
@@ -168,8 +167,8 @@ class Surveyor {
 }  // namespace
 
 std::vector<std::uint8_t> boundary_sides(const Grid& grid) {
-  std::vector<std::uint8_t> sides(static_cast<std::size_t>(grid.null()) + 1, 0);
-  parallel_ranges({grid.cells()}, [&](CellRange range, std::int64_t) {
+  std::vector<std::uint8_t> sides(static_cast<std::size_t>(grid.layout().null()) + 1, 0);
+  parallel_ranges({grid.layout().cells().size()}, [&](CellRange range, std::int64_t) {
     for (auto cell = static_cast<Record>(range.begin); cell < range.end; ++cell) {
       for (int side = 0; side < 2 * grid.dim(); ++side) {
         if (grid.face(cell, side) != Face::interior) sides[cell] |= static_cast<std::uint8_t>(1U << side);

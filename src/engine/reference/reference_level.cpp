@@ -204,7 +204,7 @@ std::vector<bool> unknowns(const Level& level) {
   const int block = power(order + 1, dim);
   const int hats = power(order + 1, dim - 1);
   std::vector<bool> unknown(level.size(), false);
-  for (Grid::Record cell = 0; cell < grid.cells(); ++cell) {
+  for (const Grid::Record cell : grid.layout().cells()) {
     for (int i = 0; i < size; ++i) unknown[level.index(cell, i)] = true;
   }
   if (level.equation.velocities() == 0) return unknown;
@@ -213,10 +213,10 @@ std::vector<bool> unknowns(const Level& level) {
   const auto set_hats = [&](Grid::Record record, int c, bool value) {
     for (int i = 0; i < hats; ++i) unknown[level.index(record, c * block + i)] = value;
   };
-  for (Grid::Record cell = 0; cell < grid.cells(); ++cell) {
+  for (const Grid::Record cell : grid.layout().cells()) {
     for (int c = 0; c < level.equation.velocities(); ++c) set_hats(cell, c, !normal_fixed(grid.face(cell, 2 * c)));
   }
-  for (Grid::Record record = grid.cells(); record < grid.records(); ++record) {
+  for (const Grid::Record record : grid.layout().hats()) {
     set_hats(record, grid.hat_direction(record), !normal_fixed(grid.hat_face(record)));
   }
   return unknown;
@@ -238,7 +238,7 @@ VectorXd ReferenceLevel::apply(const VectorXd& x) const {
   const Grid& grid = level_.grid;
   const int dim = level_.equation.dim;
   VectorXd y = VectorXd::Zero(x.size());
-  for (Grid::Record cell = 0; cell < grid.cells(); ++cell) {
+  for (const Grid::Record cell : grid.layout().cells()) {
     const Numbers pressures = form_.pressure().numbers(grid, cell);
     for (int c = 0; c < form_.components(); ++c) {
       const LocalField& field = form_.fields()[c];
@@ -300,7 +300,7 @@ void ReferenceLevel::for_each_embedding(const Level& coarse_level, const Visit& 
     for (int f = 0; f <= level_.equation.velocities(); ++f) {
       const MatrixXd matrix =
           embedding(level_.equation, fine.metric().uniform_width(), f, level_.coarsening.merges(), upper);
-      for (Grid::Record parent = 0; parent < coarse.cells(); ++parent) {
+      for (const Grid::Record parent : coarse.layout().cells()) {
         auto position = coarse.position(parent);
         for (int a = 0; a < dim; ++a) {
           position[a] = level_.coarsening.first_child(a, position[a]) + (upper[a] ? 1 : 0);
@@ -308,10 +308,11 @@ void ReferenceLevel::for_each_embedding(const Level& coarse_level, const Visit& 
         const Grid::Record child = fine.at(position);
         const LocalField& field = form_.fields()[f];
         // The upper hats are written here only if they are not the lower hats of another cell.
-        const bool owns_upper = f < level_.equation.velocities() && fine.neighbour(child, 2 * f + 1) >= fine.cells();
+        const bool owns_upper =
+            f < level_.equation.velocities() && !fine.layout().is_cell(fine.neighbour(child, 2 * f + 1));
         Numbers numbers = field.numbers(fine, child);
         for (std::size_t j = 0; j < numbers.size(); ++j) {
-          if (field.functions()[j].upper_hat && !owns_upper) numbers[j] = level_.index(fine.null(), 0);
+          if (field.functions()[j].upper_hat && !owns_upper) numbers[j] = level_.index(fine.layout().null(), 0);
         }
         visit(coarse_form.fields()[f].numbers(coarse, parent), numbers, matrix);
       }
@@ -345,7 +346,7 @@ VectorXd ReferenceLevel::projected(VectorXd x) const {
   const auto remove = [&](int field) {
     VectorXd constant = VectorXd::Zero(x.size());
     const int offset = field * power(level_.equation.n(), dim);
-    for (Grid::Record record = 0; record < level_.grid.records(); ++record) {
+    for (const Grid::Record record : level_.grid.layout().records()) {
       const std::int64_t i = level_.index(record, offset);
       if (unknown[i]) constant[i] = 1.0;
     }
@@ -366,7 +367,7 @@ double ReferenceLevel::l2_norm(const VectorXd& x) const {
   for (int c = 0; c < form_.components(); ++c) {
     const LocalField& field = form_.fields()[c];
     const MatrixXd functions = field.tabulate(points.position).value;
-    for (Grid::Record cell = 0; cell < level_.grid.cells(); ++cell) {
+    for (const Grid::Record cell : level_.grid.layout().owned_cells()) {
       const VectorXd values = functions * x(field.numbers(level_.grid, cell));
       square += points.weight.dot(values.cwiseAbs2());
     }

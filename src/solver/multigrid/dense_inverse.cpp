@@ -16,7 +16,7 @@ DenseField append_field(const Level& level, int field, std::vector<std::int64_t>
   const bool constant = field < equation.velocities() ? level.constants.velocity[field] : level.constants.pressure;
   DenseField result;
   result.begin = static_cast<std::int64_t>(index.size());
-  for (Grid::Record r = 0; r < level.grid.records(); ++r) {
+  for (const Grid::Record r : level.grid.layout().records()) {
     level.for_each_unknown_of(r, [&](int i) {
       if (i / block != field) return;
       if (constant && i % block == 0) result.constant.push_back(static_cast<std::int64_t>(index.size()));
@@ -30,11 +30,11 @@ DenseField append_field(const Level& level, int field, std::vector<std::int64_t>
 /// Places of a level's unknowns in vectors of Grid::copies.
 std::vector<std::int64_t> places_in_copy(const Level& level, const std::vector<std::int64_t>& index,
                                          const Level& copies, std::int64_t copy) {
-  const Grid::Record cells = level.grid.cells();
-  const Grid::Record hats = level.grid.records() - cells;
+  const std::int64_t cells = level.grid.layout().cells().size();
+  const std::int64_t hats = level.grid.layout().hats().size();
   const int record_size = level.equation.record();
   const auto of_copy = [&](std::int64_t record) {
-    return record < cells ? copy * cells + record : copies.grid.cells() + copy * hats + record - cells;
+    return record < cells ? copy * cells + record : copies.grid.layout().hats().first() + copy * hats + record - cells;
   };
   std::vector<std::int64_t> places(index.size());
   std::transform(index.begin(), index.end(), places.begin(), [&](std::int64_t place) {

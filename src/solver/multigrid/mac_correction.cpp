@@ -27,7 +27,7 @@ MacCorrection::MacCorrection(const Level& level)
       constants_(level.constants),
       grid_(level.grid),
       coarsening_(grid_.extent(), {}) {
-  while (grid_.cells() > few_cells) {
+  while (grid_.layout().cells().size() > few_cells) {
     const auto directions = next_directions(grid_);
     if (!directions[0] && !directions[1] && !directions[2]) break;
     const auto pairs = grid_.pairing(directions);
@@ -41,16 +41,16 @@ MacCorrection::MacCorrection(const Level& level)
 }
 
 void MacCorrection::number_unknowns() {
-  hat_unknown_.assign(grid_.storage(), {none, none, none});
-  for (Grid::Record r = 0; r < grid_.records(); ++r) {
+  hat_unknown_.assign(grid_.layout().storage(), {none, none, none});
+  for (const Grid::Record r : grid_.layout().records()) {
     for (int c = 0; c < equation_.velocities(); ++c) {
-      const bool cell = r < grid_.cells();
+      const bool cell = grid_.layout().is_cell(r);
       const bool unknown = cell ? !normal_fixed(grid_.face(r, 2 * c)) : c == grid_.hat_direction(r);
       if (unknown) hat_unknown_[r][c] = size_++;
     }
   }
   pressure_ = size_;
-  size_ += grid_.cells();
+  size_ += grid_.layout().cells().size();
 }
 
 /// Element by element; the mass matrix of the hats is lumped, as in the classical scheme.
@@ -63,7 +63,7 @@ void MacCorrection::assemble() {
     if (row != none && column != none) entries.emplace_back(row, column, value);
   };
   const Point h = grid_.metric().uniform_width();
-  for (Grid::Record cell = 0; cell < grid_.cells(); ++cell) {
+  for (const Grid::Record cell : grid_.layout().cells()) {
     if (equation_.kind == EquationKind::poisson) {
       add(cell, cell, coefficients_.reaction);
       for (int side = 0; side < 2 * equation_.dim; ++side) {
@@ -114,7 +114,7 @@ void MacCorrection::assemble() {
 void MacCorrection::embed(const Level& level) {
   const Grid& fine = level.grid;
   const int block = power(level.equation.n(), equation_.dim);
-  for (Grid::Record cell = 0; cell < fine.cells(); ++cell) {
+  for (const Grid::Record cell : fine.layout().cells()) {
     std::array<int, 3> parent_position{};
     std::array<double, 3> children{};
     double scale = 1.0;  // functions carry 1 / sqrt(h) in every direction
@@ -137,7 +137,7 @@ void MacCorrection::embed(const Level& level) {
       };
       if (!normal_fixed(fine.face(cell, 2 * c))) put(level.index(cell, c * block), upper);
       const Grid::Record next = fine.neighbour(cell, 2 * c + 1);
-      if (next >= fine.cells() && next != fine.null()) put(level.index(next, c * block), 1.0);
+      if (fine.layout().is_hat(next)) put(level.index(next, c * block), 1.0);
     }
     embedding_.push_back(
         {level.index(cell, equation_.velocities() * block), pressure_ + static_cast<int>(parent), scale});

@@ -128,17 +128,17 @@ std::vector<PatchBatch> cut(const std::vector<Entry>& entries, int size) {
 std::vector<std::int32_t> deal(const Grid& grid, const std::vector<Entry>& entries, std::vector<PatchBatch>& batches,
                                const std::vector<std::int32_t>& records) {
   if (batches.empty() || records.empty()) return records;
-  std::vector<std::int32_t> batch_of(grid.records(), -1);
+  std::vector<std::int32_t> batch_of(grid.layout().records().size(), -1);
   for (std::size_t i = 0; i < batches.size(); ++i) {
     for (auto k = batches[i].begin; k < batches[i].begin + batches[i].count; ++k) {
       for (const auto cell : patch_cells(grid, entries[k].lower())) {
-        if (cell < grid.cells()) batch_of[cell] = static_cast<std::int32_t>(i);
+        if (grid.layout().is_cell(cell)) batch_of[cell] = static_cast<std::int32_t>(i);
       }
     }
   }
   const auto nearest_batch = [&](std::int32_t record) {
     const std::int32_t begin = record / interleave * interleave;
-    const std::int32_t end = std::min<std::int32_t>(begin + interleave, grid.records());
+    const std::int32_t end = std::min<std::int32_t>(begin + interleave, grid.layout().records().last());
     for (int distance = 1; distance < interleave; ++distance) {
       for (const std::int32_t near : {record - distance, record + distance}) {
         if (near >= begin && near < end && batch_of[near] >= 0) return batch_of[near];
