@@ -9,8 +9,8 @@
 namespace solenoid {
 
 template <class T>
-PatchTables<T>::PatchTables(const Equation& equation, const PatchKind& kind, const PatchSolver& solver,
-                            bool by_parity) {
+PatchTables<T>::PatchTables(const Equation& equation, const PatchKind& kind, const PatchSolver& solver, bool by_parity,
+                            int row_multiple) {
   const int n = equation.n();
   for (int a = 0; a < equation.dim; ++a) {
     const PatchDirection& d = solver.direction(a);
@@ -36,7 +36,10 @@ PatchTables<T>::PatchTables(const Equation& equation, const PatchKind& kind, con
     const int i = data_.block_count++;
     std::copy(block.start.begin(), block.start.end(), data_.block_start[i]);
     std::copy(block.length.begin(), block.length.end(), data_.block_length[i]);
-    block_inverse_[i] = keep(block.inverse);
+    const long size = block.inverse.cols();
+    Matrix rows = Matrix::Zero(block.inverse.rows(), (size + row_multiple - 1) / row_multiple * row_multiple);
+    rows.leftCols(size) = block.inverse;
+    block_inverse_[i] = keep(rows);
   }
   if (solver.constant().size() > 0) constant_ = keep(Matrix(solver.constant()));
   if (const SchurPreconditioner& p = solver.preconditioner(); !p.inverse.empty()) {

@@ -15,8 +15,10 @@ namespace solenoid {
 template <class T>
 class PatchTables {
  public:
-  /// `by_parity`: only the parts of the lower cell, split into even and odd; needs splits_by_parity(kind, dim).
-  PatchTables(const Equation& equation, const PatchKind& kind, const PatchSolver& solver, bool by_parity);
+  /// `by_parity`: only the parts of the lower cell, split into even and odd; needs splits_by_parity(kind, dim). Rows of
+  /// the inverse Schur blocks begin at multiples of `row_multiple` numbers.
+  PatchTables(const Equation& equation, const PatchKind& kind, const PatchSolver& solver, bool by_parity,
+              int row_multiple = 1);
 
   [[nodiscard]] const std::vector<T>& values() const { return values_; }
   /// The tables, given where a copy of values() lies.

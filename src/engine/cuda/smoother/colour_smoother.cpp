@@ -79,14 +79,15 @@ template void copy_uncovered(const SmoothedLevel<float>&, const Colour<float>&);
 template void copy_uncovered(const SmoothedLevel<double>&, const Colour<double>&);
 
 template <class T>
-DeviceKinds<T>::DeviceKinds(const SmoothedLevel<T>& level, const std::vector<char>& take) {
+DeviceKinds<T>::DeviceKinds(const SmoothedLevel<T>& level, const std::vector<char>& take, const Also& also) {
   const auto& kinds = level.level.patches.kinds;
   std::vector<PatchData<T>> data(kinds.size());
   for (std::size_t i = 0; i < kinds.size(); ++i) {
     if (take[i] == 0) continue;
     const PatchSolver solver(level.level.equation, level.level.coefficients, level.level.grid.metric().uniform_width(),
                              kinds[i], level.local);
-    const PatchTables<T> tables(level.level.equation, kinds[i], solver, false);
+    const PatchTables<T> tables(level.level.equation, kinds[i], solver, false, 4);
+    if (also) also(i, tables.data(tables.values().data()));
     data[i] = tables.data(tables_.emplace_back(level.shared.engine, tables.values()).data());
   }
   kinds_ = {level.shared.engine, data};

@@ -2,6 +2,7 @@
 /// \file
 /// How the cuda engine smooths one colour: families of kernels, each for the patches that it is best at.
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -64,11 +65,13 @@ std::unique_ptr<ColourSmoother<T>> make_poisson_smoother(const SmoothedLevel<T>&
 template <class T>
 void copy_uncovered(const SmoothedLevel<T>& level, const Colour<T>& colour);
 
-/// The univariate tables of each kind of patch that is taken, on the device.
+/// The tables of each kind of patch that is taken, on the device. also(kind, tables in host memory) is done for these.
 template <class T>
 class DeviceKinds {
  public:
-  DeviceKinds(const SmoothedLevel<T>& level, const std::vector<char>& take);
+  using Also = std::function<void(std::size_t, const PatchData<T>&)>;
+  DeviceKinds() = default;
+  DeviceKinds(const SmoothedLevel<T>& level, const std::vector<char>& take, const Also& also = {});
   [[nodiscard]] const PatchData<T>* data() const { return kinds_.data(); }
 
  private:

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "engine/cuda/kernels/smoother/general.hpp"
 #include "engine/cuda/smoother/colour_smoother.hpp"
 
@@ -8,8 +10,12 @@ template <class T>
 class GeneralSmoother final : public ColourSmoother<T> {
  public:
   GeneralSmoother(const SmoothedLevel<T>& level, const std::vector<char>& take, bool beside_parity)
-      : level_(level), kinds_(level, take), beside_parity_(beside_parity) {
+      : level_(level), layout_{level.level.equation.dim, level.level.equation.n()}, beside_parity_(beside_parity) {
     const Patches& all = level.level.patches;
+    std::vector<T> tables(all.kinds.size() * layout_.size());
+    kinds_ = {level, take,
+              [&](std::size_t kind, const PatchData<T>& of) { lay_out(of, tables.data() + kind * layout_.size()); }};
+    tables_ = {level.shared.engine, tables};
     for (const auto& runs : all.colours) {
       std::vector<GeneralPatch> patches;
       bool others = false;
@@ -17,8 +23,10 @@ class GeneralSmoother final : public ColourSmoother<T> {
         others = others || take[run.kind] == 0;
         if (take[run.kind] == 0) continue;
         for (auto i = run.begin; i < run.end; ++i) {
+          GeneralPatch& patch = patches.emplace_back();
           const auto cells = patch_cells(level.level.grid, all.lower_cell[i]);
-          patches.push_back({{cells[0], cells[2], cells[4], cells[6]}, run.kind});
+          std::copy(cells.begin(), cells.end(), patch.cells);
+          patch.kind = run.kind;
         }
       }
       colours_.push_back({{level.shared.engine, patches}, static_cast<std::int32_t>(patches.size()), others});
@@ -32,6 +40,7 @@ class GeneralSmoother final : public ColourSmoother<T> {
         .cell = &level_.cell,
         .topology = level_.device.topology(),
         .kinds = kinds_.data(),
+        .tables = tables_.data(),
         .local = level_.local,
         .patches = mine.patches.data(),
         .count = mine.count,
@@ -46,6 +55,24 @@ class GeneralSmoother final : public ColourSmoother<T> {
   }
 
  private:
+  void lay_out(const PatchData<T>& kind, T* to) const {
+    const int modes = layout_.modes();
+    const int functions = layout_.functions();
+    const int row = layout_.row_length();
+    const auto put = [row](const T* table, int rows, int length, T* at) {
+      for (int i = 0; i < rows; ++i) std::copy_n(table + i * length, length, at + i * row);
+    };
+    for (int a = 0; a < layout_.dim; ++a) {
+      const int count = kind.last[a] - kind.first[a] + 1;
+      T* const of_a = to + a * layout_.direction();
+      put(kind.eigen_o[a], modes, modes, of_a);
+      put(kind.eigen_p[a], count, count, of_a + (modes + kind.first[a]) * row);
+      put(kind.divergence[a], modes, count, of_a + (modes + functions) * row);
+      std::copy_n(kind.inverse_lambda[a], count * layout_.columns(),
+                  to + layout_.inverse_lambda_at() + a * functions * layout_.columns());
+    }
+  }
+
   struct OfColour {
     Array<GeneralPatch> patches;
     std::int32_t count;
@@ -53,7 +80,9 @@ class GeneralSmoother final : public ColourSmoother<T> {
   };
 
   SmoothedLevel<T> level_;
+  GeneralTables layout_;
   DeviceKinds<T> kinds_;
+  Array<T> tables_;
   bool beside_parity_;
   std::vector<OfColour> colours_;
 };

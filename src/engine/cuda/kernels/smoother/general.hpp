@@ -6,14 +6,34 @@
 #include <cstdint>
 
 #include "engine/kernel_data.hpp"
+#include "mesh/record.hpp"
 
 namespace solenoid::cuda {
 
 /// A patch of the list that the kernel works on.
 struct GeneralPatch {
-  /// The lower cell, and those above it in y, z and both: what would take look-ups that wait for each other.
-  std::int32_t cells[4];
+  std::int32_t cells[8];  ///< patch_cells
   std::int32_t kind;
+};
+
+/// The univariate tables of a kind of patch, N = 2n, and 1 / lambda, as the kernel copies them: for each direction S_O
+/// (N rows), S_P (N + 1) and C (N), rows are functions, columns eigenfunctions; then 1 / lambda, [component]
+/// [eigenfunction][column]. All N + 1 functions of P have their rows and eigenfunctions their columns: what is no
+/// unknown or not there is zero.
+struct GeneralTables {
+  int dim;
+  int n;
+
+  [[nodiscard]] constexpr int modes() const { return 2 * n; }
+  [[nodiscard]] constexpr int functions() const { return 2 * n + 1; }
+  [[nodiscard]] constexpr int columns() const { return power(modes(), dim - 1); }
+  [[nodiscard]] constexpr int row_length() const { return (functions() + 3) / 4 * 4; }  ///< for vector loads
+  // In numbers.
+  [[nodiscard]] constexpr int direction() const { return (2 * modes() + functions()) * row_length(); }
+  [[nodiscard]] constexpr int inverse_lambda_at() const { return dim * direction(); }
+  [[nodiscard]] constexpr int size() const {
+    return static_cast<int>(whole_blocks(inverse_lambda_at() + dim * functions() * columns()));
+  }
 };
 
 /// One colour. Pointers are to device memory unless said otherwise.
@@ -21,7 +41,8 @@ template <class T>
 struct GeneralArguments {
   const CellData<T>* cell;  ///< host memory
   CellTopology topology;
-  const PatchData<T>* kinds;  ///< tables are whole matrices
+  const PatchData<T>* kinds;  ///< tables are whole matrices; rows of block_inverse are padded to a multiple of four
+  const T* tables;            ///< GeneralTables of each kind
   LocalSolverKind local;
   const GeneralPatch* patches;
   std::int32_t count;
