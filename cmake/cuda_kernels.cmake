@@ -84,7 +84,7 @@ function(solenoid_add_cuda_engine library)
     ${sources}/cuda_engine.cpp ${sources}/cuda_kernels.cpp ${sources}/dense_inverse.cpp ${sources}/device_level.cpp ${sources}/error.cpp
     ${sources}/profile.cpp ${sources}/tiles.cpp ${generated}/dispatch.cpp
     ${sources}/smoother/colour_smoother.cpp ${sources}/smoother/general_smoother.cpp
-    ${sources}/smoother/parity_smoother.cpp ${sources}/smoother/poisson_smoother.cpp
+    ${sources}/smoother/parity_smoother.cpp ${sources}/smoother/parity_tables.cpp ${sources}/smoother/poisson_smoother.cpp
     $<TARGET_OBJECTS:solenoid_cuda_kernels>)
   target_link_libraries(${library} PRIVATE CUDA::cudart_static)
 endfunction()

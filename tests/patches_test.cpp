@@ -67,7 +67,7 @@ void check_runs(const Level& level, const std::string& what) {
 
 /// Patches that split by parity batch by batch, the others run by run.
 void check_plan(const Level& level, int batch_size, const std::string& what) {
-  const cuda::ParityPlan<float> plan(level, batch_size);
+  const cuda::ParityPlan plan(level, batch_size);
   const Patches& patches = level.patches;
   const PatchKind closed{};
   for (std::size_t colour = 0; colour < patches.colours.size(); ++colour) {

@@ -11,7 +11,9 @@
 #include <functional>
 #include <memory>
 #include <span>
+#include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "engine/ceilings.hpp"
@@ -27,6 +29,21 @@ struct DenseField {
   /// Otherwise empty.
   std::vector<std::int64_t> constant;
 };
+
+/// What is made of the coefficients of a level: local solvers, matrices times coefficients, inverses. It lies where it
+/// is used, by who made it and no other. Tables that are kept can be handed over again.
+class CoefficientTables {
+ public:
+  virtual ~CoefficientTables() = default;
+};
+
+/// Tables as the class M that they were made as. \throws std::logic_error if they are somebody else's.
+template <class M>
+std::shared_ptr<M> made_as(const std::shared_ptr<CoefficientTables>& tables) {
+  auto mine = std::dynamic_pointer_cast<M>(tables);
+  if (mine == nullptr) throw std::logic_error("coefficients were handed over to who did not make their tables");
+  return mine;
+}
 
 /// Kernels of one level in precision T (float or double). Deterministic for a given engine and thread count.
 /// Names follow the paper: A is the symmetric indefinite Stokes operator
@@ -51,6 +68,13 @@ class Kernels {
 
   /// Makes what smooth (or smooth_add) needs; otherwise its first use does.
   virtual void prepare_smoother(bool /*additive*/) {}
+  /// Tables of the coefficients that the level has now (Level::set_coefficients), beside those in use. Local problems
+  /// are solved for that, so it takes its time. Smoothers are prepared before.
+  [[nodiscard]] virtual std::shared_ptr<CoefficientTables> make_tables() = 0;
+  /// Hands over tables that these kernels made: they have those coefficients from now on. That is quick. Recorded work
+  /// is to be refreshed before it runs again (Recorded).
+  virtual void use_tables(std::shared_ptr<CoefficientTables> tables) = 0;
+
   /// Makes what the transfers need; otherwise their first use does.
   virtual void prepare_transfer(const Level& /*coarse_level*/) {}
   /// coarse = P^T fine, where `coarse` is a vector of the next coarser level (`coarse_level`).
@@ -108,6 +132,24 @@ struct DenseLimits {
   std::int64_t than_by_krylov = 0;  ///< than by a Krylov method where there are no coarser ones.
 };
 
+/// Work to be repeated (Engine::record).
+class Recorded {
+ public:
+  Recorded() = default;
+  Recorded(std::function<void()> repeat, std::function<void()> refresh)
+      : repeat_(std::move(repeat)), refresh_(std::move(refresh)) {}
+
+  explicit operator bool() const { return repeat_ != nullptr; }
+  void operator()() const { repeat_(); }
+  /// Brings it up to date after kernels were handed other tables: it starts the same kernels on the same vectors. Takes
+  /// about a microsecond for each of them, much less than recording anew.
+  void refresh() const { refresh_(); }
+
+ private:
+  std::function<void()> repeat_;
+  std::function<void()> refresh_;
+};
+
 /// A device with its memory. Everything of a solve is allocated through it, so that it knows the peak.
 class Engine {
  public:
@@ -140,9 +182,11 @@ class Engine {
   virtual void zero(void* memory, std::size_t bytes) = 0;
   virtual void upload(const void* host, void* device, std::size_t bytes) = 0;
   virtual void download(const void* device, void* host, std::size_t bytes) = 0;
-  /// Work to be repeated: a function that does the same again, on the same memory. An engine for which starting kernels
-  /// is slow records them (and may do so without running them); `work` must not depend on results of kernels.
-  virtual std::function<void()> record(const std::function<void()>& work) { return work; }
+  /// Work to be repeated on the same memory. An engine for which starting kernels is slow records them (and may do so
+  /// without running them); `work` must not depend on results of kernels, and lives as long as what is returned.
+  virtual Recorded record(std::function<void()> work) {
+    return {std::move(work), [] {}};
+  }
   /// Waits for all work; timing needs it.
   virtual void synchronise() = 0;
   /// The cudaStream_t in whose order all work is, or nullptr where work is done when a call returns.

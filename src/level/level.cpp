@@ -1,5 +1,9 @@
 #include "level/level.hpp"
 
+#include <fmt/format.h>
+
+#include "solenoid/error.hpp"
+
 namespace solenoid {
 namespace {
 
@@ -12,6 +16,17 @@ bool free_constant(const Grid& grid, int c) {
   return true;
 }
 
+Constants constants_of(const Equation& equation, const Coefficients& coefficients, const Grid& grid) {
+  Constants constants;
+  constants.pressure = equation.kind == EquationKind::stokes
+                           ? !grid.has_face(Face::outflow)
+                           : coefficients.reaction == 0.0 && !grid.has_face(Face::velocity);
+  for (int c = 0; c < equation.velocities(); ++c) {
+    constants.velocity[c] = coefficients.reaction == 0.0 && free_constant(grid, c);
+  }
+  return constants;
+}
+
 }  // namespace
 
 Level::Level(const Equation& equation_, const Coefficients& coefficients_, Grid grid_, const PatchRules& rules)
@@ -20,13 +35,19 @@ Level::Level(const Equation& equation_, const Coefficients& coefficients_, Grid 
 }
 
 Level::Level(const Equation& equation_, const Coefficients& coefficients_, Grid grid_)
-    : equation(equation_), coefficients(coefficients_), grid(std::move(grid_)) {
-  constants.pressure = equation.kind == EquationKind::stokes
-                           ? !grid.has_face(Face::outflow)
-                           : coefficients.reaction == 0.0 && !grid.has_face(Face::velocity);
-  for (int c = 0; c < equation.velocities(); ++c) {
-    constants.velocity[c] = coefficients.reaction == 0.0 && free_constant(grid, c);
+    : equation(equation_),
+      coefficients(coefficients_),
+      grid(std::move(grid_)),
+      constants(constants_of(equation, coefficients, grid)) {}
+
+void Level::set_coefficients(const Coefficients& others) {
+  if (constants_of(equation, others, grid) != constants) {
+    throw InputError(fmt::format(
+        "the reaction cannot change from {} to {}: no side of this domain holds constants, so that they are solved "
+        "for with a reaction and left out without; set up a new solver",
+        coefficients.reaction, others.reaction));
   }
+  coefficients = others;
 }
 
 std::int64_t Level::dofs() const {

@@ -35,6 +35,8 @@ struct Equation {
 struct Constants {
   bool pressure = false;
   std::array<bool, 3> velocity{};
+
+  bool operator==(const Constants&) const = default;
 };
 
 struct Level {
@@ -43,12 +45,16 @@ struct Level {
   Level(const Equation& equation, const Coefficients& coefficients, Grid grid);
 
   Equation equation;
-  Coefficients coefficients;
+  Coefficients coefficients;  ///< of kernels and tables that are made from now on
   Grid grid;
   Patches patches;
   Constants constants;
   /// Which cells become one on the next coarser level.
   Coarsening coarsening;
+
+  /// Kernels that there are have others once they are handed tables (Kernels::make_tables). \throws InputError if the
+  /// operator would map other functions to zero (`constants`): a reaction that comes or goes may take a new hierarchy.
+  void set_coefficients(const Coefficients& coefficients);
 
   /// Numbers in a vector of this level, padding and the null record included.
   [[nodiscard]] std::int64_t size() const { return std::int64_t{grid.layout().storage()} * equation.record(); }

@@ -121,4 +121,9 @@ Hierarchy::Hierarchy(const Problem& problem, const MultigridOptions& options, co
   levels = std::move(fine_to_coarse);
 }
 
+/// The same everywhere: no level refuses what another one takes.
+void Hierarchy::set_coefficients(const Coefficients& coefficients) {
+  for (const auto& level : levels) level->set_coefficients(coefficients);
+}
+
 }  // namespace solenoid

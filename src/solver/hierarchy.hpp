@@ -27,6 +27,9 @@ struct Hierarchy {
   /// unknowns that no vertex patch reaches.
   Hierarchy(const Problem& problem, const MultigridOptions& options, const DenseLimits& limits = {});
 
+  /// Level::set_coefficients on all levels.
+  void set_coefficients(const Coefficients& coefficients);
+
   [[nodiscard]] const Level& finest() const { return *levels.back(); }
   [[nodiscard]] int size() const { return static_cast<int>(levels.size()); }
 

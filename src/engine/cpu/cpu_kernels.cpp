@@ -24,22 +24,33 @@ class CpuKernels final : public VectorOperations<T> {
       : VectorOperations<T>(team, level),
         table_(kernel_table<T>(level.equation.kind, level.equation.dim, level.equation.order)),
         local_(local),
-        cell_(make_cell_data<T>(level)),
         topology_(topology_of(level.grid)),
         batches_(level),
         shares_(share_cells(team, level, sizeof(T), table_.locate)),
         transfers_(team, level, cell_, table_) {
-    for (const PatchKind& kind : level.patches.kinds) {
-      const PatchSolver solver(level.equation, level.coefficients, level.grid.metric().uniform_width(), kind, local);
-      const bool parity = splits_by_parity(kind, level.equation.dim);
-      tables_.emplace_back(level.equation, kind, solver, parity);
-      patches_.push_back({tables_.back().data(tables_.back().values().data()), parity});
-    }
+    CpuKernels::use_tables(CpuKernels::make_tables());
     workspace_.resize(team.size());
     for (auto& memory : workspace_) {
       memory.reset(static_cast<std::byte*>(std::aligned_alloc(4096, (table_.workspace_bytes + 4095) / 4096 * 4096)));
       if (memory == nullptr) throw std::bad_alloc();
     }
+  }
+
+  [[nodiscard]] std::shared_ptr<CoefficientTables> make_tables() override {
+    auto tables = std::make_shared<Tables>();
+    tables->cell = make_cell_data<T>(level_);
+    for (const PatchKind& kind : level_.patches.kinds) {
+      const PatchSolver solver(level_.equation, level_.coefficients, level_.grid.metric().uniform_width(), kind,
+                               local_);
+      const bool parity = splits_by_parity(kind, level_.equation.dim);
+      const auto& values = tables->values.emplace_back(level_.equation, kind, solver, parity);
+      tables->patches.push_back({values.data(values.values().data()), parity});
+    }
+    return tables;
+  }
+  void use_tables(std::shared_ptr<CoefficientTables> tables) override {
+    tables_ = made_as<Tables>(tables);
+    cell_ = tables_->cell;
   }
 
   void apply(const T* x, T* y) override { apply_or_residual(nullptr, x, y); }
@@ -96,7 +107,7 @@ class CpuKernels final : public VectorOperations<T> {
         const std::int64_t begin = std::max(run.begin, first + range.begin);
         const std::int64_t end = std::min(run.end, first + range.end);
         if (begin >= end) continue;
-        const Patch& patch = patches_[run.kind];
+        const Patch& patch = tables_->patches[run.kind];
         const SmoothArguments<T> arguments{&cell_,
                                            &patch.data,
                                            topology_,
@@ -142,6 +153,11 @@ class CpuKernels final : public VectorOperations<T> {
     PatchData<T> data;
     bool parity;
   };
+  struct Tables final : CoefficientTables {
+    CellData<T> cell;
+    std::vector<PatchTables<T>> values;  // by patch kind
+    std::vector<Patch> patches;
+  };
 
   struct Free {
     void operator()(std::byte* p) const { std::free(p); }
@@ -149,10 +165,9 @@ class CpuKernels final : public VectorOperations<T> {
 
   const KernelTable<T>& table_;
   LocalSolverKind local_;
-  CellData<T> cell_;
+  CellData<T> cell_;  // that of the tables, where transfers find it
   CellTopology topology_;
-  std::vector<PatchTables<T>> tables_;  // by patch kind
-  std::vector<Patch> patches_;
+  std::shared_ptr<Tables> tables_;
   PatchBatches batches_;
   std::vector<CellShare> shares_;  // by thread
   Transfers<T> transfers_;

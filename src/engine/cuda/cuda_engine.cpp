@@ -164,31 +164,15 @@ class CudaEngine final : public Engine {
     check(ordered, "waiting for another stream");
   }
 
-  std::function<void()> record(const std::function<void()>& work) override {
-    if (cuda::Profile::active() != nullptr) return work;  // which watches single kernels
-    check(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeRelaxed), "start of a graph");
-    cudaGraph_t graph = nullptr;
-    recording_ = true;
-    try {
-      work();
-    } catch (...) {
-      recording_ = false;
-      cudaStreamEndCapture(stream_, &graph);
-      if (graph != nullptr) cudaGraphDestroy(graph);
-      throw;
-    }
-    recording_ = false;
-    check(cudaStreamEndCapture(stream_, &graph), "end of a graph");
-    cudaGraphExec_t executable = nullptr;
-    const cudaError_t status = cudaGraphInstantiate(&executable, graph, 0);
-    cudaGraphDestroy(graph);
-    check(status, "instantiation of a graph");
-    const std::shared_ptr<CUgraphExec_st> owner(executable, [](cudaGraphExec_t e) { cudaGraphExecDestroy(e); });
-    check(cudaGraphUpload(executable, stream_), "upload of a graph");  // otherwise its first launch does
-    return [stream = stream_, owner] {
-      check(cudaGraphLaunch(owner.get(), stream), "launch of a graph");
-      cuda::note_launch("graph of a cycle");
-    };
+  Recorded record(std::function<void()> work) override {
+    if (cuda::Profile::active() != nullptr) return Engine::record(std::move(work));  // which watches single kernels
+    const auto recording = std::make_shared<Recording>(Recording{std::move(work), nullptr});
+    refresh(*recording);
+    return {[this, recording] {
+              check(cudaGraphLaunch(recording->executable.get(), stream_), "launch of a graph");
+              cuda::note_launch("graph of a cycle");
+            },
+            [this, recording] { refresh(*recording); }};
   }
 
   Ceilings measure_ceilings() override {
@@ -219,6 +203,50 @@ class CudaEngine final : public Engine {
   }
 
  private:
+  struct FreeGraph {
+    void operator()(cudaGraph_t graph) const { cudaGraphDestroy(graph); }
+    void operator()(cudaGraphExec_t executable) const { cudaGraphExecDestroy(executable); }
+  };
+  using Graph = std::unique_ptr<CUgraph_st, FreeGraph>;
+  using ExecutableGraph = std::unique_ptr<CUgraphExec_st, FreeGraph>;
+  struct Recording {
+    std::function<void()> work;
+    ExecutableGraph executable;
+  };
+
+  /// The kernels that `work` starts, which do not run.
+  Graph capture(const std::function<void()>& work) {
+    check(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeRelaxed), "start of a graph");
+    cudaGraph_t graph = nullptr;
+    recording_ = true;
+    try {
+      work();
+    } catch (...) {
+      recording_ = false;
+      cudaStreamEndCapture(stream_, &graph);
+      if (graph != nullptr) cudaGraphDestroy(graph);
+      throw;
+    }
+    recording_ = false;
+    check(cudaStreamEndCapture(stream_, &graph), "end of a graph");
+    return Graph(graph);
+  }
+  /// Captures the work and has it in the graph that there is, or in a new one where there is none or a driver cannot do
+  /// that.
+  void refresh(Recording& recording) {
+    const Graph graph = capture(recording.work);
+    cudaGraphExecUpdateResultInfo result{};
+    if (recording.executable == nullptr ||
+        cudaGraphExecUpdate(recording.executable.get(), graph.get(), &result) != cudaSuccess) {
+      cudaGetLastError();  // the next call starts clean
+      cudaGraphExec_t executable = nullptr;
+      check(cudaGraphInstantiate(&executable, graph.get(), 0), "instantiation of a graph");
+      recording.executable.reset(executable);
+    }
+    check(cudaGraphUpload(recording.executable.get(), stream_),
+          "upload of a graph");  // otherwise its first launch does
+  }
+
   /// Released memory that the pool keeps; the rest goes back to the device at the next synchronisation.
   static constexpr std::uint64_t kept_bytes = 1 << 30;
 

@@ -40,6 +40,19 @@ class CudaKernels final : public Kernels<T> {
 
   [[nodiscard]] const Level& level() const override { return level_; }
 
+  [[nodiscard]] std::shared_ptr<CoefficientTables> make_tables() override {
+    auto tables = std::make_shared<Tables>();
+    tables->cell = make_cell_data<T>(level_);
+    for_each_smoother([&](ColourSmoother<T>& smoother) { tables->smoothers.push_back(smoother.make_tables()); });
+    return tables;
+  }
+  void use_tables(std::shared_ptr<CoefficientTables> tables) override {
+    const auto mine = made_as<Tables>(tables);
+    std::size_t next = 0;
+    for_each_smoother([&](ColourSmoother<T>& smoother) { smoother.use_tables(mine->smoothers.at(next++)); });
+    cell_ = mine->cell;
+  }
+
   void apply(const T* x, T* y) override { apply_or_residual(device_->tiles(), nullptr, x, y); }
   void residual(const T* b, const T* x, T* r) override { apply_or_residual(device_->tiles(), b, x, r); }
 
@@ -148,6 +161,18 @@ class CudaKernels final : public Kernels<T> {
   void axpys_float(int count, const double* a, const float* const* v, T* w) override { combine(count, a, v, T(1), w); }
 
  private:
+  struct Tables final : CoefficientTables {
+    CellData<T> cell;
+    std::vector<std::shared_ptr<CoefficientTables>> smoothers;
+  };
+
+  template <class F>
+  void for_each_smoother(const F& visit) {
+    for (auto* smoothers : {&multiplicative_, &additive_}) {
+      for (auto& smoother : *smoothers) visit(*smoother);
+    }
+  }
+
   void smooth(ColourSmoothers<T>& smoothers, const Colour<T>& colour) {
     if (smoothers.empty()) prepare_smoother(colour.add);
     for (auto& smoother : smoothers) smoother->smooth(colour);

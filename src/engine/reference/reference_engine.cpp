@@ -20,25 +20,28 @@ using Eigen::VectorXd;
 template <class T>
 class ReferenceKernels final : public Kernels<T> {
  public:
-  explicit ReferenceKernels(const Level& level) : reference_(level), size_(level.size()) {}
+  explicit ReferenceKernels(const Level& level) : reference_(std::make_shared<Tables>(level)), size_(level.size()) {}
 
-  [[nodiscard]] const Level& level() const override { return reference_.level(); }
+  [[nodiscard]] const Level& level() const override { return reference_->level.level(); }
 
-  void apply(const T* x, T* y) override { store(reference_.apply(load(x)), y); }
+  [[nodiscard]] std::shared_ptr<CoefficientTables> make_tables() override { return std::make_shared<Tables>(level()); }
+  void use_tables(std::shared_ptr<CoefficientTables> tables) override { reference_ = made_as<Tables>(tables); }
+
+  void apply(const T* x, T* y) override { store(reference_->level.apply(load(x)), y); }
   void residual(const T* b, const T* x, T* r) override { store(residual(b, x), r); }
   void smooth(int colour, const T* b, const T* x, T* y) override {
-    store(load(x) + reference_.correction(colour, load(b), load(x)), y);
+    store(load(x) + reference_->level.correction(colour, load(b), load(x)), y);
   }
   void smooth_add(int colour, const T* b, const T* x, T* y, T damping) override {
-    store(load(y) + damping * reference_.correction(colour, load(b), load(x)), y);
+    store(load(y) + damping * reference_->level.correction(colour, load(b), load(x)), y);
   }
 
   void restrict_to(const Level& coarse_level, const T* fine, T* coarse) override {
-    store(reference_.restricted(coarse_level, load(fine)), coarse);
+    store(reference_->level.restricted(coarse_level, load(fine)), coarse);
   }
   void prolong_add(const Level& coarse_level, const T* coarse, T* fine) override {
     const VectorXd values = Eigen::Map<const Vector>(coarse, coarse_level.size()).template cast<double>();
-    store(load(fine) + reference_.prolonged(coarse_level, values), fine);
+    store(load(fine) + reference_->level.prolonged(coarse_level, values), fine);
   }
 
   void zero(T* x) override { std::fill_n(x, size_, T{0}); }
@@ -53,8 +56,8 @@ class ReferenceKernels final : public Kernels<T> {
     for (int i = 0; i < count; ++i) sum += a[i] * load(v[i]);
     store(scale * sum, w);
   }
-  double l2_norm(const T* x) override { return reference_.l2_norm(load(x)); }
-  void project(T* x) override { store(reference_.projected(load(x)), x); }
+  double l2_norm(const T* x) override { return reference_->level.l2_norm(load(x)); }
+  void project(T* x) override { store(reference_->level.projected(load(x)), x); }
   void gather(std::int64_t count, const std::int64_t* index, const T* x, T* values) override {
     for (std::int64_t i = 0; i < count; ++i) values[i] = x[index[i]];
   }
@@ -83,14 +86,19 @@ class ReferenceKernels final : public Kernels<T> {
  private:
   using Vector = Eigen::Matrix<T, Eigen::Dynamic, 1>;
 
+  struct Tables final : CoefficientTables {
+    explicit Tables(const Level& what) : level(what) {}
+    reference::ReferenceLevel level;
+  };
+
   [[nodiscard]] VectorXd load(const T* x) const {
     if (x == nullptr) return VectorXd::Zero(size_);
     return Eigen::Map<const Vector>(x, size_).template cast<double>();
   }
   void store(const VectorXd& values, T* x) const { Eigen::Map<Vector>(x, values.size()) = values.template cast<T>(); }
-  [[nodiscard]] VectorXd residual(const T* b, const T* x) const { return load(b) - reference_.apply(load(x)); }
+  [[nodiscard]] VectorXd residual(const T* b, const T* x) const { return load(b) - reference_->level.apply(load(x)); }
 
-  reference::ReferenceLevel reference_;
+  std::shared_ptr<Tables> reference_;
   std::int64_t size_;
 };
 

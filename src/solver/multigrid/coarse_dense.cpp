@@ -4,11 +4,24 @@ namespace solenoid {
 
 template <class T>
 DenseCoarseSolver<T>::DenseCoarseSolver(Engine& engine, Kernels<T>& kernels, LocalSolverKind local)
-    : kernels_(kernels), inverse_(dense_inverse(engine, kernels, local)) {}
+    : engine_(engine), kernels_(kernels), local_(local) {
+  DenseCoarseSolver::use_tables(DenseCoarseSolver::make_tables());
+}
+
+template <class T>
+std::shared_ptr<CoefficientTables> DenseCoarseSolver<T>::make_tables() {
+  return std::make_shared<Tables>(dense_inverse(engine_, kernels_, local_));
+}
+
+template <class T>
+void DenseCoarseSolver<T>::use_tables(std::shared_ptr<CoefficientTables> tables) {
+  tables_ = made_as<Tables>(tables);
+}
 
 template <class T>
 void DenseCoarseSolver<T>::solve(T* b, T* x) {
-  kernels_.dense(inverse_.index.size(), inverse_.index.data(), inverse_.matrix.data(), b, x);
+  DenseInverse<T>& inverse = tables_->inverse;
+  kernels_.dense(inverse.index.size(), inverse.index.data(), inverse.matrix.data(), b, x);
 }
 
 template class DenseCoarseSolver<float>;

@@ -2,6 +2,9 @@
 /// \file
 /// The coarsest level solved by its dense (pseudo-)inverse.
 
+#include <memory>
+#include <utility>
+
 #include "solver/multigrid/coarse_solver.hpp"
 #include "solver/multigrid/dense_inverse.hpp"
 
@@ -12,10 +15,19 @@ class DenseCoarseSolver final : public CoarseSolver<T> {
  public:
   DenseCoarseSolver(Engine& engine, Kernels<T>& kernels, LocalSolverKind local);
   void solve(T* b, T* x) override;
+  [[nodiscard]] std::shared_ptr<CoefficientTables> make_tables() override;
+  void use_tables(std::shared_ptr<CoefficientTables> tables) override;
 
  private:
+  struct Tables final : CoefficientTables {
+    explicit Tables(DenseInverse<T> what) : inverse(std::move(what)) {}
+    DenseInverse<T> inverse;
+  };
+
+  Engine& engine_;
   Kernels<T>& kernels_;
-  DenseInverse<T> inverse_;
+  LocalSolverKind local_;
+  std::shared_ptr<Tables> tables_;
 };
 
 }  // namespace solenoid

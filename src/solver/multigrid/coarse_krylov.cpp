@@ -13,9 +13,19 @@ KrylovCoarseSolver<T>::KrylovCoarseSolver(Engine& engine, Kernels<T>& kernels, c
     : engine_(engine),
       kernels_(kernels),
       options_(options),
-      correction_(kernels.level()),
+      tables_(std::make_shared<Tables>(kernels.level())),
       first_(engine, kernels.level().size()),
       other_(engine, kernels.level().size()) {}
+
+template <class T>
+std::shared_ptr<CoefficientTables> KrylovCoarseSolver<T>::make_tables() {
+  return std::make_shared<Tables>(kernels_.level());
+}
+
+template <class T>
+void KrylovCoarseSolver<T>::use_tables(std::shared_ptr<CoefficientTables> tables) {
+  tables_ = made_as<Tables>(tables);
+}
 
 template <class T>
 void KrylovCoarseSolver<T>::solve(T* b, T* x) {
@@ -37,7 +47,7 @@ void KrylovCoarseSolver<T>::precondition(const T* r, T* z) {
   std::vector<double> correction;
   engine_.download(r, host.data(), size * sizeof(T));
   std::copy(host.begin(), host.end(), load.begin());
-  correction_.apply(load, correction);
+  tables_->correction.apply(load, correction);
   std::transform(correction.begin(), correction.end(), host.begin(),
                  [](double value) { return static_cast<T>(value); });
   engine_.upload(host.data(), z, size * sizeof(T));

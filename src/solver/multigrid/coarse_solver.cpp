@@ -6,12 +6,14 @@
 namespace solenoid {
 namespace {
 
-/// One patch covers the level: its local solver is exact.
+/// One patch covers the level: its local solver is exact. The kernels have all tables.
 template <class T>
 class PatchCoarseSolver final : public CoarseSolver<T> {
  public:
   explicit PatchCoarseSolver(Kernels<T>& kernels) : kernels_(kernels) { kernels_.prepare_smoother(false); }
   void solve(T* b, T* x) override { kernels_.smooth(0, b, nullptr, x); }
+  [[nodiscard]] std::shared_ptr<CoefficientTables> make_tables() override { return nullptr; }
+  void use_tables(std::shared_ptr<CoefficientTables> /*tables*/) override {}
 
  private:
   Kernels<T>& kernels_;

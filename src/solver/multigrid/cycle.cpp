@@ -43,6 +43,24 @@ void Cycle<T>::record(int level) {
 }
 
 template <class T>
+std::shared_ptr<CoefficientTables> Cycle<T>::make_tables() {
+  auto tables = std::make_shared<Tables>();
+  for (LevelData& data : levels_) tables->kernels.push_back(data.kernels->make_tables());
+  tables->coarsest = coarsest_->make_tables();
+  return tables;
+}
+
+template <class T>
+void Cycle<T>::use_tables(const std::shared_ptr<CoefficientTables>& tables) {
+  const auto mine = made_as<Tables>(tables);
+  for (std::size_t l = 0; l < levels_.size(); ++l) levels_[l].kernels->use_tables(mine->kernels[l]);
+  coarsest_->use_tables(mine->coarsest);
+  for (LevelData& data : levels_) {
+    if (data.recorded) data.recorded.refresh();
+  }
+}
+
+template <class T>
 const T* Cycle<T>::without_constants(int level) {
   T* x = cycle(level, options_.cycle_index);
   levels_[level].kernels->project(x);  // of coarser levels too: constants are constants after prolongation

@@ -2,7 +2,6 @@
 /// \file
 /// The monolithic multigrid cycle (paper, Section 3), in precision T.
 
-#include <functional>
 #include <memory>
 #include <vector>
 
@@ -33,6 +32,12 @@ class Cycle {
   const T* run(int level);
   /// Prepares run(level) for being called many times: the engine may record what it does.
   void record(int level);
+  /// Tables of the coefficients that the levels have now (Hierarchy::set_coefficients), for all levels, beside those in
+  /// use. Local problems are solved for that and the coarsest level is inverted.
+  [[nodiscard]] std::shared_ptr<CoefficientTables> make_tables();
+  /// Hands over what make_tables() returned, then or earlier: the cycle has these coefficients from now on. Within a
+  /// millisecond, as nothing is computed: kernels get other addresses and numbers, recorded work is refreshed.
+  void use_tables(const std::shared_ptr<CoefficientTables>& tables);
   const T* run() { return run(static_cast<int>(levels_.size()) - 1); }
   [[nodiscard]] T* right_hand_side(int level) { return levels_[level].b.data(); }
   [[nodiscard]] T* right_hand_side() { return levels_.back().b.data(); }
@@ -40,6 +45,10 @@ class Cycle {
   [[nodiscard]] Kernels<T>& kernels() { return *levels_.back().kernels; }
 
  private:
+  struct Tables final : CoefficientTables {
+    std::vector<std::shared_ptr<CoefficientTables>> kernels;  // coarsest level first
+    std::shared_ptr<CoefficientTables> coarsest;
+  };
   struct LevelData {
     std::unique_ptr<Kernels<T>> kernels;
     Vector<T> b;
@@ -47,8 +56,8 @@ class Cycle {
     Vector<T> y;
     Vector<T> load;  // F-cycle on coarse levels: the first right-hand side, and the sum of the corrections
     Vector<T> sum;
-    std::function<void()> recorded;  // what run() does on this level, if it was recorded, and where it leaves its
-    const T* result = nullptr;       // result
+    Recorded recorded;          // what run() does on this level, if it was recorded,
+    const T* result = nullptr;  // and where it leaves its result
   };
 
   const T* without_constants(int level);

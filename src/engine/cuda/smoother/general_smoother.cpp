@@ -10,12 +10,12 @@ template <class T>
 class GeneralSmoother final : public ColourSmoother<T> {
  public:
   GeneralSmoother(const SmoothedLevel<T>& level, const std::vector<char>& take, bool beside_parity)
-      : level_(level), layout_{level.level.equation.dim, level.level.equation.n()}, beside_parity_(beside_parity) {
+      : level_(level),
+        take_(take),
+        layout_{level.level.equation.dim, level.level.equation.n()},
+        beside_parity_(beside_parity) {
+    GeneralSmoother::use_tables(GeneralSmoother::make_tables());
     const Patches& all = level.level.patches;
-    std::vector<T> tables(all.kinds.size() * layout_.size());
-    kinds_ = {level, take,
-              [&](std::size_t kind, const PatchData<T>& of) { lay_out(of, tables.data() + kind * layout_.size()); }};
-    tables_ = {level.shared.engine, tables};
     for (const auto& runs : all.colours) {
       std::vector<GeneralPatch> patches;
       bool others = false;
@@ -33,14 +33,25 @@ class GeneralSmoother final : public ColourSmoother<T> {
     }
   }
 
+  [[nodiscard]] std::shared_ptr<CoefficientTables> make_tables() const override {
+    auto tables = std::make_shared<Tables>();
+    std::vector<T> rows(take_.size() * layout_.size());
+    tables->kinds = {level_, take_, [&](std::size_t kind, const PatchData<T>& of) {
+                       lay_out(of, rows.data() + kind * layout_.size());
+                     }};
+    tables->rows = {level_.shared.engine, rows};
+    return tables;
+  }
+  void use_tables(std::shared_ptr<CoefficientTables> tables) override { tables_ = made_as<Tables>(tables); }
+
   void smooth(const Colour<T>& colour) override {
     const OfColour& mine = colours_[colour.number];
     if (!beside_parity_ && !colour.add) copy_uncovered(level_, colour);
     const GeneralArguments<T> arguments{
         .cell = &level_.cell,
         .topology = level_.device.topology(),
-        .kinds = kinds_.data(),
-        .tables = tables_.data(),
+        .kinds = tables_->kinds.data(),
+        .tables = tables_->rows.data(),
         .local = level_.local,
         .patches = mine.patches.data(),
         .count = mine.count,
@@ -55,6 +66,11 @@ class GeneralSmoother final : public ColourSmoother<T> {
   }
 
  private:
+  struct Tables final : CoefficientTables {
+    DeviceKinds<T> kinds;
+    Array<T> rows;  // GeneralTables of each kind
+  };
+
   void lay_out(const PatchData<T>& kind, T* to) const {
     const int modes = layout_.modes();
     const int functions = layout_.functions();
@@ -80,9 +96,9 @@ class GeneralSmoother final : public ColourSmoother<T> {
   };
 
   SmoothedLevel<T> level_;
+  std::vector<char> take_;
   GeneralTables layout_;
-  DeviceKinds<T> kinds_;
-  Array<T> tables_;
+  std::shared_ptr<Tables> tables_;
   bool beside_parity_;
   std::vector<OfColour> colours_;
 };

@@ -1,13 +1,11 @@
 #pragma once
 /// \file
-/// Set-up of the smoother for patches that split by parity (kernels/smoother/parity.cuh): tables and batches of a
-/// level.
+/// Set-up of the smoother for patches that split by parity (kernels/smoother/parity.cuh): the batches of a level.
 
 #include <vector>
 
 #include "engine/cuda/kernels/smoother/parity.hpp"
 #include "level/level.hpp"
-#include "level/patch_solver.hpp"
 
 namespace solenoid::cuda {
 
@@ -15,13 +13,11 @@ namespace solenoid::cuda {
 inline bool parity_plan_fits(std::int64_t level_size) { return level_size < std::int64_t{1} << 32; }
 
 /// Needs parity_plan_fits(level.size()).
-template <class T>
 struct ParityPlan {
   /// For a kernel that takes `batch` patches at a time.
   ParityPlan(const Level& level, int batch);
 
-  std::vector<T> tables;  ///< ParityArguments::tables and schur
-  std::vector<T> schur;
+  std::vector<int> kinds;                            ///< by number of Schur blocks: a kind of patch that has them
   std::vector<ParityPatch> patches;                  ///< of all colours, in the order of cells in each colour
   std::vector<std::vector<PatchBatch>> colours;      ///< batches of each colour
   std::vector<std::vector<std::int32_t>> uncovered;  ///< records in no patch of a colour, in the order of batches

@@ -1,6 +1,7 @@
 #include "engine/cuda/kernels/smoother/parity.hpp"
 #include "engine/cuda/smoother/colour_smoother.hpp"
 #include "engine/cuda/smoother/parity_plan.hpp"
+#include "engine/cuda/smoother/parity_tables.hpp"
 
 namespace solenoid::cuda {
 namespace {
@@ -10,10 +11,9 @@ class ParitySmoother final : public ColourSmoother<T> {
  public:
   ParitySmoother(const SmoothedLevel<T>& level, const ParityKernel<T>& kernel) : level_(level), kernel_(kernel) {
     Engine& engine = level.shared.engine;
-    const ParityPlan<T> plan(level.level, kernel.patches);
+    const ParityPlan plan(level.level, kernel.patches);
     patches_ = {engine, plan.patches};
-    tables_ = {engine, plan.tables};
-    schur_ = {engine, plan.schur};
+    kinds_ = plan.kinds;
     for (std::size_t i = 0; i < plan.colours.size(); ++i) {
       bool rest = false;
       for (const PatchRun& run : level.level.patches.colours[i]) rest = rest || plan.covered[run.kind] == 0;
@@ -23,7 +23,17 @@ class ParitySmoother final : public ColourSmoother<T> {
                           static_cast<std::int32_t>(plan.uncovered[i].size()),
                           rest});
     }
+    ParitySmoother::use_tables(ParitySmoother::make_tables());
   }
+
+  [[nodiscard]] std::shared_ptr<CoefficientTables> make_tables() const override {
+    const ParityTables<T> tables(level_.level, kinds_);
+    auto on_device = std::make_shared<Tables>();
+    on_device->univariate = {level_.shared.engine, tables.univariate};
+    on_device->schur = {level_.shared.engine, tables.schur};
+    return on_device;
+  }
+  void use_tables(std::shared_ptr<CoefficientTables> tables) override { tables_ = made_as<Tables>(tables); }
 
   void smooth(const Colour<T>& colour) override {
     const OfColour& mine = colours_[colour.number];
@@ -35,8 +45,8 @@ class ParitySmoother final : public ColourSmoother<T> {
         .batch_count = mine.batch_count,
         .uncovered = mine.uncovered.data(),
         .uncovered_count = mine.uncovered_count,
-        .tables = tables_.data(),
-        .schur = schur_.data(),
+        .tables = tables_->univariate.data(),
+        .schur = tables_->schur.data(),
         .b = colour.b,
         .x = colour.x,
         .y = colour.y,
@@ -46,6 +56,10 @@ class ParitySmoother final : public ColourSmoother<T> {
   }
 
  private:
+  struct Tables final : CoefficientTables {
+    Array<T> univariate;
+    Array<T> schur;
+  };
   struct OfColour {
     Array<PatchBatch> batches;
     std::int32_t batch_count;
@@ -57,8 +71,8 @@ class ParitySmoother final : public ColourSmoother<T> {
   SmoothedLevel<T> level_;
   ParityKernel<T> kernel_;
   Array<ParityPatch> patches_;
-  Array<T> tables_;
-  Array<T> schur_;
+  std::vector<int> kinds_;  // ParityPlan::kinds
+  std::shared_ptr<Tables> tables_;
   std::vector<OfColour> colours_;
 };
 

@@ -10,8 +10,8 @@ namespace {
 template <class T>
 class PoissonSmoother final : public ColourSmoother<T> {
  public:
-  explicit PoissonSmoother(const SmoothedLevel<T>& level)
-      : level_(level), kinds_(level, std::vector<char>(level.level.patches.kinds.size(), 1)) {
+  explicit PoissonSmoother(const SmoothedLevel<T>& level) : level_(level) {
+    PoissonSmoother::use_tables(PoissonSmoother::make_tables());
     const PoissonKernel<T>& kernel = level.table.poisson;
     for (const auto& runs : level.level.patches.colours) {
       std::vector<PoissonBatch> batches;
@@ -26,12 +26,19 @@ class PoissonSmoother final : public ColourSmoother<T> {
     }
   }
 
+  [[nodiscard]] std::shared_ptr<CoefficientTables> make_tables() const override {
+    auto tables = std::make_shared<Tables>();
+    tables->kinds = {level_, std::vector<char>(level_.level.patches.kinds.size(), 1)};
+    return tables;
+  }
+  void use_tables(std::shared_ptr<CoefficientTables> tables) override { tables_ = made_as<Tables>(tables); }
+
   void smooth(const Colour<T>& colour) override {
     if (!colour.add) copy_uncovered(level_, colour);
     const PoissonArguments<T> arguments{
         .cell = &level_.cell,
         .topology = level_.device.topology(),
-        .kinds = kinds_.data(),
+        .kinds = tables_->kinds.data(),
         .lower = level_.device.lower_cells(),
         .batches = batches_[colour.number].data(),
         .batch_count = count_[colour.number],
@@ -45,8 +52,12 @@ class PoissonSmoother final : public ColourSmoother<T> {
   }
 
  private:
+  struct Tables final : CoefficientTables {
+    DeviceKinds<T> kinds;
+  };
+
   SmoothedLevel<T> level_;
-  DeviceKinds<T> kinds_;
+  std::shared_ptr<Tables> tables_;
   std::vector<Array<PoissonBatch>> batches_;  // by colour
   std::vector<std::int32_t> count_;
 };
