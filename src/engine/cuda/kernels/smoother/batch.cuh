@@ -1,106 +1,35 @@
 #pragma once
 /// \file
 /// What the kernels of the parity smoother (parity.cuh) share: a batch of patches, where their cells and the cells
-/// around them lie, univariate tables, sums and differences of the cells of a patch, and the records that no patch
-/// covers.
+/// around them lie, univariate tables, sums and differences of the cells of a patch.
 
-#include "engine/cuda/kernels/smoother/parity.hpp"
-#include "engine/cuda/kernels/tensor_tiles.cuh"
+#include "engine/cuda/kernels/smoother/schur.cuh"
+#include "engine/cuda/kernels/smoother/uncovered.cuh"
 #include "engine/cuda/launch.hpp"
-#include "mesh/record.hpp"
 
 namespace solenoid::cuda {
 
-/// ParityArguments with what the kernel needs of a cell's tables.
-template <class T, int dim, int order>
-struct ParityParameters {
-  static constexpr int n = order + 1;
-  const std::int32_t* neighbour[2 * dim];  ///< [side][record]
-  const Face* face[2 * dim];               ///< [side][record]
-  const ParityPatch* patches;
-  const PatchBatch* batches;
-  const std::int32_t* uncovered;
-  const T* tables;
-  const T* schur;
-  const T* b;
-  const T* x;
-  T* y;
-  std::int32_t batch_count;
-  std::int32_t uncovered_share;  ///< of every thread block that only copies, and one more for each of the first
-  std::int32_t uncovered_rest;
-  bool followed;
-  T value[n];  ///< traces and outward derivatives of modes on a lower face
-  T slope[n];
-  T trace_value[dim][n];  ///< what modes of a cell below give to the test trace and derivative at the common face
-  T trace_slope[dim][n];
-  T beside[dim][n][n];  ///< [t][j][m]: both together, what mode m of a cell below gives to test function j
-  T mass[n + 1][n + 1];
-  T inverse_h[dim];
-  T end_stiffness[dim];  ///< between neighbouring hats
-  T alpha;
-
-  ParityParameters(const ParityArguments<T>& from, int blocks)
-      : patches(from.patches),
-        batches(from.batches),
-        uncovered(from.uncovered),
-        tables(from.tables),
-        schur(from.schur),
-        b(from.b),
-        x(from.x),
-        y(from.y),
-        batch_count(from.batch_count),
-        uncovered_share(from.uncovered_count / blocks),
-        uncovered_rest(from.uncovered_count % blocks),
-        followed(from.followed) {
-    const CellData<T>& cell = *from.cell;
-    for (int side = 0; side < 2 * dim; ++side) {
-      neighbour[side] = from.topology.neighbour[side];
-      face[side] = from.topology.face[side];
-    }
-    for (int i = 0; i <= n; ++i) {
-      for (int j = 0; j <= n; ++j) mass[i][j] = cell.mass[i][j];
-    }
-    for (int j = 0; j < n; ++j) {
-      const T sign = j % 2 == 0 ? T(1) : T(-1);
-      value[j] = sign * cell.value[j];
-      slope[j] = sign * cell.slope[j];
-      for (int t = 0; t < dim; ++t) {
-        const T factor = cell.viscosity * cell.inverse_h[t] * cell.inverse_h[t];
-        trace_value[t][j] = factor * (T(0.5) * cell.slope[j] - cell.penalty * cell.value[j]);
-        trace_slope[t][j] = factor * T(0.5) * cell.value[j];
-      }
-    }
-    for (int t = 0; t < dim; ++t) {
-      for (int j = 0; j < n; ++j) {
-        for (int m = 0; m < n; ++m) {
-          beside[t][j][m] = value[j] * trace_value[t][m] + slope[j] * trace_slope[t][m];
-        }
-      }
-    }
-    for (int a = 0; a < dim; ++a) {
-      inverse_h[a] = cell.inverse_h[a];
-      end_stiffness[a] = -cell.viscosity * cell.inverse_h[a] * cell.inverse_h[a];
-    }
-    alpha = cell.alpha;
-  }
-};
-
 /// Shared memory of a team: `field_numbers` numbers of whoever works on the batch, univariate tables, places of cells,
-/// extra weights.
-template <class T, int dim, int order, int patches_, int teams, int field_numbers>
-struct ParityBatch {
+/// extra weights, places of records that no patch covers.
+template <class T, int dim, int order, int patches_, int teams_, int field_numbers>
+struct ParityBatch : Places<record_size(dim, order)> {
+  using Addresses = Places<record_size(dim, order)>;
+  using Addresses::offset, Addresses::pointer, Addresses::record_at;
   static constexpr int n = order + 1;
+  using Real = T;
   static constexpr int patches = patches_;
+  static constexpr int teams = teams_;
   static constexpr int problems = 1 << dim;
   static constexpr int workers = 32 / patches;
-  static constexpr int threads = 32 * problems;                     // of a team
-  static constexpr int groups = threads / patches;                  // of threads with one thread for each patch
-  static constexpr int copied_records = teams == 1 ? patches : 32;  // at a time, of those that no patch covers
+  static constexpr int threads = 32 * problems;  // of a team
+  static constexpr int block_threads = teams * threads;
+  static constexpr int groups = threads / patches;  // of threads with one thread for each patch
   static constexpr int columns = power(n, dim - 1);
   static constexpr int others = power(n, dim - 2);
   static constexpr int block = power(n, dim);
-  static constexpr int record = record_size(dim, order);
   using Arguments = ParityParameters<T, dim, order>;
+  static constexpr int copied_records = teams == 1 ? patches : 32;  // at a time, of those that no patch covers
+  using Uncovered = UncoveredRecords<T, dim, order, block_threads, copied_records>;
   static constexpr int table_size = parity_table_size(n);
 
   // Slots of cells: those of the patch, their neighbours [direction][corner], and the cells above neighbours
@@ -116,7 +45,7 @@ struct ParityBatch {
   static constexpr int numbers = tables_at + table_numbers;
   static constexpr int extra_at = numbers * static_cast<int>(sizeof(T)) + slots * patches * 4;  // in bytes
   static constexpr int copied_at = (extra_at + dim * problems * patches + 3) / 4 * 4;
-  static constexpr int copied_bytes = teams == 1 ? (copied_records + 1) * 4 : 0;
+  static constexpr int copied_bytes = teams == 1 ? Uncovered::shared_bytes : 0;
   static constexpr int team_bytes = (copied_at + copied_bytes + 15) / 16 * 16;
   static constexpr int team_numbers = team_bytes / static_cast<int>(sizeof(T));
   static constexpr int shared_bytes = teams * team_bytes;
@@ -156,21 +85,11 @@ struct ParityBatch {
     return ((problem >> c | problem << (dim - c)) & (problems - 1)) ^ 1;
   }
 
-  static __device__ std::uint32_t offset(std::int32_t r) {
-    const auto index = static_cast<std::uint32_t>(r);  // spares the signed division
-    return index / interleave * (interleave * record) + index % interleave;
+  /// What Uncovered keeps of a batch.
+  __device__ std::uint32_t* copied_places() const {
+    return reinterpret_cast<std::uint32_t*>(reinterpret_cast<unsigned char*>(shared) + copied_at);
   }
-  /// base + place, where the compiler should not take what base is made of apart.
-  template <class U>
-  static __device__ U* pointer(U* base, std::uint32_t place) {
-    U* result;
-    asm("mad.wide.u32 %0, %1, %2, %3;" : "=l"(result) : "r"(place), "n"(sizeof(U)), "l"(base));
-    __builtin_assume(__isGlobal(result));
-    return result;
-  }
-  static __device__ std::int32_t record_at(std::uint32_t offset) {
-    return offset / (interleave * record) * interleave + offset % (interleave * record);
-  }
+  __device__ SchurBlocks<ParityBatch> schur() const { return {*this}; }
   /// Place of value 0 of the cell in a slot.
   __device__ std::uint32_t& place(int slot) const {
     return reinterpret_cast<std::uint32_t*>(shared + numbers)[slot * patches + patch];
@@ -312,6 +231,15 @@ struct ParityBatch {
     return sum;
   }
 
+  /// The mean of the old pressure.
+  __device__ T old_mean_pressure() const {
+    if (arguments.x == nullptr) return T(0);
+    T sum{};
+#pragma unroll
+    for (int i = 0; i < problems; ++i) sum += __ldg(pointer(arguments.x + dim * block * interleave, place(i)));
+    return sum * (T(1) / T(problems));
+  }
+
   // --- places and tables ---------------------------------------------------------------------------------------------
 
   /// Cells around one corner of the patch, on their way while b is gathered.
@@ -349,8 +277,8 @@ struct ParityBatch {
       });
     }
     for (int i = threadIdx.x % threads; i < table_numbers; i += threads) shared[tables_at + i] = arguments.tables[i];
-    if constexpr (teams == 1) find_copied();
-    if constexpr (teams > 1) prefetch_schur();
+    if constexpr (teams == 1) Uncovered::find(arguments, batch, copied_places());
+    if constexpr (teams > 1) schur().prefetch();
     wait_for_earlier_kernels(teams == 1 && !arguments.followed);
     __syncthreads();
   }
@@ -379,186 +307,6 @@ struct ParityBatch {
         place(above_of(c, tau, corner >> t & 1, other)) = offset(around.above[i][tau]);
       });
     });
-  }
-
-  /// Asks for the inverse Schur blocks of this team.
-  __device__ void prefetch_schur() const {
-    constexpr int line = 128;  // bytes
-    constexpr int size = block <= largest_plain_schur ? block * block : SchurTiles(block).numbers();
-    const T* from =
-        arguments.schur + static_cast<std::int64_t>((kind >> ParityPatch::schur_shift) * problems + problem) * size;
-    for (int at = (team * workers + worker) * line / static_cast<int>(sizeof(T)); at < size;
-         at += teams * workers * line / static_cast<int>(sizeof(T))) {
-      prefetch(from + at);
-    }
-  }
-  // --- Schur complement ----------------------------------------------------------------------------------------------
-
-  /// A number of this team and those of the others at the same place.
-  __device__ T sum_of_teams(const T* mine) const {
-    T sum = *mine;
-#pragma unroll
-    for (int other = 1; other < teams; ++other) sum += mine[((team + other) % teams - team) * team_numbers];
-    return sum;
-  }
-  /// p = S^+ rhs, the sum of what the teams have, for the patches of this warp: a product of matrices on tensor cores,
-  /// tiles of 16 rows x 8 patches. All patches are multiplied with the blocks of each kind among them; each keeps what
-  /// is its own. Teams share the rows.
-  template <class Position>
-  __device__ void solve_schur_tiles(T* p, Position position) const {
-    constexpr SchurTiles tiles(block);
-    constexpr int width = (patches + 7) / 8;
-    const int lane = threadIdx.x % 32;
-    const int number = kind >> ParityPatch::schur_shift;
-    unsigned rest = ~0U;
-    while (rest != 0) {
-      const int same_number = __shfl_sync(~0U, number, __ffs(static_cast<int>(rest)) - 1);
-      const unsigned same = __ballot_sync(~0U, number == same_number);
-      rest &= ~same;
-      const T* from = arguments.schur + static_cast<std::int64_t>(same_number * problems + problem) * tiles.numbers() +
-                      team * SchurTiles::tile + lane * 4;
-      constexpr int rows = (tiles.rows + teams - 1) / teams;  // of this team: every so-manieth
-      T sum[rows][width][4];
-      for_tiles<rows, width>([&](int r, int w) {
-#pragma unroll
-        for (int k = 0; k < 4; ++k) sum[r][w][k] = T(0);
-      });
-#pragma unroll(tiles.columns <= 8 ? 8 : 2)
-      for (int column = 0; column < tiles.columns; ++column) {
-        const int i = column * 8 + lane % 4;
-        const int at[2]{i < block ? position(i) : 0, i + 4 < block ? position(i + 4) : 0};
-        T b[width][2];
-#pragma unroll
-        for (int w = 0; w < width; ++w) {
-#pragma unroll
-          for (int k = 0; k < 2; ++k) {
-            const int of = w * 8 + lane / 4;
-            const bool inside = i + 4 * k < block && (patches >= 8 || of < patches);
-            b[w][k] = inside ? sum_of_teams(p + at[k] * patches + of) : T(0);
-          }
-        }
-#pragma unroll
-        for (int r = 0; r < rows; ++r) {
-          if (r * teams + team >= tiles.rows) continue;
-          T a[4];
-          load_four(from + (column * tiles.rows + r * teams) * SchurTiles::tile, a);
-#pragma unroll
-          for (int w = 0; w < width; ++w) multiply_tile(a, b[w], sum[r][w]);
-        }
-      }
-      teams == 1 ? __syncwarp() : __syncthreads();
-      for_tiles<rows, width>([&](int r, int w) {
-#pragma unroll
-        for (int k = 0; k < 4; ++k) {
-          const int i = (r * teams + team) * 16 + k / 2 * 8 + lane / 4;
-          const int column = w * 8 + lane % 4 * 2 + k % 2;
-          if (i >= block || column >= patches || (same >> column & 1) == 0) continue;
-#pragma unroll
-          for (int other = 0; other < teams; ++other) {
-            p[position(i) * patches + column + (other - team) * team_numbers] = sum[r][w][k];
-          }
-        }
-      });
-      teams == 1 ? __syncwarp() : __syncthreads();
-    }
-  }
-  template <int rows, int width, class F>
-  static __device__ void for_tiles(F&& f) {
-#pragma unroll
-    for (int r = 0; r < rows; ++r) {
-#pragma unroll
-      for (int w = 0; w < width; ++w) f(r, w);
-    }
-  }
-
-  // --- records outside all patches -----------------------------------------------------------------------------------
-
-  /// What a thread copies of a record at a time, on its way from x to y.
-  static constexpr int copying = teams * threads / copied_records;  // threads for a record
-  static constexpr int copied_values = (record + copying - 1) / copying;
-  static constexpr int copied_parts = (copied_values + 15) / 16;
-  static constexpr int copied_at_once = (copied_values + copied_parts - 1) / copied_parts;
-  struct Copied {
-    T of[copied_at_once];
-  };
-  /// visit(i, at) for this thread's values in a part of a record.
-  template <class F>
-  static __device__ void for_copied(int part, F&& visit) {
-#pragma unroll
-    for (int i = 0; i < copied_at_once; ++i) {
-      const int value = (part * copied_at_once + i) * copying;
-      if (value + copying <= record || value + static_cast<int>(threadIdx.x) / copied_records < record) {
-        visit(i, value * interleave);
-      }
-    }
-  }
-  static __device__ std::uint32_t first_copied() { return threadIdx.x / copied_records * interleave; }
-  static __device__ void fetch_record(const Arguments& arguments, std::uint32_t place, int part, Copied& copied) {
-    const T* const x = pointer(arguments.x, place + first_copied());
-    for_copied(part, [&](int i, int at) { copied.of[i] = arguments.x != nullptr ? x[at] : T(0); });
-  }
-  static __device__ void store_record(const Arguments& arguments, std::uint32_t place, int part, const Copied& copied) {
-    T* const y = pointer(arguments.y, place + first_copied());
-    for_copied(part, [&](int i, int at) { y[at] = copied.of[i]; });
-  }
-  static __device__ void copy_parts(const Arguments& arguments, std::uint32_t place, int first) {
-#pragma unroll
-    for (int part = first; part < copied_parts; ++part) {
-      Copied copied;
-      fetch_record(arguments, place, part, copied);
-      store_record(arguments, place, part, copied);
-    }
-  }
-
-  /// Those of this batch, one for each lane. They are copied when its cells are written, with which they share sectors
-  /// of memory: what is written to a sector at different times goes to memory one by one, and the sector is read first.
-  static constexpr std::uint32_t nowhere = ~0U;
-  __device__ std::uint32_t* copied_places() const {
-    return reinterpret_cast<std::uint32_t*>(reinterpret_cast<unsigned char*>(shared) + copied_at);
-  }
-  __device__ void find_copied() const {
-    const int lane = threadIdx.x;
-    if (lane >= copied_records) return;
-    copied_places()[lane] = lane < batch.copy_count ? offset(arguments.uncovered[batch.copy_begin + lane]) : nowhere;
-    if (lane == 0) copied_places()[copied_records] = batch.copy_count;
-  }
-  __device__ void fetch_copied(Copied& copied) const {
-    const std::uint32_t place = copied_places()[threadIdx.x % copied_records];
-    if (place != nowhere) fetch_record(arguments, place, 0, copied);
-  }
-  __device__ void store_copied(const Copied& copied) const {
-    const std::uint32_t place = copied_places()[threadIdx.x % copied_records];
-    if (place == nowhere) return;
-    store_record(arguments, place, 0, copied);
-    copy_parts(arguments, place, 1);
-    const int count = copied_places()[copied_records];
-    for (int i = threadIdx.x % copied_records + copied_records; i < count; i += copied_records) {
-      copy_parts(arguments, offset(arguments.uncovered[arguments.batches[blockIdx.x].copy_begin + i]), 0);
-    }
-  }
-
-  /// The share of a thread block that does nothing else.
-  struct Uncovered {
-    int next;  // of this lane
-    int end;
-    std::int32_t record;  // that of `next`
-  };
-  static __device__ Uncovered find_uncovered(const Arguments& arguments) {
-    const int share = arguments.uncovered_share;
-    const int rest = arguments.uncovered_rest;
-    const int number = blockIdx.x - arguments.batch_count;
-    const int begin = number * share + min(number, rest);
-    Uncovered found{begin + static_cast<int>(threadIdx.x) % copied_records, begin + share + (number < rest ? 1 : 0), 0};
-    if (found.next < found.end) found.record = arguments.uncovered[found.next];
-    return found;
-  }
-  /// Copies it from x to y.
-  static __device__ void copy_uncovered(const Arguments& arguments, Uncovered found) {
-    while (found.next < found.end) {
-      copy_parts(arguments, offset(found.record), 0);
-      found.next += copied_records;
-      if (found.next < found.end) found.record = arguments.uncovered[found.next];
-    }
   }
 };
 

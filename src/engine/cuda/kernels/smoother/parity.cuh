@@ -20,8 +20,8 @@
 /// Work of a thread block: `patches` patches side by side, one warp for each of the 2^dim problems; `workers` =
 /// 32 / patches lanes share the lines of a patch's problem. Matrices of one direction depend on the weight at the ends
 /// of the patch and may differ from lane to lane, so that patches of all kinds go together (batch.cuh). A lane
-/// has a whole problem in registers (registers.cuh) for k <= 1 and, in 3D and single precision, for k = 2; otherwise
-/// (lines.cuh) the steps are:
+/// has a whole problem in registers (registers.cuh) for k <= 1 and, in 3D and single precision, for k = 2. Otherwise
+/// (line_batch.cuh; lines.cuh, and teams.cuh for small levels) the steps are:
 ///
 ///   1. Places of the patch's cells, of their neighbours, and of the cells above those (for their hats).
 ///   2. For the pressure and one velocity component after the other:
@@ -31,12 +31,14 @@
 ///      b. solve, velocity: mass matrix on the traces; planes of tangential modes: subtract what traces give, to
 ///         eigenfunctions; lines along c: subtract what end hats give, to eigenfunctions, divide by the eigenvalues: f.
 ///         rhs -= C f.
-///   3. Schur complement: p = S^+ rhs on tensor cores (single precision: three products of 11-bit parts).
-///   4. For each component: u = f + C^T p / eigenvalues, back to modes; butterfly; write.
+///   3. Schur complement (schur.cuh): p = S^+ rhs on tensor cores (single precision: three products of 11-bit parts).
+///   4. For each component: u = f + C^T p / eigenvalues, back to modes; butterfly; write. With the pressure go records
+///      that no patch covers (uncovered.cuh).
 ///
 /// Shared memory, everything [value][patch] so that lanes find 32 different banks:
 ///   fields of one velocity component (`resident`: of all), of the pressure (residual, right-hand side, solution),
-///   traces of one component, end hats of one component, univariate tables, places (4 bytes each, 56 a patch in 3D).
+///   traces of one component, end hats of one component, univariate tables, places (4 bytes each, 56 a patch in 3D),
+///   extra weights (1 byte, 24 a patch in 3D), places of records that no patch covers.
 /// What a warp works on between two barriers is its own. f of all components stays in shared memory (`resident`);
 /// otherwise that of all but the last goes to y and back: a thread reads just what it wrote. With workers == 1 a
 /// problem is solved in registers, component by component.
@@ -54,98 +56,90 @@
 
 #include <algorithm>
 #include <iterator>
-#include <type_traits>
 
 #include "engine/cuda/kernels/smoother/lines.cuh"
 #include "engine/cuda/kernels/smoother/registers.cuh"
+#include "engine/cuda/kernels/smoother/teams.cuh"
 
 namespace solenoid::cuda {
 
-/// How an instance is cut: patches in a batch, f in shared memory, blocks on a multiprocessor (which bounds registers),
-/// teams. Measured on an H200; the aim is as many warps as shared memory allows, without register spills.
-struct ParityShape {
+/// How a line smoother is cut: patches in a batch, f of all components in shared memory, and blocks on a
+/// multiprocessor, which bounds registers. Measured on an H200; the aim is as many warps as shared memory allows,
+/// without register spills. Higher orders than those measured are cut as the last of them.
+struct LineShape {
   int patches;
   bool resident;
   int blocks;
-  int teams = 1;
 };
-/// Variant 0 is for large levels, 1 for small ones, 2 for those with no more patches than multiprocessors. Higher
-/// orders than those measured are cut as the last of them.
 template <class T>
-constexpr ParityShape parity_shape(int dim, int order, int variant) {
-  constexpr ParityShape single_2d[]{{32, true, 8}, {32, true, 8}, {32, true, 7}, {32, true, 5}, {16, true, 4},
-                                    {8, true, 4},  {8, true, 3},  {8, true, 2},  {8, true, 2}};
-  constexpr ParityShape double_2d[]{{16, true, 8}, {16, true, 5}, {16, true, 4}, {8, true, 4}, {8, true, 3},
-                                    {8, true, 2},  {8, true, 2},  {8, true, 2},  {8, true, 2}};
-  constexpr ParityShape single_3d[]{{32, true, 4}, {32, true, 3}, {32, false, 2},
-                                    {8, false, 2}, {8, false, 2}, {8, false, 1}};
-  constexpr ParityShape double_3d[]{{16, true, 2}, {16, true, 2}, {8, false, 2},
-                                    {8, false, 1}, {8, false, 1}, {8, false, 1}};
-  if (variant > 0) return {variant == 1 ? 4 : 1, false, 1, dim};
-  const auto shape_of = [order](const auto& measured) {
-    return measured[std::min<std::size_t>(order, std::size(measured) - 1)];
+constexpr LineShape line_shape(int dim, int order) {
+  constexpr LineShape single_2d[]{{32, true, 7}, {32, true, 5}, {16, true, 4},
+                                  {8, true, 4},  {8, true, 3},  {8, true, 2}};
+  constexpr LineShape double_2d[]{{16, true, 4}, {8, true, 4}, {8, true, 3}, {8, true, 2}};
+  constexpr LineShape single_3d[]{{8, false, 2}, {8, false, 2}, {8, false, 1}};
+  constexpr LineShape double_3d[]{{8, false, 2}, {8, false, 1}};
+  const auto shape_of = [order](const auto& measured, int first) {
+    return measured[std::min<std::size_t>(order - first, std::size(measured) - 1)];
   };
-  if (sizeof(T) == sizeof(float)) return dim == 2 ? shape_of(single_2d) : shape_of(single_3d);
-  return dim == 2 ? shape_of(double_2d) : shape_of(double_3d);
+  if (sizeof(T) == sizeof(float)) return dim == 2 ? shape_of(single_2d, 2) : shape_of(single_3d, 3);
+  return dim == 2 ? shape_of(double_2d, 2) : shape_of(double_3d, 2);
 }
+
+/// Variants 1 and 2 are for small levels and for those with no more patches than multiprocessors,
 template <class T, int dim, int order, int variant>
-using ShapedParitySmoother = std::conditional_t<
-    variant == 0 && (order <= 1 || (dim == 3 && order == 2 && sizeof(T) == sizeof(float))),
-    RegisterSmoother<T, dim, order>,
-    LineSmoother<T, dim, order, parity_shape<T>(dim, order, variant).patches,
-                 parity_shape<T>(dim, order, variant).resident, parity_shape<T>(dim, order, variant).teams>>;
+struct ParityVariant {
+  using Smoother = TeamSmoother<T, dim, order, variant == 1 ? 4 : 1>;
+  static constexpr int blocks = 1;
+};
+/// variant 0 is for large ones.
+template <class T, int dim, int order>
+struct ParityVariant<T, dim, order, 0> {
+  static constexpr LineShape shape = line_shape<T>(dim, order);
+  using Smoother = LineSmoother<T, dim, order, shape.patches, shape.resident>;
+  static constexpr int blocks = shape.blocks;
+};
+template <class T, int dim, int order>
+requires(order <= 1 || (order == 2 && dim == 3 && sizeof(T) == sizeof(float))) struct ParityVariant<T, dim, order, 0> {
+  using Smoother = RegisterSmoother<T, dim, order>;
+  static constexpr bool single = sizeof(T) == sizeof(float);
+  static constexpr int blocks = dim == 3 ? (single ? 4 - order : 2) : (single || order == 0 ? 8 : 5);
+};
 
 /// One thread block for each batch of patches, which also takes the records beside them that no patch covers; with
 /// teams, or without batches, more thread blocks do.
 template <class T, int dim, int order, int variant>
-__global__ void __launch_bounds__(parity_shape<T>(dim, order, variant).teams * 32 << dim,
-                                  parity_shape<T>(dim, order, variant).blocks)
+__global__ void __launch_bounds__(ParityVariant<T, dim, order, variant>::Smoother::block_threads,
+                                  ParityVariant<T, dim, order, variant>::blocks)
     smooth_parity(const __grid_constant__ ParityParameters<T, dim, order> parameters) {
-  using Smoother = ShapedParitySmoother<T, dim, order, variant>;
-  constexpr bool teams = parity_shape<T>(dim, order, variant).teams > 1;
+  using Smoother = typename ParityVariant<T, dim, order, variant>::Smoother;
   extern __shared__ __align__(16) unsigned char memory[];
   if (static_cast<int>(blockIdx.x) < parameters.batch_count) {
     const Smoother smoother(parameters, reinterpret_cast<T*>(memory));
-    if constexpr (teams) {
-      smoother.smooth_by_teams();
-    } else {
-      smoother.smooth();
-    }
+    smoother.smooth();
   } else {
-    const auto uncovered = Smoother::find_uncovered(parameters);
+    const auto share = Smoother::Uncovered::find_share(parameters);
     wait_for_earlier_kernels();
-    Smoother::copy_uncovered(parameters, uncovered);
+    Smoother::Uncovered::copy(parameters, share);
   }
 }
 
 template <class T, int dim, int order, int variant>
 void launch_parity(const ParityArguments<T>& arguments, Stream stream) {
-  using Smoother = ShapedParitySmoother<T, dim, order, variant>;
-  constexpr int teams = parity_shape<T>(dim, order, variant).teams;
+  using Smoother = typename ParityVariant<T, dim, order, variant>::Smoother;
   const int batches = arguments.batch_count;
   const int uncovered = arguments.uncovered_count;
-  const int copying = teams > 1 ? blocks_for(uncovered, Smoother::copied_records) : batches == 0 && uncovered > 0;
-  launch("smooth_parity", smooth_parity<T, dim, order, variant>, batches + copying, teams * Smoother::threads,
+  const int copying =
+      Smoother::teams > 1 ? blocks_for(uncovered, Smoother::copied_records) : batches == 0 && uncovered > 0;
+  launch("smooth_parity", smooth_parity<T, dim, order, variant>, batches + copying, Smoother::block_threads,
          Smoother::shared_bytes, stream, ParityParameters<T, dim, order>(arguments, std::max<int>(copying, 1)));
-}
-
-/// What tests and benchmarks call a variant: how it holds a problem, and whether f is stashed in y.
-template <class T>
-constexpr const char* parity_name(int dim, int order, int variant) {
-  const ParityShape shape = parity_shape<T>(dim, order, variant);
-  if (variant > 0) return shape.patches == 1 ? "teams, one patch" : "teams";
-  if (order <= 1) return "registers";
-  if (dim == 3 && order == 2 && sizeof(T) == sizeof(float)) return "registers, stashed";
-  if (shape.patches == 32) return "lines, one worker";
-  return shape.resident ? "lines" : "lines, stashed";
 }
 
 /// The instance, or one without function where a batch does not fit into shared memory.
 template <class T, int dim, int order, int variant>
 constexpr ParityKernel<T> parity_kernel() {
-  using Smoother = ShapedParitySmoother<T, dim, order, variant>;
+  using Smoother = typename ParityVariant<T, dim, order, variant>::Smoother;
   if constexpr (Smoother::shared_bytes <= most_shared_bytes) {
-    return {parity_name<T>(dim, order, variant), Smoother::patches, launch_parity<T, dim, order, variant>};
+    return {Smoother::name, Smoother::patches, launch_parity<T, dim, order, variant>};
   } else {
     return {};
   }

@@ -75,6 +75,7 @@ struct RegisterSmoother : ParityBatch<T, dim, order, 32, 1, RegisterFields<dim, 
   static constexpr int parts = Fields::parts;
   static constexpr int around = Fields::around;
   static_assert(n <= 3);
+  static constexpr const char* name = stashed ? "registers, stashed" : "registers";
 
   static constexpr int gathering = (dim - 1) * Fields::lines;  // groups that gather a line of what lies around
   static constexpr int idle = groups - gathering;
@@ -735,31 +736,12 @@ struct RegisterSmoother : ParityBatch<T, dim, order, 32, 1, RegisterFields<dim, 
   /// p <- S^+ p
   __device__ void solve_schur(T (&p)[block]) const {
     if constexpr (block <= largest_plain_schur) {
-      const int number = this->kind >> ParityPatch::schur_shift;
-      const T* inverse = arguments.schur + (number * problems + problem) * (block * block);
-      T rhs[block];
-#pragma unroll
-      for (int i = 0; i < block; ++i) {
-        rhs[i] = p[i];
-        p[i] = T(0);
-      }
-      constexpr int together = block % 4 == 0 ? 4 : 1;
-#pragma unroll
-      for (int at = 0; at < block * block; at += together) {
-        T four[together];
-        if constexpr (together == 4) {
-          load_four(inverse + at, four);
-        } else {
-          four[0] = __ldg(inverse + at);
-        }
-#pragma unroll
-        for (int k = 0; k < together; ++k) p[(at + k) / block] += four[k] * rhs[(at + k) % block];
-      }
+      this->schur().solve_in_registers(p);
     } else {
       put_pressure(p);
       __syncwarp();
       const T* const from = pressure(problem);
-      this->solve_schur_tiles(pressure(problem) - patch, [](int i) { return i; });
+      this->schur().solve_tiles(pressure(problem) - patch, [](int i) { return i; });
 #pragma unroll
       for (int i = 0; i < block; ++i) p[i] = from[i * patches];
     }
@@ -808,13 +790,7 @@ struct RegisterSmoother : ParityBatch<T, dim, order, 32, 1, RegisterFields<dim, 
     });
   }
   __device__ void write_pressure() const {
-    T mean{};
-    if (turn == 0 && arguments.x != nullptr) {
-      const T* const x = arguments.x + dim * block * interleave;
-#pragma unroll
-      for (int i = 0; i < problems; ++i) mean += __ldg(pointer(x, place(i)));
-      mean *= T(1) / T(problems);
-    }
+    const T mean = turn == 0 ? this->old_mean_pressure() : T(0);
     const Cells<T> y(*this, arguments.y, dim);
     for_values<block>([&](int round, int at) {
       T v[problems];
@@ -851,12 +827,12 @@ struct RegisterSmoother : ParityBatch<T, dim, order, 32, 1, RegisterFields<dim, 
     put_pressure(p);
     Hats hats[dim];
     if constexpr (!stashed) for_each_component([&](int c) { fetch_hats(c, hats[c]); });
-    typename Base::Copied copied;
-    this->fetch_copied(copied);
+    typename Base::Uncovered::Copied copied;
+    Base::Uncovered::fetch(arguments, this->copied_places(), copied);
     __syncthreads();
     if constexpr (!stashed) for_each_component([&](int c) { write_velocity(c, hats[c]); });
     write_pressure();
-    this->store_copied(copied);
+    Base::Uncovered::store(arguments, this->copied_places(), copied);
   }
   __device__ void gather(int c, Values& values) const {
     spread_velocity(c, values);
