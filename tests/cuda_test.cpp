@@ -66,7 +66,8 @@ bool has_levels_of_the_cpu(const Problem& problem) {
 }
 
 /// Equal numbers of iterations; one engine may take one more where the other just met the tolerance. Where the gpu's
-/// levels end elsewhere, an inverse stands for a Krylov method: that may have been the whole solve, on the finest level.
+/// levels end elsewhere, an inverse stands for a Krylov method: that may have been the whole solve, on the finest
+/// level.
 void expect_same_iterations(const Problem& problem, const Report& a, const Report& b, double rtol,
                             const std::string& what) {
   if (!has_levels_of_the_cpu(problem)) {

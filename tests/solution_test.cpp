@@ -324,7 +324,8 @@ TEST(Solution, RejectsCoefficientsOfTheWrongSize) {
   const auto grid = std::make_shared<const Grid>(p.mesh, p.boundary, true);
   EXPECT_THROW(Solution(p, grid, std::vector<double>(7)), InputError);
   const auto bare = std::make_shared<const Grid>(p.mesh, p.boundary, false);
-  EXPECT_THROW(Solution(p, bare, std::vector<double>(std::int64_t{bare->layout().storage()} * record_size(2, 1))), InputError);
+  EXPECT_THROW(Solution(p, bare, std::vector<double>(std::int64_t{bare->layout().storage()} * record_size(2, 1))),
+               InputError);
 }
 
 TEST(Solution, ANotFiniteExactFieldIsAnError) {
