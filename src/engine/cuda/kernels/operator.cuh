@@ -82,8 +82,7 @@ struct Operator {
   /// A hat of a hat-only record: the row of the upper hat of the cell below it.
   __device__ static void hat_only(const Tables& tables, const Arguments& arguments, std::int32_t hat, int column) {
     const CellTopology& topology = arguments.topology;
-    int c = 0;
-    while (topology.neighbour[2 * c][hat] == topology.null) ++c;
+    const int c = direction_of_hats(topology, hat);
     const std::int32_t cell = topology.neighbour[2 * c][hat];
     const std::int64_t place = S::offset(hat) + (c * S::block + column) * interleave;
     if (normal_fixed(topology.face[2 * c + 1][cell])) {
@@ -161,17 +160,16 @@ void Operator<T, dim, order>::apply(const ApplyArguments<T>& arguments, Stream s
   using O = TileOperator<T, dim, order>;
   const Tables tables(*arguments.cell);
   const int hats = (arguments.topology.records - arguments.topology.cells) * S::columns;
-  const typename O::Arguments plain{arguments.topology, arguments.tiles, arguments.x,
-                                    arguments.b,        arguments.y,     hats > 0};
+  const typename O::Arguments with_hats{arguments, hats > 0};
   const auto kernel = arguments.b == nullptr ? apply_cells<false, T, dim, order> : apply_cells<true, T, dim, order>;
   const auto tiles = static_cast<unsigned>(arguments.tiles.count);
   constexpr unsigned few_tiles = 64;  // leave multiprocessors without work
   const unsigned shares = !O::whole_cells && tiles <= few_tiles ? dim + 1 : 1;
   launch(arguments.b == nullptr ? "apply" : "residual", kernel, dim3(tiles, shares), dim3(O::cells, O::team),
-         O::shared_bytes(arguments.tiles), stream, tables, plain);
+         O::shared_bytes(arguments.tiles), stream, tables, with_hats);
   constexpr int hat_threads = 128;
   launch("apply on hat-only records", apply_hat_only<T, dim, order>, blocks_for(hats, hat_threads), hat_threads, 0,
-         stream, tables, plain);
+         stream, tables, with_hats);
 }
 
 }  // namespace solenoid::cuda

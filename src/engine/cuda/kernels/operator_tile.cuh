@@ -83,12 +83,7 @@ struct OperatorTile {
                                            : 6;
   static constexpr int resident = warps * 32 / threads > 0 ? warps * 32 / threads : 1;
 
-  struct Arguments {
-    CellTopology topology;
-    Tiles tiles;
-    const T* x;
-    const T* b;
-    T* y;
+  struct Arguments : ApplyArguments<T> {
     bool followed;  ///< the next kernel has the hat-only records: both may run at the same time
   };
 

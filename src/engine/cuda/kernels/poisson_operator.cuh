@@ -42,14 +42,8 @@ struct PoissonOperator {
     T u[InMemory::places][cells];
     T y[InMemory::places][cells];
   };
-  struct Arguments {
-    CellTopology topology;
-    const std::uint8_t* boundary_sides;
-    RecordBlocks blocks;
+  struct Arguments : ApplyArguments<T> {
     T alpha;
-    const T* x;
-    const T* b;
-    T* y;
   };
 
   template <bool with_b>
@@ -133,12 +127,9 @@ __global__ __launch_bounds__(PoissonOperator<T, dim, order>::threads) void apply
 template <class T, int dim, int order>
 void PoissonOperator<T, dim, order>::launch_apply(const ApplyArguments<T>& arguments, Stream stream) {
   const Tables tables(*arguments.cell);
-  const Arguments plain{
-      arguments.topology, arguments.boundary_sides, arguments.blocks, arguments.cell->alpha, arguments.x, arguments.b,
-      arguments.y};
   const auto kernel = arguments.b == nullptr ? apply_poisson<false, T, dim, order> : apply_poisson<true, T, dim, order>;
   launch(arguments.b == nullptr ? "apply" : "residual", kernel, blocks_for(arguments.blocks.count * interleave, cells),
-         dim3(cells, team), sizeof(Memory), stream, tables, plain);
+         dim3(cells, team), sizeof(Memory), stream, tables, Arguments{arguments, arguments.cell->alpha});
 }
 
 }  // namespace solenoid::cuda

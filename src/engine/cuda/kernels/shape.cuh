@@ -26,6 +26,31 @@ struct Shape {
   __device__ static int pressure_stride(int a) { return a == 0 ? 1 : a == 1 ? n : n * n; }
 };
 
+/// m^T x or m x along the index of a tensor that has this stride.
+template <bool transposed, int stride, class T, int n, int size>
+__device__ void apply_along(const T (&m)[n][n], T (&x)[size]) {
+#pragma unroll
+  for (int line = 0; line < size / n; ++line) {
+    T* const first = x + (line / stride * n * stride + line % stride);
+    T out[n];
+#pragma unroll
+    for (int i = 0; i < n; ++i) {
+      out[i] = T(0);
+#pragma unroll
+      for (int j = 0; j < n; ++j) out[i] += (transposed ? m[j][i] : m[i][j]) * first[j * stride];
+    }
+#pragma unroll
+    for (int i = 0; i < n; ++i) first[i * stride] = out[i];
+  }
+}
+
+/// In a hat-only record: the direction of its hats.
+__device__ inline int direction_of_hats(const CellTopology& topology, std::int32_t hat) {
+  int c = 0;
+  while (topology.neighbour[2 * c][hat] == topology.null) ++c;
+  return c;
+}
+
 /// The cell that a thread works on, or the null record: blockDim.x records of the list for `part`.
 __device__ inline std::int32_t cell_of_thread(const RecordBlocks& blocks, const CellTopology& topology, unsigned part) {
   const auto place = static_cast<std::int32_t>(part * blockDim.x + threadIdx.x);

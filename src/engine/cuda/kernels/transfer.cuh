@@ -34,55 +34,25 @@ template <class T, int velocities, int dim, int order>
 struct Transfer {
   using S = Shape<dim, order, velocities>;
   using Tables = TransferTables<T, dim, order>;
+  using Arguments = TransferArguments<T>;
   static constexpr int n = S::n;
   static constexpr int columns = S::columns;
   static constexpr int corners = 1 << dim;
   static constexpr int cells = n <= 4 ? 64 : 32;     ///< of a thread block
   static constexpr int rows_ahead = n <= 3 ? n : 1;  ///< planes that are loaded at once
 
-  struct Arguments {
-    CellTopology fine;
-    CellTopology coarse;
-    const std::int32_t* children;
-    const std::int32_t* parent;
-    bool refined[3];
-    RecordBlocks blocks;
-    const T* from;
-    T* to;
-    bool add;
-  };
-
   /// Direction with stride n^turn inside a plane of component c (`velocities`: the scalar field).
   __device__ static int plane_direction(int c, int turn) { return c == velocities ? turn : (c + 1 + turn) % dim; }
   __device__ static int own_direction(int c) { return c == velocities ? dim - 1 : c; }
-
-  /// x <- E x, or E^T x, along the lines of a plane with the given stride.
-  template <bool transposed, int stride>
-  __device__ static void embed_lines(const T (&embed)[n][n], T (&x)[columns]) {
-#pragma unroll
-    for (int line = 0; line < columns / n; ++line) {
-      const int start = line / stride * stride * n + line % stride;
-      T in[n];
-#pragma unroll
-      for (int j = 0; j < n; ++j) in[j] = x[start + j * stride];
-#pragma unroll
-      for (int i = 0; i < n; ++i) {
-        T sum = 0;
-#pragma unroll
-        for (int j = 0; j < n; ++j) sum += (transposed ? embed[j][i] : embed[i][j]) * in[j];
-        x[start + i * stride] = sum;
-      }
-    }
-  }
 
   template <bool transposed>
   __device__ static void embed_plane(const Tables& tables, const Arguments& arguments, int c, int bits,
                                      T (&x)[columns]) {
     const int a = plane_direction(c, 0);
-    if (arguments.refined[a]) embed_lines<transposed, 1>(tables.embed_o[bits >> a & 1], x);
+    if (arguments.refined[a]) apply_along<transposed, 1>(tables.embed_o[bits >> a & 1], x);
     if constexpr (dim == 3) {
       const int b = plane_direction(c, 1);
-      if (arguments.refined[b]) embed_lines<transposed, n>(tables.embed_o[bits >> b & 1], x);
+      if (arguments.refined[b]) apply_along<transposed, n>(tables.embed_o[bits >> b & 1], x);
     }
   }
 
@@ -161,8 +131,7 @@ struct Transfer {
   template <class Visit>
   __device__ static void for_fine_hats(const Tables& tables, const Arguments& arguments, std::int32_t hat, int column,
                                        bool with_middle, const Visit& visit) {
-    int c = 0;
-    while (arguments.coarse.neighbour[2 * c][hat] == arguments.coarse.null) ++c;
+    const int c = direction_of_hats(arguments.coarse, hat);
     const std::int32_t cell = arguments.coarse.neighbour[2 * c][hat];
     const bool refined = arguments.refined[c];
     for (int bits = 0; bits < corners; ++bits) {
@@ -186,18 +155,12 @@ struct Transfer {
   }
   /// Place of hat `column` of a hat-only record.
   __device__ static std::int64_t hat_place(const CellTopology& topology, std::int32_t hat, int column) {
-    int c = 0;
-    while (topology.neighbour[2 * c][hat] == topology.null) ++c;
-    return S::offset(hat) + (c * S::block + column) * interleave;
+    return S::offset(hat) + (direction_of_hats(topology, hat) * S::block + column) * interleave;
   }
 
-  static void launch_prolong(const TransferArguments<T>& arguments, Stream stream);
-  static void launch_restrict_to(const TransferArguments<T>& arguments, Stream stream);
+  static void launch_prolong(const Arguments& arguments, Stream stream);
+  static void launch_restrict_to(const Arguments& arguments, Stream stream);
 
-  static Arguments plain(const TransferArguments<T>& a) {
-    return {a.fine,   a.coarse, a.children, a.parent, {a.refined[0], a.refined[1], a.refined[2]},
-            a.blocks, a.from,   a.to,       a.add};
-  }
   /// The components of some cells are neighbours.
   static unsigned thread_blocks(const RecordBlocks& blocks) {
     return (velocities + 1) * blocks_for(blocks.count, cells / interleave);
@@ -212,7 +175,7 @@ struct Transfer {
 template <class T, int velocities, int dim, int order>
 __global__ __launch_bounds__(Transfer<T, velocities, dim, order>::cells*(order + 1)) void prolong_cells(
     const __grid_constant__ TransferTables<T, dim, order> tables,
-    const __grid_constant__ typename Transfer<T, velocities, dim, order>::Arguments arguments) {
+    const __grid_constant__ TransferArguments<T> arguments) {
   wait_for_earlier_kernels();
   const std::int32_t cell = cell_of_thread(arguments.blocks, arguments.fine, blockIdx.x / (velocities + 1));
   if (cell == arguments.fine.null) return;
@@ -224,7 +187,7 @@ __global__ __launch_bounds__(Transfer<T, velocities, dim, order>::cells*(order +
 template <class T, int velocities, int dim, int order>
 __global__ __launch_bounds__(Transfer<T, velocities, dim, order>::cells*(order + 1)) void restrict_cells(
     const __grid_constant__ TransferTables<T, dim, order> tables,
-    const __grid_constant__ typename Transfer<T, velocities, dim, order>::Arguments arguments) {
+    const __grid_constant__ TransferArguments<T> arguments) {
   wait_for_earlier_kernels();
   const std::int32_t cell = cell_of_thread(arguments.blocks, arguments.coarse, blockIdx.x / (velocities + 1));
   if (cell == arguments.coarse.null) return;
@@ -235,8 +198,8 @@ __global__ __launch_bounds__(Transfer<T, velocities, dim, order>::cells*(order +
 /// The same for hat-only records: one thread per coarse hat-only record and hat. Its fine hats are those of one face,
 /// and faces do not overlap, but all coarse modes of a face reach the same fine hats: one thread adds them in turn.
 template <class T, int velocities, int dim, int order>
-__global__ void prolong_hat_only(const __grid_constant__ TransferTables<T, dim, order> tables, const __grid_constant__
-                                 typename Transfer<T, velocities, dim, order>::Arguments arguments) {
+__global__ void prolong_hat_only(const __grid_constant__ TransferTables<T, dim, order> tables,
+                                 const __grid_constant__ TransferArguments<T> arguments) {
   wait_for_earlier_kernels();
   using P = Transfer<T, velocities, dim, order>;
   const std::int32_t hat = arguments.coarse.cells + static_cast<std::int32_t>(blockIdx.x * blockDim.x + threadIdx.x);
@@ -249,8 +212,8 @@ __global__ void prolong_hat_only(const __grid_constant__ TransferTables<T, dim, 
 }
 
 template <class T, int velocities, int dim, int order>
-__global__ void restrict_hat_only(const __grid_constant__ TransferTables<T, dim, order> tables, const __grid_constant__
-                                  typename Transfer<T, velocities, dim, order>::Arguments arguments) {
+__global__ void restrict_hat_only(const __grid_constant__ TransferTables<T, dim, order> tables,
+                                  const __grid_constant__ TransferArguments<T> arguments) {
   wait_for_earlier_kernels();
   using P = Transfer<T, velocities, dim, order>;
   const int index = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
@@ -263,24 +226,24 @@ __global__ void restrict_hat_only(const __grid_constant__ TransferTables<T, dim,
 }
 
 template <class T, int velocities, int dim, int order>
-void Transfer<T, velocities, dim, order>::launch_prolong(const TransferArguments<T>& arguments, Stream stream) {
+void Transfer<T, velocities, dim, order>::launch_prolong(const Arguments& arguments, Stream stream) {
   const Tables tables(*arguments.cell);
   launch("prolong", prolong_cells<T, velocities, dim, order>, thread_blocks(arguments.blocks), dim3(cells, n), 0,
-         stream, tables, plain(arguments));
+         stream, tables, arguments);
   if constexpr (velocities > 0) {
     launch("prolong on hat-only records", prolong_hat_only<T, velocities, dim, order>, hat_blocks(arguments.coarse),
-           hat_threads, 0, stream, tables, plain(arguments));
+           hat_threads, 0, stream, tables, arguments);
   }
 }
 
 template <class T, int velocities, int dim, int order>
-void Transfer<T, velocities, dim, order>::launch_restrict_to(const TransferArguments<T>& arguments, Stream stream) {
+void Transfer<T, velocities, dim, order>::launch_restrict_to(const Arguments& arguments, Stream stream) {
   const Tables tables(*arguments.cell);
   launch("restrict_to", restrict_cells<T, velocities, dim, order>, thread_blocks(arguments.blocks), dim3(cells, n), 0,
-         stream, tables, plain(arguments));
+         stream, tables, arguments);
   if constexpr (velocities > 0) {
     launch("restrict_to on hat-only records", restrict_hat_only<T, velocities, dim, order>,
-           hat_blocks(arguments.coarse), hat_threads, 0, stream, tables, plain(arguments));
+           hat_blocks(arguments.coarse), hat_threads, 0, stream, tables, arguments);
   }
 }
 

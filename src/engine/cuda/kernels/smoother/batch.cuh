@@ -3,9 +3,9 @@
 /// What the kernels of the parity smoother (parity.cuh) share: a batch of patches, where their cells and the cells
 /// around them lie, univariate tables, sums and differences of the cells of a patch.
 
+#include "engine/cuda/kernels/shape.cuh"
 #include "engine/cuda/kernels/smoother/schur.cuh"
 #include "engine/cuda/kernels/smoother/uncovered.cuh"
-#include "engine/cuda/launch.hpp"
 
 namespace solenoid::cuda {
 
@@ -131,28 +131,10 @@ struct ParityBatch : Places<record_size(dim, order)> {
       }
     }
   }
-  /// m^T x or m x along index d of a tensor, the fastest of them 0.
-  template <bool transposed, int d, int size>
-  static __device__ void apply_along(const T (&m)[n][n], T (&x)[size]) {
-    constexpr int stride = power(n, d);
-#pragma unroll
-    for (int line = 0; line < size / n; ++line) {
-      T* const first = x + (line / stride * n * stride + line % stride);
-      T out[n];
-#pragma unroll
-      for (int i = 0; i < n; ++i) {
-        out[i] = T(0);
-#pragma unroll
-        for (int j = 0; j < n; ++j) out[i] += (transposed ? m[j][i] : m[i][j]) * first[j * stride];
-      }
-#pragma unroll
-      for (int i = 0; i < n; ++i) first[i * stride] = out[i];
-    }
-  }
   template <bool transposed>
   static __device__ void transform(const T (&fast)[n][n], const T (&slow)[n][n], T (&x)[columns]) {
-    apply_along<transposed, 0>(fast, x);
-    if constexpr (dim == 3) apply_along<transposed, 1>(slow, x);
+    apply_along<transposed, 1>(fast, x);
+    if constexpr (dim == 3) apply_along<transposed, n>(slow, x);
   }
   static __device__ T reciprocal(T value) {
     if constexpr (sizeof(T) == 4) {
@@ -264,15 +246,15 @@ struct ParityBatch : Places<record_size(dim, order)> {
   __device__ void find_cells(Around& around) const {
     const int corner = group % problems;
     std::int32_t cell = entry.cells[corner >> 1];
-    if ((corner & 1) != 0) cell = arguments.neighbour[1][cell];
+    if ((corner & 1) != 0) cell = arguments.topology.neighbour[1][cell];
     place(corner) = offset(cell);
     if (arguments.x != nullptr) {
       for_directions([&](int i, int t) {
         const int end = corner >> t & 1;
-        around.beside[i] = arguments.neighbour[2 * t + (end ^ (walls(t) >> end & 1))][cell];
+        around.beside[i] = arguments.topology.neighbour[2 * t + (end ^ (walls(t) >> end & 1))][cell];
         if ((batch.flags & PatchBatch::weaker_faces) != 0) {
           const int weight = kind >> ParityPatch::weight_bits * t & 3;
-          extra_of(t, corner) = walls(t) != 0 ? 0 : weight - face_weight(arguments.face[2 * t + end][cell]);
+          extra_of(t, corner) = walls(t) != 0 ? 0 : weight - face_weight(arguments.topology.face[2 * t + end][cell]);
         }
       });
     }
@@ -293,8 +275,8 @@ struct ParityBatch : Places<record_size(dim, order)> {
   }
   __device__ void find_cells_above(Around& around) const {
     for_directions([&](int i, int t) {
-      for_components(t,
-                     [&](int tau, int c) { around.above[i][tau] = arguments.neighbour[2 * c + 1][around.beside[i]]; });
+      for_components(
+          t, [&](int tau, int c) { around.above[i][tau] = arguments.topology.neighbour[2 * c + 1][around.beside[i]]; });
     });
   }
   __device__ void keep_places(const Around& around) const {

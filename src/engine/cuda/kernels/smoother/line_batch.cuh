@@ -237,7 +237,7 @@ struct LineBatch : ParityBatch<T, dim, order, patches_, teams, LineFields<dim, o
       if ((batch.flags & PatchBatch::mixed_faces) != 0 && r == 0) {
 #pragma unroll
         for (int i = 0; i < problems; i += 2) {
-          from[i] = offset(arguments.neighbour[2 * c + 1][record_at(place(neighbour_of(t, 0), frame, i))]);
+          from[i] = offset(arguments.topology.neighbour[2 * c + 1][record_at(place(neighbour_of(t, 0), frame, i))]);
         }
       }
       T v[problems];

@@ -9,22 +9,10 @@ namespace solenoid::cuda {
 
 /// ParityArguments with what the kernel needs of a cell's tables.
 template <class T, int dim, int order>
-struct ParityParameters {
+struct ParityParameters : ParityArguments<T> {
   static constexpr int n = order + 1;
-  const std::int32_t* neighbour[2 * dim];  ///< [side][record]
-  const Face* face[2 * dim];               ///< [side][record]
-  const ParityPatch* patches;
-  const PatchBatch* batches;
-  const std::int32_t* uncovered;
-  const T* tables;
-  const T* schur;
-  const T* b;
-  const T* x;
-  T* y;
-  std::int32_t batch_count;
   std::int32_t uncovered_share;  ///< of every thread block that only copies, and one more for each of the first
   std::int32_t uncovered_rest;
-  bool followed;
   T value[n];  ///< traces and outward derivatives of modes on a lower face
   T slope[n];
   T trace_value[dim][n];  ///< what modes of a cell below give to the test trace and derivative at the common face
@@ -36,23 +24,11 @@ struct ParityParameters {
   T alpha;
 
   ParityParameters(const ParityArguments<T>& from, int blocks)
-      : patches(from.patches),
-        batches(from.batches),
-        uncovered(from.uncovered),
-        tables(from.tables),
-        schur(from.schur),
-        b(from.b),
-        x(from.x),
-        y(from.y),
-        batch_count(from.batch_count),
+      : ParityArguments<T>(from),
         uncovered_share(from.uncovered_count / blocks),
         uncovered_rest(from.uncovered_count % blocks),
-        followed(from.followed) {
+        alpha(from.cell->alpha) {
     const CellData<T>& cell = *from.cell;
-    for (int side = 0; side < 2 * dim; ++side) {
-      neighbour[side] = from.topology.neighbour[side];
-      face[side] = from.topology.face[side];
-    }
     for (int i = 0; i <= n; ++i) {
       for (int j = 0; j <= n; ++j) mass[i][j] = cell.mass[i][j];
     }
@@ -77,7 +53,6 @@ struct ParityParameters {
       inverse_h[a] = cell.inverse_h[a];
       end_stiffness[a] = -cell.viscosity * cell.inverse_h[a] * cell.inverse_h[a];
     }
-    alpha = cell.alpha;
   }
 };
 

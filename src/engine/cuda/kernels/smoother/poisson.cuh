@@ -52,17 +52,9 @@ struct PoissonSmoother {
     std::int32_t cells[corners][patches];
     std::int32_t behind[2 * dim][halves][patches];  ///< the record behind an end, or -1 - weight of the face there
   };
-  struct Arguments {
-    CellTopology topology;
-    const PatchData<T>* kinds;
-    const std::int32_t* lower;
-    const PoissonBatch* batches;
+  struct Arguments : PoissonArguments<T> {
     T alpha;
-    const T* b;
-    const T* x;
-    T* y;
-    bool add;
-    T factor;
+    T factor;  ///< of corrections
   };
 
   /// The lower cell of pair `half` of direction a: its number has the bits of the other directions.
@@ -296,13 +288,9 @@ __global__ __launch_bounds__(PoissonSmoother<T, dim, order>::threads) void smoot
 template <class T, int dim, int order>
 void PoissonSmoother<T, dim, order>::launch_smooth(const PoissonArguments<T>& arguments, Stream stream) {
   const Tables tables(*arguments.cell);
-  const Arguments plain{arguments.topology,    arguments.kinds,
-                        arguments.lower,       arguments.batches,
-                        arguments.cell->alpha, arguments.b,
-                        arguments.x,           arguments.y,
-                        arguments.add,         arguments.add ? arguments.damping : T(1)};
+  const Arguments with_factor{arguments, arguments.cell->alpha, arguments.add ? arguments.damping : T(1)};
   launch("smooth", smooth_poisson<T, dim, order>, static_cast<unsigned>(arguments.batch_count),
-         dim3(patches, InPatch::count), sizeof(Memory), stream, tables, plain);
+         dim3(patches, InPatch::count), sizeof(Memory), stream, tables, with_factor);
 }
 
 }  // namespace solenoid::cuda

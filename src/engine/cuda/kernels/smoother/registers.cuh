@@ -65,10 +65,9 @@ template <class T, int dim, int order>
 struct RegisterSmoother : ParityBatch<T, dim, order, 32, 1, RegisterFields<dim, order>::numbers> {
   using Fields = RegisterFields<dim, order>;
   using Base = ParityBatch<T, dim, order, 32, 1, Fields::numbers>;
-  using Base::a_of, Base::apply_along, Base::arguments, Base::b_of, Base::batch, Base::block, Base::columns,
-      Base::extra_of, Base::group, Base::groups, Base::n, Base::neighbour_of, Base::parity_of, Base::patch,
-      Base::patches, Base::place, Base::pointer, Base::problem, Base::problems, Base::sign, Base::times_mass,
-      Base::transform;
+  using Base::a_of, Base::arguments, Base::b_of, Base::batch, Base::block, Base::columns, Base::extra_of, Base::group,
+      Base::groups, Base::n, Base::neighbour_of, Base::parity_of, Base::patch, Base::patches, Base::place,
+      Base::pointer, Base::problem, Base::problems, Base::sign, Base::times_mass, Base::transform;
   using typename Base::Arguments, typename Base::Around;
   static constexpr bool stashed = Fields::stashed;
   static constexpr bool modal = Fields::modal;
@@ -349,7 +348,7 @@ struct RegisterSmoother : ParityBatch<T, dim, order, 32, 1, RegisterFields<dim, 
     /// The middle hat beside the lower cell, which may not be that beside the upper one.
     __device__ Trace middle_hat(int i) const {
       const std::int32_t lower = Base::record_at(beside(i, 0));
-      return trace(sign((i & 1) != 0), Base::offset(all.arguments.neighbour[2 * c + 1][lower]), 0);
+      return trace(sign((i & 1) != 0), Base::offset(all.arguments.topology.neighbour[2 * c + 1][lower]), 0);
     }
     /// (A_pp - A~) x_p: the same for the patch's own modes at an end where the local matrix has more weight. To the
     /// lower face a cell's own modes look like those of a cell above, and the other way round.
@@ -721,11 +720,11 @@ struct RegisterSmoother : ParityBatch<T, dim, order, 32, 1, RegisterFields<dim, 
   __device__ void transform_pressure(T (&p)[block]) const {
     const Square x = table(0).eigen_o;
     const Square y = table(1).eigen_o;
-    apply_along<transposed, 0>(x.of, p);
-    apply_along<transposed, 1>(y.of, p);
+    apply_along<transposed, 1>(x.of, p);
+    apply_along<transposed, n>(y.of, p);
     if constexpr (dim == 3) {
       const Square z = table(2).eigen_o;
-      apply_along<transposed, 2>(z.of, p);
+      apply_along<transposed, n * n>(z.of, p);
     }
   }
   __device__ void put_pressure(const T (&p)[block]) const {
