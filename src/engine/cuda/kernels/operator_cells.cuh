@@ -64,8 +64,8 @@ struct OperatorByCells : OperatorTile<T, dim, order> {
     }
     __device__ static void turn(T (&v)[n][lines][n]) {
       T old[n][lines][n];
-      Tile::for_values([&](int i, int s, int f) { old[i][s][f] = v[i][s][f]; });
-      Tile::for_values([&](int i, int s, int f) {
+      unrolled<n, lines, n>([&](int i, int s, int f) { old[i][s][f] = v[i][s][f]; });
+      unrolled<n, lines, n>([&](int i, int s, int f) {
         if constexpr (dim == 3) {
           v[f][i][s] = old[i][s][f];
         } else {
@@ -77,7 +77,8 @@ struct OperatorByCells : OperatorTile<T, dim, order> {
   __device__ static void load_pressure(const Arguments& arguments, Cell& cell) {
     const T* const p = arguments.x + cell.offset + dim * S::block * interleave;
     // In the order of component 0: a = 1, b = 2.
-    Tile::for_values([&](int i, int s, int f) { cell.p[i][s][f] = __ldg(p + (i + n * f + n * n * s) * interleave); });
+    unrolled<n, lines, n>(
+        [&](int i, int s, int f) { cell.p[i][s][f] = __ldg(p + (i + n * f + n * n * s) * interleave); });
   }
 
   /// z of component c, in registers and shared memory; y: what acts along c, minus b, over the factor of the last
@@ -99,51 +100,47 @@ struct OperatorByCells : OperatorTile<T, dim, order> {
     const T has_below = record_below == arguments.topology.null ? T(0) : T(1);
     const T is_cell = record_below < arguments.topology.cells ? T(1) : T(0);
     const T scale = tables.inverse_factor[(c + dim - 1) % dim];
+    unrolled<lines, n>([&](int s, int f) {
+      const int column = (s * n + f) * interleave;
+      T u[n + 1];
 #pragma unroll
-    for (int s = 0; s < lines; ++s) {
+      for (int i = 0; i < n; ++i) u[i] = __ldg(own + i * S::columns * interleave + column);
+      u[n] = __ldg(above + column);
+      T lower[Tile::rows_below];
 #pragma unroll
-      for (int f = 0; f < n; ++f) {
-        const int column = (s * n + f) * interleave;
-        T u[n + 1];
+      for (int i = 0; i < Tile::rows_below; ++i) lower[i] = __ldg(below + i * S::columns * interleave + column);
+      const T p_lower = __ldg(p_below + f * stride_a + s * stride_b);
+      T z_below = tables.mass[n][n] * (is_cell * u[0]);
 #pragma unroll
-        for (int i = 0; i < n; ++i) u[i] = __ldg(own + i * S::columns * interleave + column);
-        u[n] = __ldg(above + column);
-        T lower[Tile::rows_below];
+      for (int i = 0; i < Tile::rows_below; ++i) z_below += tables.mass[n][i] * lower[i];
 #pragma unroll
-        for (int i = 0; i < Tile::rows_below; ++i) lower[i] = __ldg(below + i * S::columns * interleave + column);
-        const T p_lower = __ldg(p_below + f * stride_a + s * stride_b);
-        T z_below = tables.mass[n][n] * (is_cell * u[0]);
+      for (int i = 0; i < n; ++i) {
+        T sum = i == 0 ? z_below : T(0);
 #pragma unroll
-        for (int i = 0; i < Tile::rows_below; ++i) z_below += tables.mass[n][i] * lower[i];
-#pragma unroll
-        for (int i = 0; i < n; ++i) {
-          T sum = i == 0 ? z_below : T(0);
-#pragma unroll
-          for (int j = 0; j <= n; ++j) {
-            if (mass_couples(n, i, j)) sum += tables.mass[i][j] * u[j];
-          }
-          z[i][s][f] = sum;
-          shared.z[(i * S::columns + s * n + f) * cells + static_cast<int>(threadIdx.x)] = sum;
-          if (i == 0) {
-            y[i][s][f] = tables.factor[c] * ((u[0] - u[n]) + (has_below * u[0] - lower[0])) +
-                         tables.inverse_h[c] * (cell.p[0][s][f] - p_lower);
-            cell.divergence[i][s][f] += tables.inverse_h[c] * (u[n] - u[0]);
-          } else {
-            y[i][s][f] = tables.factor[c] * u[i] - tables.inverse_h[c] * cell.p[i][s][f];
-            cell.divergence[i][s][f] += tables.inverse_h[c] * u[i];
-          }
-          if (with_b) y[i][s][f] -= __ldcs(arguments.b + at + i * S::columns * interleave + column);
-          y[i][s][f] *= scale;
+        for (int j = 0; j <= n; ++j) {
+          if (mass_couples(n, i, j)) sum += tables.mass[i][j] * u[j];
         }
+        z[i][s][f] = sum;
+        shared.z[(i * S::columns + s * n + f) * cells + static_cast<int>(threadIdx.x)] = sum;
+        if (i == 0) {
+          y[i][s][f] = tables.factor[c] * ((u[0] - u[n]) + (has_below * u[0] - lower[0])) +
+                       tables.inverse_h[c] * (cell.p[0][s][f] - p_lower);
+          cell.divergence[i][s][f] += tables.inverse_h[c] * (u[n] - u[0]);
+        } else {
+          y[i][s][f] = tables.factor[c] * u[i] - tables.inverse_h[c] * cell.p[i][s][f];
+          cell.divergence[i][s][f] += tables.inverse_h[c] * u[i];
+        }
+        if (with_b) y[i][s][f] -= __ldcs(arguments.b + at + i * S::columns * interleave + column);
+        y[i][s][f] *= scale;
       }
-    }
+    });
   }
 
   /// After the last component: indices are those of component 0 again.
   template <bool with_b>
   __device__ static void write_divergence(const Arguments& arguments, const Cell& cell) {
     const std::int64_t at = cell.offset + dim * S::block * interleave;
-    Tile::for_values([&](int i, int s, int f) {
+    unrolled<n, lines, n>([&](int i, int s, int f) {
       const std::int64_t place = at + (i + n * f + n * n * s) * interleave;
       const T value = cell.divergence[i][s][f];
       __stcs(arguments.y + place, with_b ? __ldcs(arguments.b + place) + value : -value);

@@ -90,11 +90,7 @@ struct OperatorByRows : OperatorTile<T, dim, order> {
     const T* const b = with_b ? arguments.b + at + start : nullptr;
     const T scale = tables.inverse_factor[(c + dim - 1) % dim];
     const auto for_modes = [](auto&& visit) {
-#pragma unroll
-      for (int s = 0; s < lines; ++s) {
-#pragma unroll
-        for (int f = 0; f < n; ++f) visit(s, f, (s * n + f) * interleave);
-      }
+      unrolled<lines, n>([&](int s, int f) { visit(s, f, (s * n + f) * interleave); });
     };
     if (row > 0) {
       const T* const u = arguments.x + at + start;
@@ -123,24 +119,20 @@ struct OperatorByRows : OperatorTile<T, dim, order> {
     for (int c = 0; c < dim; ++c) {
       above[c] = arguments.x + shared.offset(side_neighbour(shared.side(2 * c + 1))) + c * S::block * interleave;
     }
+    unrolled<lines, n>([&](int i1, int i0) {
+      const int index[3] = {i0, dim == 3 ? i1 : last, dim == 3 ? last : 0};
+      T sum = 0;
 #pragma unroll
-    for (int i1 = 0; i1 < lines; ++i1) {
-#pragma unroll
-      for (int i0 = 0; i0 < n; ++i0) {
-        const int index[3] = {i0, dim == 3 ? i1 : last, dim == 3 ? last : 0};
-        T sum = 0;
-#pragma unroll
-        for (int c = 0; c < dim; ++c) {
-          const int column = index[(c + 1) % dim] + (dim == 3 ? n * index[(c + 2) % 3] : 0);
-          const int place = c * S::block + index[c] * S::columns + column;
-          T divergence = __ldg(u + place * interleave);
-          if (index[c] == 0) divergence = __ldg(above[c] + column * interleave) - divergence;
-          sum += tables.inverse_h[c] * divergence;
-        }
-        const std::int64_t place = at + (dim * S::block + i0 + n * (index[1] + n * index[2])) * interleave;
-        __stcs(arguments.y + place, with_b ? __ldcs(arguments.b + place) + sum : -sum);
+      for (int c = 0; c < dim; ++c) {
+        const int column = index[(c + 1) % dim] + (dim == 3 ? n * index[(c + 2) % 3] : 0);
+        const int place = c * S::block + index[c] * S::columns + column;
+        T divergence = __ldg(u + place * interleave);
+        if (index[c] == 0) divergence = __ldg(above[c] + column * interleave) - divergence;
+        sum += tables.inverse_h[c] * divergence;
       }
-    }
+      const std::int64_t place = at + (dim * S::block + i0 + n * (index[1] + n * index[2])) * interleave;
+      __stcs(arguments.y + place, with_b ? __ldcs(arguments.b + place) + sum : -sum);
+    });
   }
 };
 

@@ -311,14 +311,7 @@ struct OperatorTile {
                                        const std::uint32_t (&sides)[2 * (dim - 1)], Z&& own, T (&y)[rows][lines][n]) {
     const auto slow = [](int line, int m) { return turn == 0 ? line : m; };
     const auto fast = [](int line, int m) { return turn == 0 ? m : line; };
-    const auto for_lines = [](auto&& visit) {
-#pragma unroll
-      for (int i = 0; i < rows; ++i) {
-#pragma unroll
-        for (int line = 0; line < lines; ++line) visit(i, line);
-      }
-    };
-    for_lines([&](int i, int line) {
+    unrolled<rows, lines>([&](int i, int line) {
 #pragma unroll
       for (int m = 0; m < n; ++m) {
         const T z = own(i, slow(line, m), fast(line, m));
@@ -331,7 +324,7 @@ struct OperatorTile {
     for (int upper = 0; upper < 2; ++upper) {
       const int place = side_where(sides[2 * turn + upper]);
       if (place < cells) {
-        for_lines([&](int i, int line) {
+        unrolled<rows, lines>([&](int i, int line) {
 #pragma unroll
           for (int m = 0; m < n; ++m) {
             const T z = shared.z[((first + i) * S::columns + slow(line, m) * n + fast(line, m)) * cells + place];
@@ -343,7 +336,7 @@ struct OperatorTile {
           }
         });
       } else {
-        for_lines([&](int i, int line) {
+        unrolled<rows, lines>([&](int i, int line) {
           const T* const trace = shared.trace + ((first + i) * lines + line) * shared.faces + place - before;
           const T p = trace[0];
           const T q = trace[n * lines * shared.faces];
@@ -365,28 +358,16 @@ struct OperatorTile {
                                 bool fixed, Z&& own, T (&y)[rows][lines][n]) {
     if constexpr (dim == 3) {
       add_laplacian<dim - 2>(tables, shared, c, first, sides, own, y);
-      for_values([&](int i, int s, int f) { y[i][s][f] *= tables.ratio[c]; });
+      unrolled<rows, lines, n>([&](int i, int s, int f) { y[i][s][f] *= tables.ratio[c]; });
     }
     add_laplacian<0>(tables, shared, c, first, sides, own, y);
     if (shared.record(threadIdx.x) >= arguments.topology.cells) return;
     const T factor = with_b ? -tables.factor[(c + 1) % dim] : tables.factor[(c + 1) % dim];
     T* const to = arguments.y + offset + (c * S::block + first * S::columns) * interleave;
-    for_values([&](int i, int s, int f) {
+    unrolled<rows, lines, n>([&](int i, int s, int f) {
       const T result = (i == 0 && fixed ? T(0) : factor) * (y[i][s][f] + tables.alpha[c] * own(i, s, f));
       __stcs(to + (i * S::columns + s * n + f) * interleave, result);
     });
-  }
-  /// visit(row, slow, fast) for a thread's rows.
-  template <class F>
-  __device__ static void for_values(F&& visit) {
-#pragma unroll
-    for (int i = 0; i < rows; ++i) {
-#pragma unroll
-      for (int s = 0; s < lines; ++s) {
-#pragma unroll
-        for (int f = 0; f < n; ++f) visit(i, s, f);
-      }
-    }
   }
 };
 

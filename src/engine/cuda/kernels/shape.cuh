@@ -26,6 +26,19 @@ struct Shape {
   __device__ static int pressure_stride(int a) { return a == 0 ? 1 : a == 1 ? n : n * n; }
 };
 
+/// visit(i), visit(i, j) or visit(i, j, k) for indices below the sizes: unrolled loops, the last one inside.
+template <int size, int... sizes, class F>
+__device__ void unrolled(F&& visit) {
+#pragma unroll
+  for (int i = 0; i < size; ++i) {
+    if constexpr (sizeof...(sizes) == 0) {
+      visit(i);
+    } else {
+      unrolled<sizes...>([&](auto... rest) { visit(i, rest...); });
+    }
+  }
+}
+
 /// m^T x or m x along the index of a tensor that has this stride.
 template <bool transposed, int stride, class T, int n, int size>
 __device__ void apply_along(const T (&m)[n][n], T (&x)[size]) {

@@ -84,16 +84,11 @@ struct LineBatch : ParityBatch<T, dim, order, patches_, teams, LineFields<dim, o
     }
     template <bool back>
     static __device__ void rotate(int (&v)[dim]) {
-      const int first = v[back ? dim - 1 : 0];
+      int from[dim];
 #pragma unroll
-      for (int i = 1; i < dim; ++i) {
-        if constexpr (back) {
-          v[dim - i] = v[dim - i - 1];
-        } else {
-          v[i - 1] = v[i];
-        }
-      }
-      v[back ? 0 : dim - 1] = first;
+      for (int i = 0; i < dim; ++i) from[i] = v[i];
+#pragma unroll
+      for (int i = 0; i < dim; ++i) v[i] = from[(i + (back ? dim - 1 : 1)) % dim];
     }
     /// Parity of the component.
     __device__ int parity() const { return bits ^ 1; }

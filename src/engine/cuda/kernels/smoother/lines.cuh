@@ -24,14 +24,6 @@ struct LineSmoother : LineBatch<T, dim, order, patches_, resident, 1> {
   // --- planes of tangential modes
   // --------------------------------------------------------------------------------------
 
-  template <class F>
-  static __device__ void for_plane(F&& f) {
-#pragma unroll
-    for (int slow = 0; slow < others; ++slow) {
-#pragma unroll
-      for (int fast = 0; fast < n; ++fast) f(slow, fast);
-    }
-  }
   /// Transforms a plane in the directions of its fast and its slow index.
   struct PlaneTransform {
     const Square fast;
@@ -59,28 +51,16 @@ struct LineSmoother : LineBatch<T, dim, order, patches_, resident, 1> {
   /// Subtracts from a row of a component what its traces give; trace(l): those of this row.
   template <class F>
   __device__ void subtract_traces(F&& trace, T (&x)[others][n]) const {
+    unrolled<dim - 1, others>([&](int turn, int line) {
+      const T v = trace(2 * turn * others + line);
+      const T d = trace((2 * turn + 1) * others + line);
 #pragma unroll
-    for (int slow = 0; slow < others; ++slow) {
-      const T v = trace(slow);
-      const T d = trace(others + slow);
-#pragma unroll
-      for (int fast = 0; fast < n; ++fast) {
-        x[slow][fast] -= arguments.value[fast] * v;
-        x[slow][fast] -= arguments.slope[fast] * d;
+      for (int j = 0; j < n; ++j) {
+        T& to = turn == 0 ? x[line][j] : x[j][line];
+        to -= arguments.value[j] * v;
+        to -= arguments.slope[j] * d;
       }
-    }
-    if constexpr (dim == 3) {
-#pragma unroll
-      for (int fast = 0; fast < n; ++fast) {
-        const T v = trace(2 * others + fast);
-        const T d = trace(3 * others + fast);
-#pragma unroll
-        for (int slow = 0; slow < n; ++slow) {
-          x[slow][fast] -= arguments.value[slow] * v;
-          x[slow][fast] -= arguments.slope[slow] * d;
-        }
-      }
-    }
+    });
   }
 
   // --- velocity ------------------------------------------------------------------------------------------------------
@@ -106,10 +86,10 @@ struct LineSmoother : LineBatch<T, dim, order, patches_, resident, 1> {
     for (int r = worker; r < (with_x ? n + 1 : n); r += workers) {
       T* plane = r < n ? f + r * row * patches : end_hats;
       T x[others][n];
-      for_plane([&](int slow, int fast) { x[slow][fast] = plane[(slow * n + fast) * patches]; });
+      unrolled<others, n>([&](int slow, int fast) { x[slow][fast] = plane[(slow * n + fast) * patches]; });
       if (with_x && r < n) subtract_traces([&](int l) { return trace_lines[(r * lines + l) * patches]; }, x);
       transform.template apply<true>(x);
-      for_plane([&](int slow, int fast) { plane[(slow * n + fast) * patches] = x[slow][fast]; });
+      unrolled<others, n>([&](int slow, int fast) { plane[(slow * n + fast) * patches] = x[slow][fast]; });
     }
   }
   /// The whole problem in registers.
@@ -129,15 +109,16 @@ struct LineSmoother : LineBatch<T, dim, order, patches_, resident, 1> {
       const PlaneTransform transform = tangential(frame);
 #pragma unroll
       for (int r = 0; r < n; ++r) {
-        for_plane([&](int slow, int fast) { x[r][slow][fast] = f[(r * row + slow * n + fast) * patches]; });
+        unrolled<others, n>([&](int slow, int fast) { x[r][slow][fast] = f[(r * row + slow * n + fast) * patches]; });
         if (with_x) subtract_traces([&](int l) { return traces_of[l][r]; }, x[r]);
         transform.template apply<true>(x[r]);
       }
-      for_plane([&](int slow, int fast) { x[n][slow][fast] = with_x ? end_hats[(slow * n + fast) * patches] : T(0); });
+      unrolled<others, n>(
+          [&](int slow, int fast) { x[n][slow][fast] = with_x ? end_hats[(slow * n + fast) * patches] : T(0); });
       if (with_x) transform.template apply<true>(x[n]);
     }
     const LineSolver solver(*this, frame);
-    for_plane([&](int slow, int fast) {
+    unrolled<others, n>([&](int slow, int fast) {
       T u[n];
 #pragma unroll
       for (int i = 0; i < n; ++i) u[i] = x[i][slow][fast];
@@ -156,12 +137,12 @@ struct LineSmoother : LineBatch<T, dim, order, patches_, resident, 1> {
     for (int r = worker; r < n; r += workers) {
       T* plane = f + r * row * patches;
       T x[others][n];
-      for_plane([&](int slow, int fast) {
+      unrolled<others, n>([&](int slow, int fast) {
         x[slow][fast] =
             workers == 1 ? known[workers == 1 ? slow * n + fast : 0][r] : plane[(slow * n + fast) * patches];
       });
       transform.template apply<false>(x);
-      for_plane([&](int slow, int fast) { plane[(slow * n + fast) * patches] = x[slow][fast]; });
+      unrolled<others, n>([&](int slow, int fast) { plane[(slow * n + fast) * patches] = x[slow][fast]; });
     }
   }
 
@@ -188,9 +169,10 @@ struct LineSmoother : LineBatch<T, dim, order, patches_, resident, 1> {
     for (int i = worker; i < n; i += workers) {
       T* plane = p + i * (dim == 3 ? line_2 : line_1) * patches;
       T x[others][n];
-      for_plane([&](int slow, int fast) { x[slow][fast] = plane[(slow * line_1 + fast) * patches]; });
+      unrolled<others, n>([&](int slow, int fast) { x[slow][fast] = plane[(slow * line_1 + fast) * patches]; });
       transform.template apply<transposed>(x);
-      for_plane([&](int slow, int fast) { plane[(slow * line_1 + fast) * patches] = factor * x[slow][fast]; });
+      unrolled<others, n>(
+          [&](int slow, int fast) { plane[(slow * line_1 + fast) * patches] = factor * x[slow][fast]; });
     }
   }
   /// In the last direction.

@@ -114,7 +114,7 @@ struct RegisterSmoother : ParityBatch<T, dim, order, 32, 1, RegisterFields<dim, 
     const int parity = parity_of(dim - 1, of_problem);
     return surroundings(parity) + (parity & 1) * Fields::spared * around * patches;
   }
-  /// Corner i in the frame of component c as the patch numbers them.
+  /// to_patch(i, c), in fewer instructions where c is no constant.
   static __device__ int corner(int c, int i) {
     return (i & 1) * (1 << c) + (i >> 1 & 1) * (1 << a_of(c)) + (i >> 2) * (1 << b_of(c));
   }
@@ -180,13 +180,6 @@ struct RegisterSmoother : ParityBatch<T, dim, order, 32, 1, RegisterFields<dim, 
     }
   };
 
-  __device__ void fetch_pressure(Values& values) const {
-    const Cells<const T> b(*this, arguments.b, dim);
-    for_values<block>([&](int round, int at) {
-#pragma unroll
-      for (int i = 0; i < problems; ++i) values.of[round][i] = __ldcs(b.of[i] + at * interleave);
-    });
-  }
   __device__ void spread_pressure(Values& values) const {
     for_values<block>([&](int round, int at) {
       auto& v = values.of[round];
@@ -200,14 +193,14 @@ struct RegisterSmoother : ParityBatch<T, dim, order, 32, 1, RegisterFields<dim, 
     for (int i = 0; i < block; ++i) p[i] = -gathered_pressure(problem)[i * patches];
   }
 
-  /// Values of component c: of all cells, or, if they are hats, of the upper ones.
-  __device__ void fetch_velocity(int c, Values& values) const {
+  /// Values of component c, or of the pressure: of all cells, or, if they are hats, of the upper ones.
+  __device__ void fetch(int c, Values& values) const {
     const Cells<const T> b(*this, arguments.b, c);
     for_values<block>([&](int round, int at) {
       auto& v = values.of[round];
 #pragma unroll
       for (int i = 1; i < problems; i += 2) v[i] = __ldcs(b.of[i] + at * interleave);
-      if (at + turn < columns) return;
+      if (c < dim && at + turn < columns) return;
 #pragma unroll
       for (int i = 0; i < problems; i += 2) v[i] = __ldcs(b.of[i] + at * interleave);
     });
@@ -432,20 +425,12 @@ struct RegisterSmoother : ParityBatch<T, dim, order, 32, 1, RegisterFields<dim, 
 #pragma unroll
       for (int i = 0; i < corners; ++i) multiply_by_mass(i, line.beyond(i));
     }
-    for_split([&](int q, int r) {
+    unrolled<parts, n>([&](int q, int r) {
       line.butterfly(split.even[q][r]);
       if (r > 0) line.butterfly(split.odd[q][r]);
     });
     if constexpr (!modal) correct(line, split);
     store(line, split);
-  }
-  template <class F>
-  static __device__ void for_split(F&& visit) {
-#pragma unroll
-    for (int q = 0; q < parts; ++q) {
-#pragma unroll
-      for (int r = 0; r < n; ++r) visit(q, r);
-    }
   }
   /// Corrections for a few patches, of rows.
   __device__ void correct(const Line& line, Beside (&beside)[corners]) const {
@@ -508,7 +493,7 @@ struct RegisterSmoother : ParityBatch<T, dim, order, 32, 1, RegisterFields<dim, 
     const int end_pair = (line.tau == 0 ? 1 : 2) * Fields::around_pair * patches;
     const int other_pair = (line.tau == 0 ? 2 : 1) * Fields::around_pair * patches;
     T* const to = surroundings(0) + (line.tau * parts * Fields::lines + line.number) * patches;
-    for_split([&](int q, int r) {
+    unrolled<parts, n>([&](int q, int r) {
 #pragma unroll
       for (int i = 0; i < corners; ++i) {
         T* const at = to + (i & 1) * end_pair + (i >> 1) * other_pair + (r * around + q * Fields::lines) * patches;
@@ -543,11 +528,8 @@ struct RegisterSmoother : ParityBatch<T, dim, order, 32, 1, RegisterFields<dim, 
     T from[block];
 #pragma unroll
     for (int i = 0; i < block; ++i) from[i] = p[i];
-#pragma unroll
-    for (int l = 0; l < columns; ++l) {
-#pragma unroll
-      for (int i = 0; i < n; ++i) p[back ? i + l * n : l + i * columns] = from[back ? l + i * columns : i + l * n];
-    }
+    unrolled<columns, n>(
+        [&](int l, int i) { p[back ? i + l * n : l + i * columns] = from[back ? l + i * columns : i + l * n]; });
   }
   /// Where this thread keeps f of component c until it is needed again: where the velocity is, or in the cell of y that
   /// has its problem's number.
@@ -809,11 +791,11 @@ struct RegisterSmoother : ParityBatch<T, dim, order, 32, 1, RegisterFields<dim, 
     Values values;
     T p[block];
     this->find_cells(cells);
-    fetch_pressure(values);
+    fetch(dim, values);
     if (with_x) this->find_cells_above(cells);
     spread_pressure(values);
     if (with_x) this->keep_places(cells);
-    fetch_velocity(0, values);
+    fetch(0, values);
     __syncthreads();
     if constexpr (stashed) {
       forward_by_turns(values, p);
@@ -852,7 +834,7 @@ struct RegisterSmoother : ParityBatch<T, dim, order, 32, 1, RegisterFields<dim, 
   __device__ void forward_at_once(Values& values, T (&p)[block]) const {
     for_each_component([&](int c) {
       gather(c, values);
-      if (c + 1 < dim) fetch_velocity(c + 1, values);  // on its way while this component is solved
+      if (c + 1 < dim) fetch(c + 1, values);  // on its way while this component is solved
       if (c == 0) {
         take_pressure(p);
         transform_pressure<true>(p);
@@ -883,7 +865,7 @@ struct RegisterSmoother : ParityBatch<T, dim, order, 32, 1, RegisterFields<dim, 
       by_parity(c, [&]<bool even>(std::bool_constant<even>) { forward_velocity<even>(c, p); });
       rotate<false>(p);
       if (c + 1 == dim) break;
-      fetch_velocity(c + 1, values);  // on its way while others are waited for
+      fetch(c + 1, values);  // on its way while others are waited for
       __syncthreads();
     }
   }

@@ -3,9 +3,9 @@
 /// The Schur complement of a batch: p = S^+ rhs for the problem of each warp, where teams have shares of rhs, which are
 /// added, and all get p. Inverse blocks are matrices or tiles (SchurTiles).
 
+#include "engine/cuda/kernels/shape.cuh"
 #include "engine/cuda/kernels/smoother/parity.hpp"
 #include "engine/cuda/kernels/tensor_tiles.cuh"
-#include "engine/cuda/launch.hpp"
 
 namespace solenoid::cuda {
 
@@ -109,16 +109,13 @@ struct SchurBlocks {
       T sum[rows][width][4];
       multiply(inverse(same_number), p, position, sum);
       teams == 1 ? __syncwarp() : __syncthreads();
-      for_tiles<rows, width>([&](int r, int w) {
+      unrolled<rows, width, 4>([&](int r, int w, int k) {
+        const int i = (r * teams + batch.team) * 16 + k / 2 * 8 + threadIdx.x % 32 / 4;
+        const int column = w * 8 + threadIdx.x % 4 * 2 + k % 2;
+        if (i >= block || column >= patches || (same >> column & 1) == 0) return;
 #pragma unroll
-        for (int k = 0; k < 4; ++k) {
-          const int i = (r * teams + batch.team) * 16 + k / 2 * 8 + threadIdx.x % 32 / 4;
-          const int column = w * 8 + threadIdx.x % 4 * 2 + k % 2;
-          if (i >= block || column >= patches || (same >> column & 1) == 0) continue;
-#pragma unroll
-          for (int other = 0; other < teams; ++other) {
-            p[position(i) * patches + column + (other - batch.team) * Batch::team_numbers] = sum[r][w][k];
-          }
+        for (int other = 0; other < teams; ++other) {
+          p[position(i) * patches + column + (other - batch.team) * Batch::team_numbers] = sum[r][w][k];
         }
       });
       teams == 1 ? __syncwarp() : __syncthreads();
@@ -128,24 +125,17 @@ struct SchurBlocks {
   __device__ void multiply(const T* blocks, const T* p, Position position, T (&sum)[rows][width][4]) const {
     const int lane = threadIdx.x % 32;
     const T* from = blocks + batch.team * SchurTiles::tile + lane * 4;
-    for_tiles<rows, width>([&](int r, int w) {
-#pragma unroll
-      for (int k = 0; k < 4; ++k) sum[r][w][k] = T(0);
-    });
+    unrolled<rows, width, 4>([&](int r, int w, int k) { sum[r][w][k] = T(0); });
 #pragma unroll(tiles.columns <= 8 ? 8 : 2)
     for (int column = 0; column < tiles.columns; ++column) {
       const int i = column * 8 + lane % 4;
       const int at[2]{i < block ? position(i) : 0, i + 4 < block ? position(i + 4) : 0};
       T b[width][2];
-#pragma unroll
-      for (int w = 0; w < width; ++w) {
-#pragma unroll
-        for (int k = 0; k < 2; ++k) {
-          const int of = w * 8 + lane / 4;
-          const bool inside = i + 4 * k < block && (patches >= 8 || of < patches);
-          b[w][k] = inside ? sum_of_teams(p + at[k] * patches + of) : T(0);
-        }
-      }
+      unrolled<width, 2>([&](int w, int k) {
+        const int of = w * 8 + lane / 4;
+        const bool inside = i + 4 * k < block && (patches >= 8 || of < patches);
+        b[w][k] = inside ? sum_of_teams(p + at[k] * patches + of) : T(0);
+      });
 #pragma unroll
       for (int r = 0; r < rows; ++r) {
         if (r * teams + batch.team >= tiles.rows) continue;
@@ -154,14 +144,6 @@ struct SchurBlocks {
 #pragma unroll
         for (int w = 0; w < width; ++w) multiply_tile(a, b[w], sum[r][w]);
       }
-    }
-  }
-  template <int rows, int width, class F>
-  static __device__ void for_tiles(F&& f) {
-#pragma unroll
-    for (int r = 0; r < rows; ++r) {
-#pragma unroll
-      for (int w = 0; w < width; ++w) f(r, w);
     }
   }
 };
