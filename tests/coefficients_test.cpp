@@ -147,7 +147,7 @@ TEST_P(Coefficient, AReactionMayComeWhereNoConstantGoes) {
   for_each_case([&](Engine& engine, const Problem& problem, const std::string& what) {
     Hierarchy hierarchy(problem, options);
     const Level& level = hierarchy.finest();
-    const Constants with = Level(level.equation, weak_reaction, level.grid).constants;
+    const auto with = Level(level.equation, weak_reaction, level.grid).constants;
     if (level.constants == with) {
       expect_same_bits<float>(engine, problem, options, no_reaction, weak_reaction, what);
       return;

@@ -359,39 +359,48 @@ TEST(LocalSolvers, IterateToTheSolutionWhateverTheReaction) {
   }
 }
 
-/// Matrices of several fields, each with a constant in the kernel or none, and the sizes of one tile, less and more.
+/// Matrices of several fields, each with constants in the kernel (one, or two that share nothing) or none, and the
+/// sizes of one tile, less and more.
 template <class T>
 void invert_on(Engine& engine, const Level& level) {
   using Eigen::MatrixXd;
   struct What {
     int velocities;  // in each of two fields
     int pressures;
-    bool velocity_constant;
-    bool pressure_constant;
+    int velocity_constants;
+    int pressure_constants;
   };
   std::srand(1);
   const auto without = [](const DenseField& field, Eigen::Index size) -> MatrixXd {
-    Eigen::VectorXd constant = Eigen::VectorXd::Zero(size);
-    for (const std::int64_t i : field.constant) constant[i - field.begin] = 1.0;
-    if (!field.constant.empty()) constant.normalize();
-    return MatrixXd::Identity(size, size) - constant * constant.transpose();
+    MatrixXd project = MatrixXd::Identity(size, size);
+    for (const auto& unknowns : field.constants) {
+      Eigen::VectorXd constant = Eigen::VectorXd::Zero(size);
+      for (const std::int64_t i : unknowns) constant[i - field.begin] = 1.0;
+      constant.normalize();
+      project -= constant * constant.transpose();
+    }
+    return project;
   };
-  for (const What& what : {What{3, 2, false, false},
-                           {64, 64, true, true},
-                           {70, 30, true, false},
-                           {100, 33, false, true},
-                           {0, 1, false, false},
-                           {0, 130, false, true}}) {
+  for (const What& what : {What{3, 2, 0, 0},
+                           {64, 64, 1, 1},
+                           {70, 30, 1, 0},
+                           {100, 33, 0, 1},
+                           {80, 90, 2, 2},
+                           {0, 1, 0, 0},
+                           {0, 130, 0, 1},
+                           {0, 140, 0, 2}}) {
     const std::int64_t velocities = 2 * what.velocities;
     std::vector<DenseField> fields{
         {0, what.velocities, {}}, {what.velocities, velocities, {}}, {velocities, velocities + what.pressures, {}}};
     if (what.velocities == 0) fields.erase(fields.begin(), fields.begin() + 2);
     DenseField& pressure = fields.back();
-    if (what.velocity_constant) {
-      for (std::int64_t i = 0; i < what.velocities; i += 3) fields.front().constant.push_back(i);
+    for (int constant = 0; constant < what.velocity_constants; ++constant) {
+      auto& unknowns = fields.front().constants.emplace_back();
+      for (std::int64_t i = constant; i < what.velocities; i += 3) unknowns.push_back(i);
     }
-    if (what.pressure_constant) {
-      for (std::int64_t i = pressure.begin; i < pressure.end; i += 2) pressure.constant.push_back(i);
+    for (int constant = 0; constant < what.pressure_constants; ++constant) {
+      auto& unknowns = pressure.constants.emplace_back();
+      for (std::int64_t i = pressure.begin + constant; i < pressure.end; i += 2) unknowns.push_back(i);
     }
     const Eigen::Index count = pressure.end;
     MatrixXd matrix = MatrixXd::Zero(count, count);

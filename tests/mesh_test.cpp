@@ -5,6 +5,7 @@
 
 #include <numeric>
 #include <stdexcept>
+#include <utility>
 
 #include "engine/tables.hpp"
 #include "levels.hpp"
@@ -142,6 +143,58 @@ TEST(Coarsening, CellsPairUpOnlyWhereHolesDo) {
   EXPECT_FALSE(Grid(mesh, {}).pairing({false, true, false}));
   mesh.refine = 1;
   EXPECT_TRUE(Grid(mesh, {}).pairing({true, true, false}));
+}
+
+/// Cells that faces connect are of one part, and as many parts are told apart as a walk from cell to cell finds.
+void check_parts(const Grid& grid, const std::string& name) {
+  std::vector<int> seen(grid.layout().cells().size(), 0);
+  int walks = 0;
+  for (const Record first : grid.layout().cells()) {
+    if (seen[first] != 0) continue;
+    ++walks;
+    std::vector<Record> front{first};
+    seen[first] = 1;
+    while (!front.empty()) {
+      const Record cell = front.back();
+      front.pop_back();
+      for (int side = 0; side < 2 * grid.dim(); ++side) {
+        EXPECT_TRUE(grid.has_face(grid.part(cell), side, grid.face(cell, side)));
+        const Record other = grid.neighbour(cell, side);
+        if (!grid.layout().is_cell(other)) continue;
+        EXPECT_EQ(grid.part(other), grid.part(cell)) << name;
+        if (std::exchange(seen[other], 1) == 0) front.push_back(other);
+      }
+    }
+  }
+  EXPECT_EQ(walks, grid.parts()) << name;
+}
+
+TEST(Parts, AreWhatFacesConnect) {
+  for (const int dim : {2, 3}) {
+    for (auto mesh : test::mesh_cases(dim)) {
+      mesh.mesh.refine = 1;
+      const Grid grid(mesh.mesh, mesh.boundary);
+      check_parts(grid, mesh.name);
+      for (const Coarsening& map : test::coarsenings(grid)) check_parts(grid.coarsen(map), mesh.name + ", coarser");
+    }
+  }
+  // Corners do not connect, periodic faces do.
+  const Mesh corners = test::box({3, 3}, {{{0, 0, 0}, {1, 2, 1}}, {{1, 2, 0}, {2, 3, 1}}});
+  EXPECT_EQ(Grid(corners, {}).parts(), 2);
+  EXPECT_EQ(Grid(corners, test::periodic({0})).parts(), 1);
+  check_parts(Grid(corners, {}), "corners");
+}
+
+TEST(Parts, HaveFacesOfTheirOwn) {
+  const Mesh mesh = test::box({5, 2}, {{{2, 0, 0}, {3, 2, 1}}});
+  const Grid grid(mesh, test::sides({{1, SideKind::outflow}, {2, SideKind::slip}}));
+  const int left = grid.part(grid.at({0, 0, 0}));
+  const int right = grid.part(grid.at({4, 0, 0}));
+  EXPECT_NE(left, right);
+  EXPECT_FALSE(grid.has_face(left, Face::outflow));
+  EXPECT_TRUE(grid.has_face(right, Face::outflow));
+  EXPECT_TRUE(grid.has_face(left, 2, Face::slip));
+  EXPECT_FALSE(grid.has_face(left, 3, Face::slip));
 }
 
 /// Groups follow each other in the order of a vector; whole blocks hold them, and one more the null record.

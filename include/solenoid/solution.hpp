@@ -54,7 +54,8 @@ class Solution {
   [[nodiscard]] double dissipation() const;     ///< nu integral |grad u|^2, cell by cell
   [[nodiscard]] double divergence_max() const;  ///< max |div u| over quadrature points, scaled by max |u| / h
   [[nodiscard]] double max_speed() const;       ///< max |u| over quadrature points
-  /// L2 norms of the errors; the pressure's after removing the mean of the difference (not with an outflow side).
+  /// L2 norms of the errors; the pressure's after removing the mean of the difference from each part of the domain that
+  /// has no outflow side.
   [[nodiscard]] double velocity_error(const VectorField& exact) const;
   [[nodiscard]] double pressure_error(const ScalarField& exact) const;
   /// L2 norm of the error of Poisson's u, after removing the mean where u is known up to a constant.

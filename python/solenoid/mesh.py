@@ -59,7 +59,7 @@ class Mesh:
             refine: uniform refinements, 0 to 20: a direction has cells * 2^refine cells.
             lower, upper: corners, one number per direction.
             holes: boxes that are removed from the domain, each (lower, upper) or {"lower": ..., "upper": ...} in coarse
-                boxes. They may overlap; what is left must be connected through faces.
+                boxes. They may overlap, and cut the domain into parts.
 
         Raises:
             InputError: where shapes do not fit or numbers are out of range. What depends on the rest of a problem is

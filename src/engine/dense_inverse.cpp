@@ -15,10 +15,12 @@ using Matrix = Eigen::Map<MatrixXd>;
 /// Unknowns that are exchanged together.
 constexpr std::int64_t together = 64;
 
-/// Adds s n n^T, n the normalised constant of a field.
-void add_constant(const DenseField& field, double s, Eigen::Ref<MatrixXd> matrix) {
-  for (const std::int64_t i : field.constant) {
-    for (const std::int64_t j : field.constant) matrix(i, j) += s / static_cast<double>(field.constant.size());
+/// Adds s n n^T for the normalised constants n of a field.
+void add_constants(const DenseField& field, double s, Eigen::Ref<MatrixXd> matrix) {
+  for (const auto& constant : field.constants) {
+    for (const std::int64_t i : constant) {
+      for (const std::int64_t j : constant) matrix(i, j) += s / static_cast<double>(constant.size());
+    }
   }
 }
 
@@ -65,8 +67,8 @@ void exchange(Matrix& matrix, std::int64_t begin, std::int64_t end) {
 
 }  // namespace
 
-/// With a constant n in a kernel, A^+ = (A + s n n^T)^-1 - n n^T / s, where s has the sign and the size of the field's
-/// diagonal.
+/// With constants n in a kernel, A^+ = (A + s sum n n^T)^-1 - sum n n^T / s, where s has the sign and the size of the
+/// field's diagonal.
 template <class T>
 void invert_on_host(std::span<const DenseField> fields, double* values, T* inverse) {
   const Eigen::Index count = fields.back().end;
@@ -74,14 +76,14 @@ void invert_on_host(std::span<const DenseField> fields, double* values, T* inver
   std::vector<double> shifts;
   for (const DenseField& field : fields) {
     shifts.push_back(shift(matrix, field));
-    add_constant(field, shifts.back(), matrix);
+    add_constants(field, shifts.back(), matrix);
     for (std::int64_t begin = field.begin; begin < field.end; begin += together) {
       exchange(matrix, begin, std::min(begin + together, field.end));
     }
   }
   MatrixXd result = matrix.selfadjointView<Eigen::Lower>();
   result = -result;
-  for (std::size_t f = 0; f < fields.size(); ++f) add_constant(fields[f], -1.0 / shifts[f], result);
+  for (std::size_t f = 0; f < fields.size(); ++f) add_constants(fields[f], -1.0 / shifts[f], result);
   Eigen::Map<Eigen::Matrix<T, Eigen::Dynamic, Eigen::Dynamic>>(inverse, count, count) = result.cast<T>();
 }
 

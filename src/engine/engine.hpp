@@ -25,9 +25,9 @@ namespace solenoid {
 struct DenseField {
   std::int64_t begin = 0;
   std::int64_t end = 0;
-  /// Where the matrix maps the field's constant to zero, the unknowns that are equal in it, the others being zero.
-  /// Otherwise empty.
-  std::vector<std::int64_t> constant;
+  /// Of each constant of the field that the matrix maps to zero (one for each part of the domain): the unknowns that
+  /// are equal in it, the others being zero. No unknown is in two of them.
+  std::vector<std::vector<std::int64_t>> constants;
 };
 
 /// What is made of the coefficients of a level: local solvers, matrices times coefficients, inverses. It lies where it
@@ -115,7 +115,7 @@ class Kernels {
   virtual void dense(std::int64_t count, const std::int64_t* index, const T* matrix, const T* b, T* x) = 0;
   /// inverse = Z, rounded, where Z is the (pseudo-)inverse of `matrix`, whose unknowns are those of `fields` one after
   /// the other; it maps the constants of the fields to zero. No pivots are looked for: once the unknowns of earlier
-  /// fields are eliminated, what remains must be (positive or negative) definite on each, up to its constant. `matrix`
+  /// fields are eliminated, what remains must be (positive or negative) definite on each, up to its constants. `matrix`
   /// is overwritten.
   virtual void invert_dense(std::span<const DenseField> fields, double* matrix, T* inverse) = 0;
 

@@ -2,29 +2,52 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <utility>
+
 #include "solenoid/error.hpp"
 
 namespace solenoid {
 namespace {
 
-/// The constant velocity of component c is in the kernel of A if no face fixes it and no face penalises it.
-bool free_constant(const Grid& grid, int c) {
-  for (int side = 0; side < 2 * grid.dim(); ++side) {
-    if (grid.count_faces(side, Face::velocity) > 0) return false;
-    if (side / 2 == c && grid.count_faces(side, Face::slip) > 0) return false;
-  }
-  return true;
+/// True if the operator maps a field that is constant on a part of the domain, and zero elsewhere, to zero.
+bool is_free(const Equation& equation, const Coefficients& coefficients, const Grid& grid, int part, int field) {
+  const bool scalar = field == equation.velocities();
+  if (scalar && equation.kind == EquationKind::stokes) return !grid.has_face(part, Face::outflow);
+  if (coefficients.reaction != 0.0 || grid.has_face(part, Face::velocity)) return false;
+  // Slip sides fix what is normal to them.
+  return scalar || (!grid.has_face(part, 2 * field, Face::slip) && !grid.has_face(part, 2 * field + 1, Face::slip));
 }
 
-Constants constants_of(const Equation& equation, const Coefficients& coefficients, const Grid& grid) {
-  Constants constants;
-  constants.pressure = equation.kind == EquationKind::stokes
-                           ? !grid.has_face(Face::outflow)
-                           : coefficients.reaction == 0.0 && !grid.has_face(Face::velocity);
-  for (int c = 0; c < equation.velocities(); ++c) {
-    constants.velocity[c] = coefficients.reaction == 0.0 && free_constant(grid, c);
+/// The constants of all parts, without their records.
+std::vector<Constant> constants_of(const Equation& equation, const Coefficients& coefficients, const Grid& grid) {
+  std::vector<Constant> constants;
+  for (int part = 0; part < grid.parts(); ++part) {
+    for (int field = 0; field <= equation.velocities(); ++field) {
+      if (is_free(equation, coefficients, grid, part, field)) constants.push_back({part, field, {}});
+    }
   }
   return constants;
+}
+
+/// Where there are several parts: the cells of a constant's part and, of a velocity, hat-only records.
+void find_records(const Equation& equation, const Grid& grid, std::vector<Constant>& constants) {
+  if (grid.parts() == 1) return;
+  const int fields = equation.velocities() + 1;
+  std::vector<Constant*> at(static_cast<std::size_t>(grid.parts()) * fields, nullptr);
+  for (Constant& constant : constants) at[constant.part * fields + constant.field] = &constant;
+  const auto add = [&](Record record, int part, int field) {
+    Constant* const constant = at[part * fields + field];
+    if (constant != nullptr) constant->records.push_back(record);
+  };
+  for (const Record cell : grid.layout().cells()) {
+    for (int field = 0; field < fields; ++field) add(cell, grid.part(cell), field);
+  }
+  if (equation.velocities() == 0) return;
+  for (const Record hat : grid.layout().hats()) {
+    const int direction = grid.hat_direction(hat);
+    add(hat, grid.part(grid.neighbour(hat, 2 * direction)), direction);
+  }
 }
 
 }  // namespace
@@ -38,10 +61,18 @@ Level::Level(const Equation& equation_, const Coefficients& coefficients_, Grid 
     : equation(equation_),
       coefficients(coefficients_),
       grid(std::move(grid_)),
-      constants(constants_of(equation, coefficients, grid)) {}
+      constants(constants_of(equation, coefficients, grid)) {
+  find_records(equation, grid, constants);
+}
+
+bool Level::has_constant(int field) const {
+  return std::any_of(constants.begin(), constants.end(), [&](const Constant& c) { return c.field == field; });
+}
 
 void Level::set_coefficients(const Coefficients& others) {
-  if (constants_of(equation, others, grid) != constants) {
+  const auto of_others = constants_of(equation, others, grid);
+  const auto same = [](const Constant& a, const Constant& b) { return a.part == b.part && a.field == b.field; };
+  if (!std::equal(of_others.begin(), of_others.end(), constants.begin(), constants.end(), same)) {
     throw InputError(fmt::format(
         "the reaction cannot change from {} to {}: no side of this domain holds constants, so that they are solved "
         "for with a reaction and left out without; set up a new solver",

@@ -31,12 +31,16 @@ struct Equation {
   }
 };
 
-/// Functions that the operator maps to zero: the constant pressure (with Poisson, the constant u), constant velocities.
-struct Constants {
-  bool pressure = false;
-  std::array<bool, 3> velocity{};
+/// A function that the operator maps to zero: a velocity component, the pressure or Poisson's u that is constant on a
+/// part of the domain and zero elsewhere.
+struct Constant {
+  int part = 0;   ///< Grid::part
+  int field = 0;  ///< a velocity component, or after those the scalar field
+  /// That carry it. Where there is one part only, empty: all cells and, of a velocity, hat-only records of its
+  /// direction.
+  std::vector<Record> records;
 
-  bool operator==(const Constants&) const = default;
+  bool operator==(const Constant&) const = default;
 };
 
 struct Level {
@@ -48,7 +52,7 @@ struct Level {
   Coefficients coefficients;  ///< of kernels and tables that are made from now on
   Grid grid;
   Patches patches;
-  Constants constants;
+  std::vector<Constant> constants;  ///< one at most for each field and part of the domain
   /// Which cells become one on the next coarser level.
   Coarsening coarsening;
 
@@ -62,6 +66,8 @@ struct Level {
   [[nodiscard]] std::int64_t index(std::int64_t record, int i) const {
     return record_offset(record, equation.record()) + std::int64_t{interleave} * i;
   }
+  /// True if there is a constant of a field, on some part of the domain.
+  [[nodiscard]] bool has_constant(int field) const;
   /// Degrees of freedom: unknowns that are solved for.
   [[nodiscard]] std::int64_t dofs() const;
 

@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "base/parallel.hpp"
+#include "problem/parts.hpp"
 
 namespace solenoid {
 namespace {
@@ -49,17 +50,15 @@ Grid::Grid(const Mesh& mesh, const Boundary& boundary, bool boundary_hats)
 
   std::array<int, 3> boxes{1, 1, 1};
   for (int a = 0; a < dim_; ++a) boxes[a] = mesh.cells[a];
-  std::vector<char> hole(static_cast<std::size_t>(boxes[0]) * boxes[1] * boxes[2], 0);
-  for (IndexBox box : mesh.holes) {
-    if (dim_ == 2) box.lower[2] = 0, box.upper[2] = 1;
-    for (int z = box.lower[2]; z < box.upper[2]; ++z) {
-      for (int y = box.lower[1]; y < box.upper[1]; ++y) {
-        for (int x = box.lower[0]; x < box.upper[0]; ++x) hole[index(boxes, x, y, z)] = 1;
-      }
-    }
+  const Parts parts = parts_of(mesh, boundary);
+  parts_ = parts.count;
+  const auto part_at = [&](int x, int y, int z) {
+    return parts.of_box[index(boxes, x >> shift[0], y >> shift[1], z >> shift[2])];
+  };
+  number_cells([&](int x, int y, int z) { return part_at(x, y, z) >= 0; });
+  if (parts_ > 1) {
+    for (const auto& [x, y, z] : position_) part_.push_back(part_at(x, y, z));
   }
-  number_cells(
-      [&](int x, int y, int z) { return hole[index(boxes, x >> shift[0], y >> shift[1], z >> shift[2])] == 0; });
   connect();
 }
 
@@ -159,6 +158,16 @@ void Grid::connect() {
       }
     }
   });
+  if (parts_ > 1) find_faces_of_parts();
+}
+
+void Grid::find_faces_of_parts() {
+  part_faces_.assign(parts_, 0);
+  for (const Record cell : layout_.cells()) {
+    for (int side = 0; side < 2 * dim_; ++side) {
+      part_faces_[part_[cell]] |= 1U << (4 * side + static_cast<int>(face_[side][cell]));
+    }
+  }
 }
 
 std::optional<Coarsening> Grid::pairing(const std::array<bool, 3>& directions) const {
@@ -197,6 +206,14 @@ Grid Grid::coarsen(const Coarsening& coarsening) const {
     return lattice_[index(extent_, coarsening.first_child(0, x), coarsening.first_child(1, y),
                           coarsening.first_child(2, z))] >= 0;
   });
+  // Cells that become one are all of one part, and all there.
+  coarse.parts_ = parts_;
+  if (parts_ > 1) {
+    for (const auto& [x, y, z] : coarse.position_) {
+      coarse.part_.push_back(part_[lattice_[index(extent_, coarsening.first_child(0, x), coarsening.first_child(1, y),
+                                                  coarsening.first_child(2, z))]]);
+    }
+  }
   coarse.connect();
   return coarse;
 }
@@ -209,6 +226,8 @@ Grid Grid::copies(int count) const {
     (dim_ == 2 ? y : z) %= extent_[dim_ - 1];
     return lattice_[index(extent_, x, y, z)] >= 0;
   });
+  all.parts_ = 1;
+  all.part_.clear();
   all.connect();
   return all;
 }
@@ -228,15 +247,21 @@ Point Grid::widths(Record cell) const {
   return {metric_.width(0, x), metric_.width(1, y), metric_.width(2, z)};
 }
 
-bool Grid::has_face(Face kind) const {
+bool Grid::has_face(int part, int side, Face kind) const {
+  if (parts_ == 1) return count_faces(side, kind) > 0;
+  return (part_faces_[part] >> (4 * side + static_cast<int>(kind)) & 1) != 0;
+}
+
+bool Grid::has_face(int part, Face kind) const {
   for (int side = 0; side < 2 * dim_; ++side) {
-    if (count_faces(side, kind) > 0) return true;
+    if (has_face(part, side, kind)) return true;
   }
   return false;
 }
 
 std::int64_t Grid::bytes() const {
-  std::size_t sum = lattice_.size() * sizeof(lattice_[0]) + position_.size() * sizeof(position_[0]);
+  std::size_t sum =
+      part_.size() * sizeof(part_[0]) + lattice_.size() * sizeof(lattice_[0]) + position_.size() * sizeof(position_[0]);
   for (int side = 0; side < 6; ++side) {
     sum += neighbour_[side].size() * sizeof(Record) + face_[side].size() * sizeof(Face);
   }

@@ -34,7 +34,8 @@ class Grid {
   /// The grid whose cells are those that become one.
   [[nodiscard]] Grid coarsen(const Coarsening& coarsening) const;
   /// So many of this grid, behind each other in the last direction and not connected, for operators that work on many
-  /// vectors at once. They are numbered one after the other, the cells of all before the hat-only records of all.
+  /// vectors at once (parts are not told apart). They are numbered one after the other, the cells of all before the
+  /// hat-only records of all.
   [[nodiscard]] Grid copies(int count) const;
 
   [[nodiscard]] int dim() const { return dim_; }
@@ -70,8 +71,12 @@ class Grid {
   [[nodiscard]] std::int64_t count_faces(int side, Face kind) const {
     return face_count_[side][static_cast<std::size_t>(kind)];
   }
-  /// True if some face of the grid is of this kind.
-  [[nodiscard]] bool has_face(Face kind) const;
+  /// Parts of the domain that are connected through faces, and to which of them a cell belongs.
+  [[nodiscard]] int parts() const { return parts_; }
+  [[nodiscard]] int part(Record cell) const { return parts_ == 1 ? 0 : part_[cell]; }
+  /// True if some face of a part is of this kind: on side `side`, on any side.
+  [[nodiscard]] bool has_face(int part, int side, Face kind) const;
+  [[nodiscard]] bool has_face(int part, Face kind) const;
   [[nodiscard]] std::int64_t bytes() const;
 
  private:
@@ -88,6 +93,7 @@ class Grid {
   template <class Exists>
   void number_cells(const Exists& exists);
   void connect();
+  void find_faces_of_parts();
   [[nodiscard]] Behind behind(Record cell, int side) const;
   /// True if the normal unknowns of an upper face of this kind have a hat-only record.
   [[nodiscard]] bool stores_hat(Face face) const {
@@ -108,6 +114,9 @@ class Grid {
   std::array<std::vector<Record>, 6> neighbour_;       // [side][record]: record behind the face
   std::array<std::vector<Face>, 6> face_;              // [side][record]
   FaceCount face_count_{};
+  int parts_ = 1;
+  std::vector<std::int32_t> part_;           // cell -> part, if there are several
+  std::vector<std::uint32_t> part_faces_;    // [part]: bit 4 side + kind, if there are several
   std::vector<std::uint8_t> hat_direction_;  // hat-only record -> direction
 };
 

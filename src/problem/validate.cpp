@@ -10,6 +10,7 @@
 
 #include "base/threads.hpp"
 #include "problem/names.hpp"
+#include "problem/parts.hpp"
 #include "problem/support.hpp"
 #include "solenoid/options.hpp"
 #include "solenoid/problem.hpp"
@@ -64,69 +65,6 @@ void validate_box(const Mesh& mesh) {
   }
 }
 
-/// The coarse boxes as a lattice, x fastest, on which connected parts are counted.
-class CoarseLattice {
- public:
-  explicit CoarseLattice(const Problem& problem) {
-    const Mesh& mesh = problem.mesh;
-    for (int a = 0; a < mesh.dim; ++a) {
-      extent_[a] = mesh.cells[a];
-      periodic_[a] = problem.boundary.sides[2 * a].kind == SideKind::periodic;
-    }
-    active_.assign(static_cast<std::size_t>(extent_[0]) * extent_[1] * extent_[2], 1);
-    for (IndexBox hole : mesh.holes) {
-      if (mesh.dim == 2) hole.lower[2] = 0, hole.upper[2] = 1;
-      for (int z = hole.lower[2]; z < hole.upper[2]; ++z) {
-        for (int y = hole.lower[1]; y < hole.upper[1]; ++y) {
-          const auto row = active_.begin() + index({0, y, z});
-          std::fill(row + hole.lower[0], row + hole.upper[0], 0);
-        }
-      }
-    }
-  }
-
-  [[nodiscard]] std::int64_t count() const { return std::count(active_.begin(), active_.end(), 1); }
-
-  /// A box of each part that is connected through faces.
-  [[nodiscard]] std::vector<std::array<int, 3>> parts() const {
-    std::vector<std::array<int, 3>> first_boxes;
-    auto unvisited = active_;
-    std::vector<std::int64_t> front;
-    for (auto next = unvisited.begin(); (next = std::find(next, unvisited.end(), 1)) != unvisited.end();) {
-      front.push_back(next - unvisited.begin());
-      first_boxes.push_back(position(front.back()));
-      *next = 0;
-      while (!front.empty()) {
-        const auto here = position(front.back());
-        front.pop_back();
-        for (int side = 0; side < 6; ++side) {
-          auto other = here;
-          const int a = side / 2;
-          other[a] += side % 2 == 0 ? -1 : 1;
-          if (periodic_[a]) other[a] = (other[a] + extent_[a]) % extent_[a];
-          if (other[a] < 0 || other[a] >= extent_[a] || unvisited[index(other)] == 0) continue;
-          unvisited[index(other)] = 0;
-          front.push_back(index(other));
-        }
-      }
-    }
-    return first_boxes;
-  }
-
- private:
-  [[nodiscard]] std::int64_t index(const std::array<int, 3>& p) const {
-    return p[0] + extent_[0] * (p[1] + std::int64_t{extent_[1]} * p[2]);
-  }
-  [[nodiscard]] std::array<int, 3> position(std::int64_t i) const {
-    const std::int64_t row = i / extent_[0];
-    return {static_cast<int>(i % extent_[0]), static_cast<int>(row % extent_[1]), static_cast<int>(row / extent_[1])};
-  }
-
-  std::array<int, 3> extent_{1, 1, 1};
-  std::array<bool, 3> periodic_{};
-  std::vector<std::uint8_t> active_;
-};
-
 void validate_hole_boxes(const Mesh& mesh) {
   for (std::size_t i = 0; i < mesh.holes.size(); ++i) {
     const auto& [lower, upper] = mesh.holes[i];
@@ -148,17 +86,8 @@ void validate_hole_boxes(const Mesh& mesh) {
 
 /// What the holes leave of the domain.
 void validate_rest(const Problem& problem) {
-  const Mesh& mesh = problem.mesh;
-  if (mesh.holes.empty()) return;
-  const CoarseLattice lattice(problem);
-  if (lattice.count() == 0) throw InvalidEntry("mesh.holes", "the holes leave nothing of the domain");
-  const auto parts = lattice.parts();
-  if (parts.size() > 1) {
-    throw InvalidEntry(
-        "mesh.holes",
-        fmt::format("the holes cut the domain into {} parts that share no face, coarse boxes {} and {} for "
-                    "example: solve each part on its own",
-                    parts.size(), braces(parts[0], mesh.dim), braces(parts[1], mesh.dim)));
+  if (!problem.mesh.holes.empty() && parts_of(problem.mesh, problem.boundary).count == 0) {
+    throw InvalidEntry("mesh.holes", "the holes leave nothing of the domain");
   }
 }
 

@@ -30,8 +30,7 @@ inline constexpr std::string_view cycle_index = "0, 1 or 2";
 inline constexpr std::string_view coarse_penalty = "a finite number >= 0";
 }  // namespace expected
 
-/// \throws InvalidEntry if the box or a hole is not valid by itself. Whether the domain is connected depends on
-/// periodic sides too.
+/// \throws InvalidEntry if the box or a hole is not valid by itself.
 void validate(const Mesh& mesh);
 
 }  // namespace solenoid

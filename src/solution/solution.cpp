@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <map>
 #include <string>
 
 #include "base/parallel.hpp"
@@ -87,8 +88,6 @@ struct Variance {
   double measure = 0.0;
   double mean = 0.0;
   double square = 0.0;
-  // Of e, mean included.
-  [[nodiscard]] double norm() const { return std::sqrt(square + measure * mean * mean); }
   void merge(const Variance& other) {
     if (other.measure == 0.0) return;
     const double total = measure + other.measure;
@@ -96,6 +95,24 @@ struct Variance {
     square += other.square + difference * difference * measure * other.measure / total;
     mean += difference * other.measure / total;
     measure = total;
+  }
+};
+
+// One for each part of the domain, from which its own constant may be taken off.
+struct Variances {
+  std::map<int, Variance> of_part;
+  void merge(const Variances& other) {
+    for (const auto& [part, variance] : other.of_part) of_part[part].merge(variance);
+  }
+  // L2 norm, with the mean where known(part) or without.
+  template <class Known>
+  [[nodiscard]] double norm(const Known& known) const {
+    double square = 0.0;
+    for (const auto& [part, variance] : of_part) {
+      const double offset = known(part) ? variance.measure * variance.mean * variance.mean : 0.0;
+      square += variance.square + offset;
+    }
+    return std::sqrt(square);
   }
 };
 
@@ -157,31 +174,32 @@ Maxima maxima(const Solution& s) {
 }
 
 // Of the difference between the pressure, or Poisson's u, and a field.
-Variance variance(const Solution& s, const ScalarField& exact) {
-  return reduce_cells<Variance>(s.grid().layout().owned_cells().size(), [&] {
+Variances variances(const Solution& s, const ScalarField& exact) {
+  return reduce_cells<Variances>(s.grid().layout().owned_cells().size(), [&] {
     CellRule rule(s.grid(), s.problem().order + 3);
     CellEvaluator evaluator(s);
     evaluator.set_points(rule.xi());
     std::vector<double> error(rule.size());
-    return [&exact, rule, evaluator, error, values = error](CellRange range, Variance& total) mutable {
-      for (std::int64_t cell = range.begin; cell < range.end; ++cell) {
-        rule.move_to(cell);
-        evaluator.pressure(cell, error.data());
-        rule.evaluate(exact, values);
-        const std::vector<double>& weights = rule.weights();
-        Variance local;
-        for (std::size_t q = 0; q < error.size(); ++q) {
-          error[q] -= values[q];
-          local.measure += weights[q];
-          local.mean += weights[q] * error[q];
-        }
-        local.mean /= local.measure;
-        for (std::size_t q = 0; q < error.size(); ++q) {
-          local.square += weights[q] * (error[q] - local.mean) * (error[q] - local.mean);
-        }
-        total.merge(local);
-      }
-    };
+    return
+        [&exact, grid = &s.grid(), rule, evaluator, error, values = error](CellRange range, Variances& total) mutable {
+          for (std::int64_t cell = range.begin; cell < range.end; ++cell) {
+            rule.move_to(cell);
+            evaluator.pressure(cell, error.data());
+            rule.evaluate(exact, values);
+            const std::vector<double>& weights = rule.weights();
+            Variance local;
+            for (std::size_t q = 0; q < error.size(); ++q) {
+              error[q] -= values[q];
+              local.measure += weights[q];
+              local.mean += weights[q] * error[q];
+            }
+            local.mean /= local.measure;
+            for (std::size_t q = 0; q < error.size(); ++q) {
+              local.square += weights[q] * (error[q] - local.mean) * (error[q] - local.mean);
+            }
+            total.of_part[grid->part(static_cast<Record>(cell))].merge(local);
+          }
+        };
   });
 }
 
@@ -408,14 +426,13 @@ double Solution::velocity_error(const VectorField& exact) const {
 }
 
 double Solution::pressure_error(const ScalarField& exact) const {
-  const Variance difference = variance(*this, exact);
-  return grid_->has_face(Face::outflow) ? difference.norm() : std::sqrt(difference.square);
+  return variances(*this, exact).norm([&](int part) { return grid_->has_face(part, Face::outflow); });
 }
 
 double Solution::value_error(const ScalarField& exact) const {
-  const Variance difference = variance(*this, exact);
-  const bool known = problem_.mass > 0.0 || grid_->has_face(Face::velocity);
-  return known ? difference.norm() : std::sqrt(difference.square);
+  return variances(*this, exact).norm([&](int part) {
+    return problem_.mass > 0.0 || grid_->has_face(part, Face::velocity);
+  });
 }
 
 }  // namespace solenoid

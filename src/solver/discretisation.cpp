@@ -16,8 +16,10 @@ namespace {
 /// there is a mass term).
 void check_mean_force(const Level& level, Kernels<double>& kernels, Vector<double>& b) {
   const bool poisson = level.equation.kind == EquationKind::poisson;
-  const auto& velocity = level.constants.velocity;
-  if (!(poisson && level.constants.pressure) && !velocity[0] && !velocity[1] && !velocity[2]) return;
+  const bool free = std::any_of(level.constants.begin(), level.constants.end(), [&](const Constant& constant) {
+    return poisson || constant.field < level.equation.velocities();
+  });
+  if (!free) return;
   const double before = kernels.dot(b.data(), b.data());
   kernels.project(b.data());
   const double after = kernels.dot(b.data(), b.data());

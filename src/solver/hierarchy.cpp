@@ -19,7 +19,7 @@ bool one_patch_is_exact(const Level& level, LocalSolverKind local) {
   for (int a = 0; a < level.equation.dim; ++a) {
     if (patches.kinds[0][a].weight != patches.kinds[0][a].face || level.grid.periodic()[a]) return false;
     // The matrix of the whole patch is inverted without constant velocities in mind.
-    if (local == LocalSolverKind::dense && level.constants.velocity[a]) return false;
+    if (local == LocalSolverKind::dense && level.has_constant(a)) return false;
   }
   return true;
 }

@@ -310,6 +310,44 @@ Record counterpart(const Grid& grid, Record record, const Grid& other) {
   return other.neighbour(grid.neighbour(record, 2 * hat), 2 * hat + 1);
 }
 
+/// Through the sides of a cell, or of a part of the domain: out of it, and the sum of sizes.
+struct Flux {
+  double net = 0.0;
+  double total = 0.0;
+};
+
+/// Of the parts without an outflow side, where what flows in must flow out; others have none. \throws InvalidEntry if
+/// it does not.
+std::vector<Flux> fluxes_of_parts(const Grid& grid, const std::vector<Flux>& of_cells) {
+  std::vector<Flux> fluxes(grid.parts());
+  std::vector<Record> first(grid.parts(), -1);  // cell of a part
+  for (const Record cell : grid.layout().owned_cells()) {
+    const int part = grid.part(cell);
+    if (first[part] < 0) first[part] = cell;
+    fluxes[part].net += of_cells[cell].net;
+    fluxes[part].total += of_cells[cell].total;
+  }
+  constexpr double tolerance = 1e-6;
+  for (int part = 0; part < grid.parts(); ++part) {
+    auto& [net, total] = fluxes[part];
+    if (grid.has_face(part, Face::outflow)) net = 0.0;
+    if (std::abs(net) <= tolerance * total) continue;
+    std::string where = "the domain";
+    if (grid.parts() > 1) {
+      Point centre = grid.corner(first[part]);
+      for (int a = 0; a < 3; ++a) centre[a] += 0.5 * grid.widths(first[part])[a];
+      where = fmt::format("the part of the domain around [{:.6g}]",
+                          fmt::join(centre.begin(), centre.begin() + grid.dim(), ", "));
+    }
+    throw InvalidEntry("boundary",
+                       fmt::format("the prescribed velocities do not balance: the net flux out of {} is {:.6e}, of "
+                                   "{:.6e} through all sides. Without an outflow side it must be zero: correct the "
+                                   "velocities, make one side outflow, or refine the mesh if it is too coarse for them",
+                                   where, net, total));
+  }
+  return fluxes;
+}
+
 }  // namespace
 
 std::vector<double> assemble_load(const Problem& problem, const Level& level) {
@@ -349,9 +387,7 @@ std::vector<double> boundary_lift(const Problem& problem, const Level& lift) {
   const int dim = lift.equation.dim;
   const int block = power(lift.equation.n(), dim);
   std::vector<double> hats = zeros(lift.size());
-  double net = 0.0;
-  double total = 0.0;
-  std::vector<std::pair<double, double>> flux(grid.layout().owned_cells().size(), {0.0, 0.0});
+  std::vector<Flux> flux(grid.layout().owned_cells().size());
   // More points than for loads: what the fluxes of smooth data lack of balance is an error of this rule.
   const int points = lift.equation.n() + 5;
   for_blocks(problem, lift, points, [&](StripIntegrals& integrals, CellRange cells) {
@@ -366,26 +402,15 @@ std::vector<double> boundary_lift(const Problem& problem, const Level& lift) {
       double area = 1.0;
       for (int t = 0; t < dim; ++t) area *= t == a ? 1.0 : widths[t];
       const double outward = (side % 2 == 0 ? -1.0 : 1.0) * coefficients[0] * std::sqrt(area / widths[a]);
-      flux[cell].first += outward;
-      flux[cell].second += std::abs(outward);
+      flux[cell].net += outward;
+      flux[cell].total += std::abs(outward);
     });
   });
-  for (const auto& [outward, magnitude] : flux) {
-    net += outward;
-    total += magnitude;
-  }
-  if (grid.has_face(Face::outflow) || net == 0.0) return hats;
-  constexpr double tolerance = 1e-6;
-  if (std::abs(net) > tolerance * total) {
-    throw InvalidEntry(
-        "boundary",
-        fmt::format("the prescribed velocities do not balance: the net flux out of the domain is {:.6e}, of {:.6e} "
-                    "through all sides. Without an outflow side it must be zero: correct the velocities, make one side "
-                    "outflow, or refine the mesh if it is too coarse for them",
-                    net, total));
-  }
+  const std::vector<Flux> fluxes = fluxes_of_parts(grid, flux);
   // What is left is taken off in proportion, so that there is a velocity whose divergence is zero to rounding.
-  for (const Grid::Record cell : grid.layout().owned_cells()) {
+  for (const Record cell : grid.layout().owned_cells()) {
+    const auto& [net, total] = fluxes[grid.part(cell)];
+    if (net == 0.0) continue;
     for (int side = 0; side < 2 * dim; ++side) {
       if (grid.face(cell, side) != Face::velocity) continue;
       const Record owner = side % 2 == 0 ? cell : grid.neighbour(cell, side);

@@ -48,21 +48,31 @@ void VectorOperations<T>::convert(const S* x, T* y) {
   });
 }
 
-/// Subtracts from value `i` of the records with carries(record) its mean over them.
+/// Subtracts from the mode that is constant its mean over the records that carry it.
 template <class T>
-template <class F>
-void VectorOperations<T>::remove_mean(T* x, int i, F&& carries) {
+void VectorOperations<T>::remove(const Constant& constant, T* x) {
   struct Sum {
     double value = 0.0;
     std::int64_t count = 0;
   };
-  std::vector<Sum> sums(team_.size());
+  const Grid& grid = level_.grid;
+  const VectorLayout& layout = grid.layout();
+  const bool velocity = constant.field < level_.equation.velocities();
+  // Cells have it, and hat-only records if they have this velocity's.
+  const int i = constant.field * power(level_.equation.n(), level_.equation.dim);
   const auto for_carriers = [&](int t, auto&& visit) {
-    const auto range = team_.range(level_.grid.layout().records().size(), t);
+    if (!constant.records.empty()) {
+      const auto range = team_.range(std::ssize(constant.records), t);
+      for (auto k = range.begin; k < range.end; ++k) visit(x[level_.index(constant.records[k], i)]);
+      return;
+    }
+    const auto range = team_.range(layout.records().size(), t);
     for (auto r = static_cast<Record>(range.begin); r < range.end; ++r) {
-      if (carries(r)) visit(x[level_.index(r, i)]);
+      const bool carries = layout.is_cell(r) || (velocity && grid.hat_direction(r) == constant.field);
+      if (carries) visit(x[level_.index(r, i)]);
     }
   };
+  std::vector<Sum> sums(team_.size());
   team_.run([&](int t) {
     Sum sum;
     for_carriers(t, [&](T value) {
@@ -174,16 +184,7 @@ double VectorOperations<T>::l2_norm(const T* x) {
 
 template <class T>
 void VectorOperations<T>::project(T* x) {
-  const int block = power(level_.equation.n(), level_.equation.dim);
-  if (level_.constants.pressure) {
-    remove_mean(x, level_.equation.velocities() * block, [&](Record r) { return level_.grid.layout().is_cell(r); });
-  }
-  // A constant velocity has equal hats (those of hat-only records too), tangential modes 0.
-  for (int c = 0; c < level_.equation.velocities(); ++c) {
-    if (!level_.constants.velocity[c]) continue;
-    remove_mean(x, c * block,
-                [&](Record r) { return level_.grid.layout().is_cell(r) || level_.grid.hat_direction(r) == c; });
-  }
+  for (const Constant& constant : level_.constants) remove(constant, x);
 }
 
 template <class T>

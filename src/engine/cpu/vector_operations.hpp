@@ -44,8 +44,7 @@ class VectorOperations : public Kernels<T> {
   void add_all(int count, const double* a, const S* const* v, T scale, T* w);
   template <class S>
   void convert(const S* x, T* y);
-  template <class F>
-  void remove_mean(T* x, int i, F&& carries);
+  void remove(const Constant& constant, T* x);
 };
 
 }  // namespace solenoid::cpu

@@ -126,20 +126,11 @@ class CudaKernels final : public Kernels<T> {
     return std::sqrt(shared_.results->value[0]);
   }
   void project(T* x) override {
-    const int dim = level_.equation.dim;
-    const int block = power(level_.equation.n(), dim);
-    const auto remove_mean = [&](int value, const std::int32_t* below, std::int64_t count) {
-      cuda::remove_mean(device_->topology(), level_.equation.record(), value, below, count, shared_.reduction, x,
-                        shared_.stream);
-    };
-    if (level_.constants.pressure) {
-      remove_mean(level_.equation.velocities() * block, nullptr, level_.grid.layout().owned_cells().size());
-    }
-    // A constant velocity has equal hats (those of hat-only records too), tangential modes 0.
-    for (int c = 0; c < dim; ++c) {
-      if (level_.constants.velocity[c]) {
-        remove_mean(c * block, device_->topology().neighbour[2 * c], device_->hat_count(c));
-      }
+    // A constant velocity has equal hats and tangential modes 0, a constant scalar field mode 0 alone.
+    const int block = power(level_.equation.n(), level_.equation.dim);
+    for (std::size_t i = 0; i < level_.constants.size(); ++i) {
+      cuda::remove_mean(device_->topology(), level_.equation.record(), level_.constants[i].field * block,
+                        device_->carriers(i), shared_.reduction, x, shared_.stream);
     }
   }
 

@@ -17,11 +17,15 @@ void invert_dense(Engine& engine, std::span<const DenseField> fields, double* ma
   Vector<double> work(engine, (2 * tiles + 1) * tile_size);
   Vector<int> filled(engine, tiles);
   Vector<double> shifts(engine, std::ssize(fields));
-  std::vector<Array<std::int64_t>> constants;
-  for (const DenseField& field : fields) constants.emplace_back(engine, field.constant);
+  std::vector<std::vector<Array<std::int64_t>>> constants(fields.size());
+  for (std::size_t f = 0; f < fields.size(); ++f) {
+    for (const auto& constant : fields[f].constants) constants[f].emplace_back(engine, constant);
+  }
   const auto add_constants = [&](std::size_t f, bool inverted) {
-    const std::int64_t size = std::ssize(fields[f].constant);
-    add_constant(count, matrix, size, constants[f].data(), shifts.data() + f, inverted, stream);
+    for (std::size_t i = 0; i < constants[f].size(); ++i) {
+      const std::int64_t size = std::ssize(fields[f].constants[i]);
+      add_constant(count, matrix, size, constants[f][i].data(), shifts.data() + f, inverted, stream);
+    }
   };
 
   Exchange step{.count = count,

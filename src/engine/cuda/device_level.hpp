@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "engine/cuda/kernels/arguments.hpp"
+#include "engine/cuda/vector.hpp"
 #include "engine/engine.hpp"
 #include "level/level.hpp"
 
@@ -87,8 +88,8 @@ class DeviceLevel {
   [[nodiscard]] const DeviceRecords& uncovered(int colour) const { return uncovered_[colour]; }
   [[nodiscard]] const std::int32_t* children() const { return children_.data(); }
   [[nodiscard]] const std::int32_t* parent() const { return parent_.data(); }
-  /// Records with a hat in direction c.
-  [[nodiscard]] std::int64_t hat_count(int c) const { return hat_count_[c]; }
+  /// Those that have a constant (Level::constants), for remove_mean.
+  [[nodiscard]] const MeanRecords& carriers(std::size_t constant) const { return carriers_[constant]; }
 
  private:
   Engine& engine_;
@@ -103,7 +104,8 @@ class DeviceLevel {
   std::vector<DeviceRecords> uncovered_;  // by colour
   Array<Grid::Record> children_;
   Array<std::int32_t> parent_;
-  std::array<std::int64_t, 3> hat_count_{};
+  std::vector<Array<Record>> constant_records_;  // of those that are not everywhere
+  std::vector<MeanRecords> carriers_;
 };
 
 }  // namespace solenoid::cuda

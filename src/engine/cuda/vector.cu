@@ -179,8 +179,9 @@ __global__ __launch_bounds__(threads) void velocity_square_kernel(const __grid_c
 
 struct MeanArguments {
   std::int32_t cells;
-  std::int32_t records;
+  std::int32_t records;  ///< to look at: all, or those in the list
   std::int32_t null;
+  const std::int32_t* list;
   const std::int32_t* below;
   int record_size;
   int value;
@@ -188,8 +189,10 @@ struct MeanArguments {
 };
 template <class F>
 __device__ void for_mean(const MeanArguments& arguments, const F& visit) {
-  for_all(arguments.records, [&](std::int64_t r) {
-    if (r >= arguments.cells && (arguments.below == nullptr || arguments.below[r] == arguments.null)) return;
+  for_all(arguments.records, [&](std::int64_t i) {
+    const std::int64_t r = arguments.list == nullptr ? i : arguments.list[i];
+    const bool hat_only = arguments.list == nullptr && r >= arguments.cells;
+    if (hat_only && (arguments.below == nullptr || arguments.below[r] == arguments.null)) return;
     visit(record_offset(r, arguments.record_size) + arguments.value * interleave);
   });
 }
@@ -294,18 +297,19 @@ void combine(std::int64_t size, const VectorBatch<S, T>& v, T scale, T* w, Strea
 }
 
 template <class T>
-void remove_mean(const CellTopology& topology, int record_size, int value, const std::int32_t* below,
-                 std::int64_t count, const Reduction& reduction, T* x, Stream stream) {
-  const MeanArguments arguments{
-      topology.cells, topology.records, topology.null, below, record_size, value, 1.0 / static_cast<double>(count)};
-  const bool few = topology.records <= few_records;
+void remove_mean(const CellTopology& topology, int record_size, int value, const MeanRecords& of,
+                 const Reduction& reduction, T* x, Stream stream) {
+  const std::int32_t records = of.list == nullptr ? topology.records : static_cast<std::int32_t>(of.count);
+  const MeanArguments arguments{topology.cells, records,     topology.null, of.list,
+                                of.below,       record_size, value,         1.0 / static_cast<double>(of.count)};
+  const bool few = records <= few_records;
   if (few || Rehearsal::active()) {
     launch("project", remove_mean_kernel<T>, 1, many_threads, 0, stream, arguments, x);
   }
   if (!few || Rehearsal::active()) {
-    launch("project: mean", mean_kernel<T>, reduction_grid(topology.records), threads, 0, stream, arguments,
+    launch("project: mean", mean_kernel<T>, reduction_grid(records), threads, 0, stream, arguments,
            static_cast<const T*>(x), reduction);
-    launch("project: subtract", subtract_kernel<T>, blocks(topology.records), threads, 0, stream, arguments,
+    launch("project: subtract", subtract_kernel<T>, blocks(records), threads, 0, stream, arguments,
            static_cast<const double*>(reduction.value), x);
   }
 }
@@ -338,18 +342,17 @@ template void convert<float, double>(std::int64_t, const float*, double*, Stream
 template void convert<double, float>(std::int64_t, const double*, float*, Stream);
 template void convert<double, double>(std::int64_t, const double*, double*, Stream);
 
-#define SOLENOID_INSTANTIATE(T)                                                                                        \
-  template void zero<T>(std::int64_t, T*, Stream);                                                                     \
-  template void add<T>(std::int64_t, T, const T*, T*, Stream);                                                         \
-  template void scale<T>(std::int64_t, T, T*, Stream);                                                                 \
-  template void dots<T>(std::int64_t, const VectorBatch<T>&, const T*, const Reduction&, HostResults*, int,            \
-                        std::uint64_t, Stream);                                                                        \
-  template void velocity_square<T>(const VelocityLayout<T>&, const T*, const Reduction&, HostResults*, std::uint64_t,  \
-                                   Stream);                                                                            \
-  template void remove_mean<T>(const CellTopology&, int, int, const std::int32_t*, std::int64_t, const Reduction&, T*, \
-                               Stream);                                                                                \
-  template void copy_records<T>(std::int64_t, const std::int32_t*, int, const T*, T*, Stream);                         \
-  template void gather<T>(std::int64_t, const std::int64_t*, const T*, T*, Stream);                                    \
+#define SOLENOID_INSTANTIATE(T)                                                                                       \
+  template void zero<T>(std::int64_t, T*, Stream);                                                                    \
+  template void add<T>(std::int64_t, T, const T*, T*, Stream);                                                        \
+  template void scale<T>(std::int64_t, T, T*, Stream);                                                                \
+  template void dots<T>(std::int64_t, const VectorBatch<T>&, const T*, const Reduction&, HostResults*, int,           \
+                        std::uint64_t, Stream);                                                                       \
+  template void velocity_square<T>(const VelocityLayout<T>&, const T*, const Reduction&, HostResults*, std::uint64_t, \
+                                   Stream);                                                                           \
+  template void remove_mean<T>(const CellTopology&, int, int, const MeanRecords&, const Reduction&, T*, Stream);      \
+  template void copy_records<T>(std::int64_t, const std::int32_t*, int, const T*, T*, Stream);                        \
+  template void gather<T>(std::int64_t, const std::int64_t*, const T*, T*, Stream);                                   \
   template void scatter<T>(std::int64_t, const std::int64_t*, const T*, T*, Stream);
 SOLENOID_INSTANTIATE(float)
 SOLENOID_INSTANTIATE(double)

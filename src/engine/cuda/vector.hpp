@@ -71,11 +71,18 @@ template <class T>
 void velocity_square(const VelocityLayout<T>& layout, const T* x, const Reduction& reduction, HostResults* results,
                      std::uint64_t ticket, Stream stream);
 
-/// Removes from value `value` of the records [0, cells), and of those hat-only records that have the neighbour list
-/// `below` (nullptr: none of them), its mean over `count` records.
+/// `count` records: those in `list` or, if that is nullptr, all cells and those hat-only records that have a neighbour
+/// in the list `below` (nullptr: none of them).
+struct MeanRecords {
+  const std::int32_t* list;
+  const std::int32_t* below;
+  std::int64_t count;
+};
+
+/// Removes from value `value` of these records its mean over them.
 template <class T>
-void remove_mean(const CellTopology& topology, int record_size, int value, const std::int32_t* below,
-                 std::int64_t count, const Reduction& reduction, T* x, Stream stream);
+void remove_mean(const CellTopology& topology, int record_size, int value, const MeanRecords& of,
+                 const Reduction& reduction, T* x, Stream stream);
 
 /// y = x, or 0 if x is nullptr, on the records in `list`.
 template <class T>

@@ -343,19 +343,19 @@ VectorXd ReferenceLevel::projected(VectorXd x) const {
   const auto unknown = unknowns(level_);
   // A field is constant if its lowest mode is equal in all records and the others vanish: for the pressure mode
   // (0, 0, 0), for velocity component c the hat with modes (0, 0), which come first in their blocks.
-  const auto remove = [&](int field) {
+  for (const auto& [part, field, records] : level_.constants) {
     VectorXd constant = VectorXd::Zero(x.size());
     const int offset = field * power(level_.equation.n(), dim);
-    for (const Grid::Record record : level_.grid.layout().records()) {
+    const auto set = [&](Record record) {
       const std::int64_t i = level_.index(record, offset);
       if (unknown[i]) constant[i] = 1.0;
+    };
+    if (records.empty()) {
+      for (const Record record : level_.grid.layout().records()) set(record);
+    } else {
+      for (const Record record : records) set(record);
     }
     x -= constant * (constant.dot(x) / constant.squaredNorm());
-  };
-  const int velocities = level_.equation.velocities();
-  if (level_.constants.pressure) remove(velocities);
-  for (int c = 0; c < velocities; ++c) {
-    if (level_.constants.velocity[c]) remove(c);
   }
   return x;
 }

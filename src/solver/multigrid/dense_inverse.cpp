@@ -1,6 +1,7 @@
 #include "solver/multigrid/dense_inverse.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <vector>
 
 namespace solenoid {
@@ -13,17 +14,26 @@ constexpr std::int64_t together = 64;
 DenseField append_field(const Level& level, int field, std::vector<std::int64_t>& index) {
   const Equation& equation = level.equation;
   const int block = power(equation.n(), equation.dim);
-  const bool constant = field < equation.velocities() ? level.constants.velocity[field] : level.constants.pressure;
+  constexpr std::int64_t none = -1;
+  std::vector<std::int64_t> first(level.grid.layout().storage(), none);  // [record]: the unknown of the constant mode
   DenseField result;
   result.begin = static_cast<std::int64_t>(index.size());
   for (const Grid::Record r : level.grid.layout().records()) {
     level.for_each_unknown_of(r, [&](int i) {
       if (i / block != field) return;
-      if (constant && i % block == 0) result.constant.push_back(static_cast<std::int64_t>(index.size()));
+      if (i % block == 0) first[r] = static_cast<std::int64_t>(index.size());
       index.push_back(level.index(r, i));
     });
   }
   result.end = static_cast<std::int64_t>(index.size());
+  for (const Constant& constant : level.constants) {
+    if (constant.field != field) continue;
+    auto& unknowns = result.constants.emplace_back();
+    for (const Record r : constant.records) unknowns.push_back(first[r]);
+    if (constant.records.empty()) {
+      std::copy_if(first.begin(), first.end(), std::back_inserter(unknowns), [](auto i) { return i != none; });
+    }
+  }
   return result;
 }
 

@@ -22,11 +22,7 @@ std::array<bool, 3> next_directions(const Grid& grid) {
 }  // namespace
 
 MacCorrection::MacCorrection(const Level& level)
-    : equation_(level.equation),
-      coefficients_(level.coefficients),
-      constants_(level.constants),
-      grid_(level.grid),
-      coarsening_(grid_.extent(), {}) {
+    : equation_(level.equation), coefficients_(level.coefficients), grid_(level.grid), coarsening_(grid_.extent(), {}) {
   while (grid_.layout().cells().size() > few_cells) {
     const auto directions = next_directions(grid_);
     if (!directions[0] && !directions[1] && !directions[2]) break;
@@ -36,7 +32,7 @@ MacCorrection::MacCorrection(const Level& level)
     grid_ = grid_.coarsen(*pairs);
   }
   number_unknowns();
-  assemble();
+  assemble(level.constants, level.grid);
   embed(level);
 }
 
@@ -54,7 +50,7 @@ void MacCorrection::number_unknowns() {
 }
 
 /// Element by element; the mass matrix of the hats is lumped, as in the classical scheme.
-void MacCorrection::assemble() {
+void MacCorrection::assemble(const std::vector<Constant>& constants, const Grid& fine) {
   // The scheme's penalty is 1/h, the level's (k+1)(k+2)/h. With 1/h the correction overshoots what changes from cell to
   // cell, so far at k = 1 that the inner iteration stalls; 2/h takes the fewest iterations at all k >= 1.
   const double penalty = equation_.order == 0 ? 1.0 : 2.0;
@@ -98,9 +94,14 @@ void MacCorrection::assemble() {
   }
   // Constants are pinned; what they do to the result is removed by the caller.
   const double pin = coefficients_.viscosity / (h[0] * h[0]);
-  if (constants_.pressure) add(pressure_, pressure_, equation_.velocities() > 0 ? -1.0 / coefficients_.viscosity : pin);
-  for (int c = 0; c < equation_.dim; ++c) {
-    if (constants_.velocity[c]) add(hat(0, c), hat(0, c), pin);
+  for (const auto& [part, field, records] : constants) {
+    const Record cell = records.empty() ? 0 : parent(fine, records.front());
+    if (field < equation_.velocities()) {
+      add(hat(cell, field), hat(cell, field), pin);
+    } else {
+      const double size = equation_.velocities() > 0 ? -1.0 / coefficients_.viscosity : pin;
+      add(pressure_ + cell, pressure_ + cell, size);
+    }
   }
   Eigen::SparseMatrix<double> matrix(size_, size_);
   matrix.setFromTriplets(entries.begin(), entries.end());
@@ -111,26 +112,31 @@ void MacCorrection::assemble() {
   }
 }
 
+Record MacCorrection::parent(const Grid& fine, Record cell) const {
+  std::array<int, 3> position = fine.position(cell);
+  for (int a = 0; a < 3; ++a) position[a] = coarsening_.parent(a, position[a]);
+  return grid_.at(position);
+}
+
 void MacCorrection::embed(const Level& level) {
   const Grid& fine = level.grid;
   const int block = power(level.equation.n(), equation_.dim);
   for (const Grid::Record cell : fine.layout().cells()) {
-    std::array<int, 3> parent_position{};
+    const Record coarse = parent(fine, cell);
+    const auto& position = grid_.position(coarse);
     std::array<double, 3> children{};
     double scale = 1.0;  // functions carry 1 / sqrt(h) in every direction
     for (int a = 0; a < 3; ++a) {
-      parent_position[a] = coarsening_.parent(a, fine.position(cell)[a]);
-      children[a] = coarsening_.children(a, parent_position[a]);
+      children[a] = coarsening_.children(a, position[a]);
       scale *= std::sqrt(1.0 / children[a]);
     }
-    const Grid::Record parent = grid_.at(parent_position);
     for (int c = 0; c < equation_.velocities(); ++c) {
-      const Grid::Record above = grid_.neighbour(parent, 2 * c + 1);
-      const int child = fine.position(cell)[c] - coarsening_.first_child(c, parent_position[c]);
+      const Grid::Record above = grid_.neighbour(coarse, 2 * c + 1);
+      const int child = fine.position(cell)[c] - coarsening_.first_child(c, position[c]);
       const double upper = child / children[c];
       const auto put = [&](std::int64_t row, double weight_above) {
-        if (hat(parent, c) != none && weight_above < 1.0) {
-          embedding_.push_back({row, hat(parent, c), scale * (1.0 - weight_above)});
+        if (hat(coarse, c) != none && weight_above < 1.0) {
+          embedding_.push_back({row, hat(coarse, c), scale * (1.0 - weight_above)});
         }
         if (hat(above, c) != none && weight_above > 0.0)
           embedding_.push_back({row, hat(above, c), scale * weight_above});
@@ -140,7 +146,7 @@ void MacCorrection::embed(const Level& level) {
       if (fine.layout().is_hat(next)) put(level.index(next, c * block), 1.0);
     }
     embedding_.push_back(
-        {level.index(cell, equation_.velocities() * block), pressure_ + static_cast<int>(parent), scale});
+        {level.index(cell, equation_.velocities() * block), pressure_ + static_cast<int>(coarse), scale});
   }
 }
 

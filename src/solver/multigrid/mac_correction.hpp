@@ -34,13 +34,14 @@ class MacCorrection {
   };
 
   void number_unknowns();
-  void assemble();
+  void assemble(const std::vector<Constant>& constants, const Grid& fine);
   void embed(const Level& level);
+  /// The cell that a cell of the level's lattice is part of.
+  [[nodiscard]] Record parent(const Grid& fine, Record cell) const;
   [[nodiscard]] int hat(Grid::Record record, int c) const { return hat_unknown_[record][c]; }
 
   Equation equation_;
   Coefficients coefficients_;
-  Constants constants_;
   Grid grid_;
   Coarsening coarsening_;                        ///< from the level's lattice to this one
   std::vector<std::array<int, 3>> hat_unknown_;  ///< [record][direction] -> unknown, or -1

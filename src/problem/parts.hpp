@@ -1,0 +1,21 @@
+#pragma once
+/// \file
+/// The parts into which holes cut a domain.
+
+#include <cstdint>
+#include <vector>
+
+#include "solenoid/problem.hpp"
+
+namespace solenoid {
+
+/// Coarse boxes that are connected through faces (periodic ones count) are a part.
+struct Parts {
+  int count = 0;
+  std::vector<std::int32_t> of_box;  ///< [coarse box, x fastest]: its part, in the order of their first boxes, or -1
+};
+
+/// The box and the holes must be valid.
+Parts parts_of(const Mesh& mesh, const Boundary& boundary);
+
+}  // namespace solenoid
