@@ -33,15 +33,16 @@ struct LineSmoother : LineBatch<T, dim, order, patches_, resident, 1> {
     __device__ void apply(T (&x)[others][n]) const {
 #pragma unroll
       for (int i = 0; i < others; ++i) fast.template apply<transposed>(x[i]);
-      if constexpr (dim == 2) return;
+      if constexpr (dim == 3) {
 #pragma unroll
-      for (int i = 0; i < n; ++i) {
-        T line[n];
+        for (int i = 0; i < n; ++i) {
+          T line[n];
 #pragma unroll
-        for (int j = 0; j < others; ++j) line[j] = x[j][i];
-        slow.template apply<transposed>(line);
+          for (int j = 0; j < others; ++j) line[j] = x[j][i];
+          slow.template apply<transposed>(line);
 #pragma unroll
-        for (int j = 0; j < others; ++j) x[j][i] = line[j];
+          for (int j = 0; j < others; ++j) x[j][i] = line[j];
+        }
       }
     }
   };
