@@ -54,7 +54,7 @@ struct Problem {
 std::vector<int> available_orders(int dim, EquationKind equation = EquationKind::stokes);
 
 /// \throws InputError if mesh, order, coefficients or boundary kinds are not valid together
-/// (empty domain, disconnected domain, one periodic side alone, order outside this build, ...).
+/// (empty domain, one periodic side alone, order outside this build, ...).
 void validate(const Problem& problem);
 
 }  // namespace solenoid

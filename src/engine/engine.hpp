@@ -37,7 +37,7 @@ class CoefficientTables {
   virtual ~CoefficientTables() = default;
 };
 
-/// Tables as the class M that they were made as. \throws std::logic_error if they are somebody else's.
+/// Tables as the class M that they were made as. \throws std::logic_error if they were made as another one.
 template <class M>
 std::shared_ptr<M> made_as(const std::shared_ptr<CoefficientTables>& tables) {
   auto mine = std::dynamic_pointer_cast<M>(tables);

@@ -58,7 +58,7 @@ class Grid {
   /// What a face of a cell means; interior for all other records.
   [[nodiscard]] Face face(Record cell, int side) const { return face_[side][cell]; }
   [[nodiscard]] const Face* faces(int side) const { return face_[side].data(); }
-  /// For a hat-only record: the direction of its normal unknown and the cell below it.
+  /// For a hat-only record: the direction of its normal unknown. The cell below it is its neighbour on that lower side.
   [[nodiscard]] int hat_direction(Record record) const { return hat_direction_[record - layout_.hats().first()]; }
   /// For a hat-only record: the kind of its face.
   [[nodiscard]] Face hat_face(Record record) const;

@@ -96,7 +96,7 @@ struct GeneralResidual : GeneralBlock<T, dim, order> {
     });
   }
 
-  // --- residual -----------------------------------------------------------------------------------------------------
+  // --- residual ------------------------------------------------------------------------------------------------------
 
   /// A line in the tangential direction c + 1 + tau: of row `row` of component c, of those of both cells.
   struct TangentialLine {

@@ -98,7 +98,7 @@ struct GeneralSolver : GeneralBlock<T, dim, order> {
     divide_by_lambda(c, column, memory, f);
   }
 
-  // --- local solvers ------------------------------------------------------------------------------------------------
+  // --- local solvers -------------------------------------------------------------------------------------------------
 
   /// p = S^+ rhs, to its place and that of the right-hand side, all blocks at once: a thread has four rows of one, of a
   /// part of its columns. Blocks are of one size; the right-hand side is counted as their columns are.

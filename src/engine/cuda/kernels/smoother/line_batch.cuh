@@ -482,7 +482,7 @@ struct LineBatch : ParityBatch<T, dim, order, patches_, teams, LineFields<dim, o
   /// Where this warp keeps f of component c otherwise: the cell of y that has its number.
   __device__ T* stash(int c) const { return arguments.y + (place(problem) + c * block * interleave); }
 
-  // --- 4: write ---------------------------------------------------------------------------------------
+  // --- 4: write ------------------------------------------------------------------------------------------------------
 
   /// Waits for the other warps and writes component c.
   __device__ void write_velocity(const Frame& frame) const {

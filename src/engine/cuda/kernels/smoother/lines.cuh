@@ -21,8 +21,8 @@ struct LineSmoother : LineBatch<T, dim, order, patches_, resident, 1> {
 
   using Batch::Batch;
 
-  // --- planes of tangential modes
-  // --------------------------------------------------------------------------------------
+  // --- planes of tangential modes ------------------------------------------------------------------------------------
+  // All modes of a row of one component, [slow][fast].
 
   /// Transforms a plane in the directions of its fast and its slow index.
   struct PlaneTransform {

@@ -227,8 +227,8 @@ struct RegisterSmoother : ParityBatch<T, dim, order, 32, 1, RegisterFields<dim, 
     });
   }
 
-  // --- what lies around: load, mass matrix, even and odd parts, corrections, store
-  // -------------------------------------
+  // --- what lies around ----------------------------------------------------------------------------------------------
+  // Load, mass matrix, even and odd parts, corrections, store.
 
   /// Hats of component c at its ends, by the groups that gather no lines, or by all.
   __device__ void gather_ends(int c) const {
