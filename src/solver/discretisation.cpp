@@ -12,8 +12,8 @@
 namespace solenoid {
 namespace {
 
-/// A fully periodic domain has a steady flow, and Poisson's equation a solution, only if the force has no mean (or
-/// there is a mass term).
+/// A part of the domain that is periodic in all directions has a steady flow, and Poisson's equation a solution, only
+/// if the force has no mean there (or there is a mass term).
 void check_mean_force(const Level& level, Kernels<double>& kernels, Vector<double>& b) {
   const bool poisson = level.equation.kind == EquationKind::poisson;
   const bool free = std::any_of(level.constants.begin(), level.constants.end(), [&](const Constant& constant) {
