@@ -6,21 +6,15 @@ docs/corners.py --write  writes them
 """
 
 import json
-import re
 import sys
-from pathlib import Path
 
-PAGE = Path(__file__).resolve().parent / "corners.md"
-TABLE = re.compile(r"<!-- corners of (\S+) -->\n.*?<!-- end of corners -->", re.DOTALL)
+from generated import DOCS, parts_of, table, update
+
+PAGE = "corners.md"
 FIGURES = {"smoothing_step": "smoothing step", "cycle": "cycle", "iteration": "iteration", "solve": "solve",
            "set_up": "set-up"}
 LIMIT = 2.0
 WORST = 20  # pairs that are listed
-
-
-def table(head, rows):
-    lines = ["| " + " | ".join(head) + " |", "|" + " --- |" * len(head)]
-    return "\n".join(lines + ["| " + " | ".join(row) + " |" for row in rows])
 
 
 def unknowns(row):
@@ -66,7 +60,7 @@ def ratios(rows):
 
 
 def section(name):
-    study = json.loads((PAGE.parent / "results" / name).read_text())
+    study = json.loads((DOCS / "results" / name).read_text())
     measured = [row for row in study["rows"] if "left_out" not in row]
     left_out = [row for row in study["rows"] if "left_out" in row]
     main = [row for row in measured if set(row["changes"]) <= {"precision"}]
@@ -95,17 +89,9 @@ def section(name):
     return "\n\n".join(parts)
 
 
-def generated():
-    page = PAGE.read_text()
-    return page, TABLE.sub(lambda m: f"<!-- corners of {m[1]} -->\n{section(m[1])}\n<!-- end of corners -->", page)
-
-
 def main(*options):
-    page, wanted = generated()
-    if "--write" in options:
-        PAGE.write_text(wanted)
-    elif page != wanted:
-        sys.exit(f"docs/{PAGE.name} is not what docs/results say: run docs/corners.py --write")
+    parts = {part: section(part.removeprefix("corners of ")) for part in parts_of(PAGE)}
+    update(PAGE, parts, "docs/corners.py", options)
 
 
 if __name__ == "__main__":
