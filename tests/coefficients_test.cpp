@@ -16,8 +16,10 @@
 #include "flows.hpp"
 #include "levels.hpp"
 #include "solenoid/error.hpp"
+#include "solver/discretisation.hpp"
 #include "solver/hierarchy.hpp"
 #include "solver/multigrid/cycle.hpp"
+#include "solver/multigrid/preconditioner.hpp"
 
 namespace solenoid {
 namespace {
@@ -203,6 +205,56 @@ TEST(Coefficients, AreHandedOverToWhoMadeTheirTables) {
     const auto in_single = engine->kernels_float(level, LocalSolverKind::direct);
     const auto in_double = engine->kernels_double(level, LocalSolverKind::direct);
     EXPECT_THROW(in_single->use_tables(in_double->make_tables()), std::logic_error) << name;
+    const auto others = engine->kernels_float(level, LocalSolverKind::direct);
+    EXPECT_THROW(in_single->use_tables(others->make_tables()), std::logic_error) << name;
+  }
+}
+
+/// What a solve has besides the cycle, operator in double precision and load, knows of them, too: here velocities
+/// through and along sides, of which a part is lifted.
+TEST(Coefficients, ReachThePreconditionerAndTheLoad) {
+  if (!test::has_order(2, 2)) GTEST_SKIP() << "the order is not in this build";
+  Problem problem{.mesh = Mesh::unit(2, 3), .order = 2};
+  problem.viscosity = weak_reaction.viscosity;
+  problem.mass = weak_reaction.reaction;
+  problem.boundary.sides[0] = {.data = VectorField({1.0, 0.5, 0.0})};
+  problem.boundary.sides[1].kind = SideKind::outflow;
+  Problem changed = problem;
+  changed.viscosity = strong_reaction.viscosity;
+  changed.mass = strong_reaction.reaction;
+  for (const auto& [name, engine] : all_engines()) {
+    struct Solver {
+      Engine& engine;
+      Discretisation discretisation;
+      CyclePreconditioner<float> preconditioner;
+      Solver(Engine& engine_, const Problem& what)
+          : engine(engine_),
+            discretisation(what, {}, engine.dense_limits()),
+            preconditioner(engine, discretisation.hierarchy(), {}) {}
+      /// The load b, A b and M b.
+      std::vector<std::vector<double>> vectors() {
+        Vector<double> work(engine, discretisation.room());
+        Vector<double> b(engine, discretisation.room());
+        discretisation.load(engine, preconditioner.outer(), work, b);
+        std::vector<std::vector<double>> all(3, std::vector<double>(discretisation.finest().size()));
+        engine.download(b.data(), all[0].data(), all[0].size() * sizeof(double));
+        preconditioner.outer().apply(b.data(), work.data());
+        engine.download(work.data(), all[1].data(), all[1].size() * sizeof(double));
+        preconditioner.apply(b.data(), work.data());
+        engine.download(work.data(), all[2].data(), all[2].size() * sizeof(double));
+        return all;
+      }
+    };
+    Solver changing(*engine, problem);
+    const auto before = changing.vectors();
+    const auto expected = Solver(*engine, changed).vectors();
+    changing.discretisation.set_coefficients(strong_reaction);
+    changing.preconditioner.use_tables(changing.preconditioner.make_tables());
+    const auto actual = changing.vectors();
+    for (int i = 0; i < 3; ++i) {
+      EXPECT_NE(before[i], expected[i]) << name << ", vector " << i;
+      EXPECT_EQ(actual[i], expected[i]) << name << ", vector " << i;
+    }
   }
 }
 

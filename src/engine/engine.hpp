@@ -35,13 +35,25 @@ struct DenseField {
 class CoefficientTables {
  public:
   virtual ~CoefficientTables() = default;
+
+  const void* maker = nullptr;
 };
 
-/// Tables as the class M that they were made as. \throws std::logic_error if they were made as another one.
+/// Tables of class M by `maker`.
+template <class M, class... Arguments>
+std::shared_ptr<M> tables_by(const void* maker, Arguments&&... arguments) {
+  auto tables = std::make_shared<M>(std::forward<Arguments>(arguments)...);
+  tables->maker = maker;
+  return tables;
+}
+
+/// Tables as the class M that `maker` made them as. \throws std::logic_error if another one made them.
 template <class M>
-std::shared_ptr<M> made_as(const std::shared_ptr<CoefficientTables>& tables) {
+std::shared_ptr<M> made_as(const std::shared_ptr<CoefficientTables>& tables, const void* maker) {
   auto mine = std::dynamic_pointer_cast<M>(tables);
-  if (mine == nullptr) throw std::logic_error("coefficients were handed over to who did not make their tables");
+  if (mine == nullptr || mine->maker != maker) {
+    throw std::logic_error("coefficients were handed over to who did not make their tables");
+  }
   return mine;
 }
 

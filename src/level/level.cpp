@@ -74,8 +74,8 @@ void Level::set_coefficients(const Coefficients& others) {
   const auto same = [](const Constant& a, const Constant& b) { return a.part == b.part && a.field == b.field; };
   if (!std::equal(of_others.begin(), of_others.end(), constants.begin(), constants.end(), same)) {
     throw InputError(fmt::format(
-        "the reaction cannot change from {} to {}: no side of this domain holds constants, so that they are solved "
-        "for with a reaction and left out without; set up a new solver",
+        "the reaction cannot change from {} to {}: no side of the domain, or of a part of it, holds constants, so that "
+        "they are solved for with a reaction and left out without; set up a new solver",
         coefficients.reaction, others.reaction));
   }
   coefficients = others;

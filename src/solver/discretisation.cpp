@@ -55,9 +55,14 @@ Discretisation::Discretisation(const Problem& problem, const SolverOptions& opti
       multigrid_(options.multigrid),
       random_load_(options.random_load),
       hierarchy_(problem, options.multigrid, dense_limits),
-      lift_level_(std::make_shared<const Level>(
-          equation_of(problem), coefficients_of(problem),
-          Grid(problem.mesh, problem.boundary, problem.equation == EquationKind::stokes))) {}
+      lift_level_(
+          std::make_shared<Level>(equation_of(problem), coefficients_of(problem),
+                                  Grid(problem.mesh, problem.boundary, problem.equation == EquationKind::stokes))) {}
+
+void Discretisation::set_coefficients(const Coefficients& coefficients) {
+  hierarchy_.set_coefficients(coefficients);
+  lift_level_->set_coefficients(coefficients);
+}
 
 std::int64_t Discretisation::room() const {
   return has_boundary_velocity(problem_) ? lift_level_->size() : finest().size();

@@ -23,6 +23,9 @@ class Discretisation {
 
   [[nodiscard]] const Problem& problem() const { return problem_; }
   [[nodiscard]] const Hierarchy& hierarchy() const { return hierarchy_; }
+  /// Level::set_coefficients on all levels, also for what load() makes of boundary velocities. Kernels get to know by
+  /// Preconditioner::make_tables and use_tables.
+  void set_coefficients(const Coefficients& coefficients);
   [[nodiscard]] const Level& finest() const { return hierarchy_.finest(); }
   /// Numbers that the vectors of load() need room for: those of the finest level and, where boundary velocities have to
   /// be lifted, the hats on all upper boundary faces.
@@ -48,7 +51,7 @@ class Discretisation {
   MultigridOptions multigrid_;
   std::uint64_t random_load_;
   Hierarchy hierarchy_;
-  std::shared_ptr<const Level> lift_level_;  // of the grid that stores all boundary hats
+  std::shared_ptr<Level> lift_level_;  // of the grid that stores all boundary hats
   std::vector<double> lift_;
 };
 

@@ -27,7 +27,7 @@ struct Hierarchy {
   /// unknowns that no vertex patch reaches.
   Hierarchy(const Problem& problem, const MultigridOptions& options, const DenseLimits& limits = {});
 
-  /// Level::set_coefficients on all levels.
+  /// Level::set_coefficients on all levels. (Discretisation::set_coefficients sees to what solves have besides.)
   void set_coefficients(const Coefficients& coefficients);
 
   [[nodiscard]] const Level& finest() const { return *levels.back(); }

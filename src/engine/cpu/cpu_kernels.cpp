@@ -37,7 +37,7 @@ class CpuKernels final : public VectorOperations<T> {
   }
 
   [[nodiscard]] std::shared_ptr<CoefficientTables> make_tables() override {
-    auto tables = std::make_shared<Tables>();
+    auto tables = tables_by<Tables>(this);
     tables->cell = make_cell_data<T>(level_);
     for (const PatchKind& kind : level_.patches.kinds) {
       const PatchSolver solver(level_.equation, level_.coefficients, level_.grid.metric().uniform_width(), kind,
@@ -49,7 +49,7 @@ class CpuKernels final : public VectorOperations<T> {
     return tables;
   }
   void use_tables(std::shared_ptr<CoefficientTables> tables) override {
-    tables_ = made_as<Tables>(tables);
+    tables_ = made_as<Tables>(tables, this);
     cell_ = tables_->cell;
   }
 

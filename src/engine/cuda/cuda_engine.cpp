@@ -234,17 +234,20 @@ class CudaEngine final : public Engine {
   /// Captures the work and has it in the graph that there is, or in a new one where there is none or a driver cannot do
   /// that.
   void refresh(Recording& recording) {
+    ExecutableGraph executable = std::move(recording.executable);  // gone if the work cannot be captured any more
     const Graph graph = capture(recording.work);
     cudaGraphExecUpdateResultInfo result{};
-    if (recording.executable == nullptr ||
-        cudaGraphExecUpdate(recording.executable.get(), graph.get(), &result) != cudaSuccess) {
+    if (executable != nullptr && cudaGraphExecUpdate(executable.get(), graph.get(), &result) != cudaSuccess) {
       cudaGetLastError();  // the next call starts clean
-      cudaGraphExec_t executable = nullptr;
-      check(cudaGraphInstantiate(&executable, graph.get(), 0), "instantiation of a graph");
-      recording.executable.reset(executable);
+      executable.reset();
     }
-    check(cudaGraphUpload(recording.executable.get(), stream_),
-          "upload of a graph");  // otherwise its first launch does
+    if (executable == nullptr) {
+      cudaGraphExec_t made = nullptr;
+      check(cudaGraphInstantiate(&made, graph.get(), 0), "instantiation of a graph");
+      executable.reset(made);
+    }
+    check(cudaGraphUpload(executable.get(), stream_), "upload of a graph");  // otherwise its first launch does
+    recording.executable = std::move(executable);
   }
 
   /// Released memory that the pool keeps; the rest goes back to the device at the next synchronisation.

@@ -41,15 +41,20 @@ class CudaKernels final : public Kernels<T> {
   [[nodiscard]] const Level& level() const override { return level_; }
 
   [[nodiscard]] std::shared_ptr<CoefficientTables> make_tables() override {
-    auto tables = std::make_shared<Tables>();
+    auto tables = tables_by<Tables>(this);
     tables->cell = make_cell_data<T>(level_);
-    for_each_smoother([&](ColourSmoother<T>& smoother) { tables->smoothers.push_back(smoother.make_tables()); });
+    for_each_smoother(
+        [&](ColourSmoother<T>& smoother) { tables->smoothers.emplace_back(&smoother, smoother.make_tables()); });
     return tables;
   }
   void use_tables(std::shared_ptr<CoefficientTables> tables) override {
-    const auto mine = made_as<Tables>(tables);
-    std::size_t next = 0;
-    for_each_smoother([&](ColourSmoother<T>& smoother) { smoother.use_tables(mine->smoothers.at(next++)); });
+    const auto mine = made_as<Tables>(tables, this);
+    std::size_t smoothers = 0;
+    for_each_smoother([&](ColourSmoother<T>&) { ++smoothers; });
+    if (smoothers != mine->smoothers.size()) {
+      throw std::logic_error("tables of coefficients were made before a smoother was prepared: make them after it");
+    }
+    for (auto& [smoother, its_tables] : mine->smoothers) smoother->use_tables(its_tables);
     cell_ = mine->cell;
   }
 
@@ -154,7 +159,7 @@ class CudaKernels final : public Kernels<T> {
  private:
   struct Tables final : CoefficientTables {
     CellData<T> cell;
-    std::vector<std::shared_ptr<CoefficientTables>> smoothers;
+    std::vector<std::pair<ColourSmoother<T>*, std::shared_ptr<CoefficientTables>>> smoothers;
   };
 
   template <class F>

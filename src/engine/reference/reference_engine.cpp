@@ -24,8 +24,8 @@ class ReferenceKernels final : public Kernels<T> {
 
   [[nodiscard]] const Level& level() const override { return reference_->level.level(); }
 
-  [[nodiscard]] std::shared_ptr<CoefficientTables> make_tables() override { return std::make_shared<Tables>(level()); }
-  void use_tables(std::shared_ptr<CoefficientTables> tables) override { reference_ = made_as<Tables>(tables); }
+  [[nodiscard]] std::shared_ptr<CoefficientTables> make_tables() override { return tables_by<Tables>(this, level()); }
+  void use_tables(std::shared_ptr<CoefficientTables> tables) override { reference_ = made_as<Tables>(tables, this); }
 
   void apply(const T* x, T* y) override { store(reference_->level.apply(load(x)), y); }
   void residual(const T* b, const T* x, T* r) override { store(residual(b, x), r); }

@@ -10,12 +10,12 @@ DenseCoarseSolver<T>::DenseCoarseSolver(Engine& engine, Kernels<T>& kernels, Loc
 
 template <class T>
 std::shared_ptr<CoefficientTables> DenseCoarseSolver<T>::make_tables() {
-  return std::make_shared<Tables>(dense_inverse(engine_, kernels_, local_));
+  return tables_by<Tables>(this, dense_inverse(engine_, kernels_, local_));
 }
 
 template <class T>
 void DenseCoarseSolver<T>::use_tables(std::shared_ptr<CoefficientTables> tables) {
-  tables_ = made_as<Tables>(tables);
+  tables_ = made_as<Tables>(tables, this);
 }
 
 template <class T>

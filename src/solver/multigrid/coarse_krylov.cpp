@@ -19,12 +19,12 @@ KrylovCoarseSolver<T>::KrylovCoarseSolver(Engine& engine, Kernels<T>& kernels, c
 
 template <class T>
 std::shared_ptr<CoefficientTables> KrylovCoarseSolver<T>::make_tables() {
-  return std::make_shared<Tables>(kernels_.level());
+  return tables_by<Tables>(this, kernels_.level());
 }
 
 template <class T>
 void KrylovCoarseSolver<T>::use_tables(std::shared_ptr<CoefficientTables> tables) {
-  tables_ = made_as<Tables>(tables);
+  tables_ = made_as<Tables>(tables, this);
 }
 
 template <class T>

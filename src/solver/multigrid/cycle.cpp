@@ -44,7 +44,7 @@ void Cycle<T>::record(int level) {
 
 template <class T>
 std::shared_ptr<CoefficientTables> Cycle<T>::make_tables() {
-  auto tables = std::make_shared<Tables>();
+  auto tables = tables_by<Tables>(this);
   for (LevelData& data : levels_) tables->kernels.push_back(data.kernels->make_tables());
   tables->coarsest = coarsest_->make_tables();
   return tables;
@@ -52,7 +52,7 @@ std::shared_ptr<CoefficientTables> Cycle<T>::make_tables() {
 
 template <class T>
 void Cycle<T>::use_tables(const std::shared_ptr<CoefficientTables>& tables) {
-  const auto mine = made_as<Tables>(tables);
+  const auto mine = made_as<Tables>(tables, this);
   for (std::size_t l = 0; l < levels_.size(); ++l) levels_[l].kernels->use_tables(mine->kernels[l]);
   coarsest_->use_tables(mine->coarsest);
   for (LevelData& data : levels_) {

@@ -19,6 +19,9 @@ class Preconditioner {
   virtual Kernels<double>& outer() = 0;
   /// z = M r; may be in place.
   virtual void apply(const double* r, double* z) = 0;
+  /// As Cycle::make_tables and Cycle::use_tables, of the outer kernels, too.
+  [[nodiscard]] virtual std::shared_ptr<CoefficientTables> make_tables() = 0;
+  virtual void use_tables(const std::shared_ptr<CoefficientTables>& tables) = 0;
 };
 
 /// With the cycle in precision S.
@@ -57,7 +60,24 @@ class CyclePreconditioner final : public Preconditioner {
     }
   }
 
+  [[nodiscard]] std::shared_ptr<CoefficientTables> make_tables() override {
+    auto tables = tables_by<Tables>(this);
+    tables->cycle = cycle_.make_tables();
+    if (outer_ != nullptr) tables->outer = outer_->make_tables();
+    return tables;
+  }
+  void use_tables(const std::shared_ptr<CoefficientTables>& tables) override {
+    const auto mine = made_as<Tables>(tables, this);
+    cycle_.use_tables(mine->cycle);
+    if (outer_ != nullptr) outer_->use_tables(mine->outer);
+  }
+
  private:
+  struct Tables final : CoefficientTables {
+    std::shared_ptr<CoefficientTables> cycle;
+    std::shared_ptr<CoefficientTables> outer;
+  };
+
   int finest_;
   Cycle<S> cycle_;
   std::unique_ptr<Kernels<double>> outer_;  // if the cycle has others

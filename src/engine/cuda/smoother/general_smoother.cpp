@@ -34,7 +34,7 @@ class GeneralSmoother final : public ColourSmoother<T> {
   }
 
   [[nodiscard]] std::shared_ptr<CoefficientTables> make_tables() const override {
-    auto tables = std::make_shared<Tables>();
+    auto tables = tables_by<Tables>(this);
     std::vector<T> rows(take_.size() * layout_.size());
     tables->kinds = {level_, take_, [&](std::size_t kind, const PatchData<T>& of) {
                        lay_out(of, rows.data() + kind * layout_.size());
@@ -42,7 +42,7 @@ class GeneralSmoother final : public ColourSmoother<T> {
     tables->rows = {level_.shared.engine, rows};
     return tables;
   }
-  void use_tables(std::shared_ptr<CoefficientTables> tables) override { tables_ = made_as<Tables>(tables); }
+  void use_tables(std::shared_ptr<CoefficientTables> tables) override { tables_ = made_as<Tables>(tables, this); }
 
   void smooth(const Colour<T>& colour) override {
     const OfColour& mine = colours_[colour.number];

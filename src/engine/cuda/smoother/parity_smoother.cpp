@@ -28,12 +28,12 @@ class ParitySmoother final : public ColourSmoother<T> {
 
   [[nodiscard]] std::shared_ptr<CoefficientTables> make_tables() const override {
     const ParityTables<T> tables(level_.level, kinds_);
-    auto on_device = std::make_shared<Tables>();
+    auto on_device = tables_by<Tables>(this);
     on_device->univariate = {level_.shared.engine, tables.univariate};
     on_device->schur = {level_.shared.engine, tables.schur};
     return on_device;
   }
-  void use_tables(std::shared_ptr<CoefficientTables> tables) override { tables_ = made_as<Tables>(tables); }
+  void use_tables(std::shared_ptr<CoefficientTables> tables) override { tables_ = made_as<Tables>(tables, this); }
 
   void smooth(const Colour<T>& colour) override {
     const OfColour& mine = colours_[colour.number];

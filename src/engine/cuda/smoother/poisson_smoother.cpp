@@ -27,11 +27,11 @@ class PoissonSmoother final : public ColourSmoother<T> {
   }
 
   [[nodiscard]] std::shared_ptr<CoefficientTables> make_tables() const override {
-    auto tables = std::make_shared<Tables>();
+    auto tables = tables_by<Tables>(this);
     tables->kinds = {level_, std::vector<char>(level_.level.patches.kinds.size(), 1)};
     return tables;
   }
-  void use_tables(std::shared_ptr<CoefficientTables> tables) override { tables_ = made_as<Tables>(tables); }
+  void use_tables(std::shared_ptr<CoefficientTables> tables) override { tables_ = made_as<Tables>(tables, this); }
 
   void smooth(const Colour<T>& colour) override {
     if (!colour.add) copy_uncovered(level_, colour);

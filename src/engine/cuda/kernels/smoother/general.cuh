@@ -23,9 +23,10 @@
 /// there). Everything else is on its way to shared memory or to the first-level cache long before it is used.
 ///
 /// Shared memory, in numbers: u [dim][(N + 1) columns], r the same, w [dim][(N + 2) columns], the pressure, the old
-/// one, one more (direct, dense) or three (Chebyshev, CG); S_O, S_P and C of each direction; the kind of patch;
-/// records. Traffic per patch: its values of b, x and y once, those of the cells behind its ends, and the tables of its
-/// kind from the caches.
+/// one, one more (direct, dense) or three (Chebyshev, CG); a sum for each thread; S_O, S_P and C of each direction; the
+/// kind of patch; records. Traffic per patch: its values of b, x and y once (in the largest patches, which have no room
+/// for r and the old pressure, b and x twice), those of the cells behind its ends, and the tables of its kind from the
+/// caches.
 
 #include "engine/cuda/kernels/smoother/general_residual.cuh"
 #include "engine/cuda/kernels/smoother/general_solver.cuh"

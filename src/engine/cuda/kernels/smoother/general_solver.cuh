@@ -11,9 +11,9 @@ namespace solenoid::cuda {
 template <class T, int dim, int order>
 struct GeneralSolver : GeneralBlock<T, dim, order> {
   using Base = GeneralBlock<T, dim, order>;
-  using Base::n, Base::modes, Base::columns, Base::functions, Base::rows, Base::component, Base::pressures,
-      Base::others, Base::for_each, Base::meet, Base::for_columns, Base::a_of, Base::b_of, Base::pressure_place,
-      Base::divergence, Base::count_of, Base::threads, Base::parts;
+  using Base::n, Base::modes, Base::columns, Base::functions, Base::component, Base::pressures, Base::others,
+      Base::for_each, Base::meet, Base::for_columns, Base::a_of, Base::b_of, Base::pressure_place, Base::divergence,
+      Base::count_of, Base::threads, Base::parts;
   using typename Base::S, typename Base::Memory, typename Base::Row;
 
   // Matrices times vectors of which one, that runs with the rows, stays in shared memory: loops over rows stay loops.
@@ -169,14 +169,14 @@ struct GeneralSolver : GeneralBlock<T, dim, order> {
     T sum = 0;
     for (int i = static_cast<int>(threadIdx.x); i < pressures; i += threads) sum += x[i] * y[i];
     memory.sums[threadIdx.x] = sum;
-    __syncthreads();
+    meet();
     for (int count = threads; count > 1; count = (count + 1) / 2) {
       const int upper = (count + 1) / 2 + static_cast<int>(threadIdx.x);
       if (upper < count) memory.sums[threadIdx.x] += memory.sums[upper];
-      __syncthreads();
+      meet();
     }
     const T total = memory.sums[0];
-    __syncthreads();
+    meet();
     return total;
   }
   __device__ static void remove_constant(const PatchData<T>& patch, T* x, Memory& memory) {

@@ -306,6 +306,7 @@ struct LineBatch : ParityBatch<T, dim, order, patches_, teams, LineFields<dim, o
     gather_traces<0>(frame);
     if constexpr (dim == 3) gather_traces<1>(frame);
   }
+
   // --- 2b: to eigenfunctions -----------------------------------------------------------------------------------------
 
   /// An n x n matrix of the tables, in registers.

@@ -54,6 +54,7 @@ struct RegisterFields {
   }
 
   // In numbers.
+  static_assert(!stashed || velocity_pair <= around_pair);  // on their way back components take that place by turns
   static constexpr int component = pairs * velocity_pair * patches;
   static constexpr int around_at = (stashed ? 1 : dim) * component;
   static constexpr int numbers = around_at + pairs * around_pair * patches;
