@@ -4,7 +4,10 @@
 #include <Eigen/Eigenvalues>
 #include <Eigen/QR>
 #include <cmath>
+#include <iterator>
 #include <limits>
+
+#include "base/parallel.hpp"
 
 namespace solenoid {
 namespace {
@@ -374,6 +377,21 @@ void PatchSolver::make_dense(const PatchMatrices& matrices, const Point& h, cons
   a += shift * constant * constant.transpose();
   dense_ = a.partialPivLu().inverse();
   dense_ -= constant * constant.transpose() / shift;
+}
+
+void for_each_local_solver(const Level& level, const std::vector<int>& kinds, LocalSolverKind local,
+                           const std::function<void(std::size_t, const PatchSolver&)>& visit) {
+  const auto solve = [&](std::int64_t i) {
+    visit(i, PatchSolver(level.equation, level.coefficients, level.grid.metric().uniform_width(),
+                         level.patches.kinds[kinds[i]], local));
+  };
+  // Smaller ones take less time than starting threads.
+  constexpr int worth_a_thread = 27;
+  if (power(level.equation.n(), level.equation.dim) >= worth_a_thread) {
+    parallel_for(std::ssize(kinds), [&] { return solve; });
+  } else {
+    for (std::int64_t i = 0; i < std::ssize(kinds); ++i) solve(i);
+  }
 }
 
 }  // namespace solenoid

@@ -18,6 +18,7 @@
 ///
 /// Poisson's local problem is diagonal in the eigenbasis of O: eigenvectors and 1 / lambda are all that it needs.
 
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -99,5 +100,10 @@ class PatchSolver {
   std::array<double, 2> bounds_{};
   Matrix dense_;
 };
+
+/// visit(i, local solver of kinds[i]) for patch kinds of a level, given by their indices: on all cores where that is
+/// worth it, so that `visit` writes what belongs to i only.
+void for_each_local_solver(const Level& level, const std::vector<int>& kinds, LocalSolverKind local,
+                           const std::function<void(std::size_t, const PatchSolver&)>& visit);
 
 }  // namespace solenoid

@@ -3,6 +3,8 @@
 #include <cstdlib>
 #include <cstring>
 #include <new>
+#include <numeric>
+#include <optional>
 #include <vector>
 
 #include "base/caches.hpp"
@@ -39,13 +41,16 @@ class CpuKernels final : public VectorOperations<T> {
   [[nodiscard]] std::shared_ptr<CoefficientTables> make_tables() override {
     auto tables = tables_by<Tables>(this);
     tables->cell = make_cell_data<T>(level_);
-    for (const PatchKind& kind : level_.patches.kinds) {
-      const PatchSolver solver(level_.equation, level_.coefficients, level_.grid.metric().uniform_width(), kind,
-                               local_);
-      const bool parity = splits_by_parity(kind, level_.equation.dim);
-      const auto& values = tables->values.emplace_back(level_.equation, kind, solver, parity);
-      tables->patches.push_back({values.data(values.values().data()), parity});
-    }
+    const auto& kinds = level_.patches.kinds;
+    std::vector<int> all(kinds.size());
+    std::iota(all.begin(), all.end(), 0);
+    tables->values.resize(kinds.size());
+    tables->patches.resize(kinds.size());
+    for_each_local_solver(level_, all, local_, [&](std::size_t i, const PatchSolver& solver) {
+      const bool parity = splits_by_parity(kinds[i], level_.equation.dim);
+      const auto& values = tables->values[i].emplace(level_.equation, kinds[i], solver, parity);
+      tables->patches[i] = {values.data(values.values().data()), parity};
+    });
     return tables;
   }
   void use_tables(std::shared_ptr<CoefficientTables> tables) override {
@@ -155,7 +160,7 @@ class CpuKernels final : public VectorOperations<T> {
   };
   struct Tables final : CoefficientTables {
     CellData<T> cell;
-    std::vector<PatchTables<T>> values;  // by patch kind
+    std::vector<std::optional<PatchTables<T>>> values;  // by patch kind
     std::vector<Patch> patches;
   };
 

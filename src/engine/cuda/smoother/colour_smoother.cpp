@@ -1,6 +1,7 @@
 #include "engine/cuda/smoother/colour_smoother.hpp"
 
 #include <algorithm>
+#include <optional>
 
 #include "engine/cuda/smoother/parity_plan.hpp"
 #include "engine/tables.hpp"
@@ -81,14 +82,19 @@ template void copy_uncovered(const SmoothedLevel<double>&, const Colour<double>&
 template <class T>
 DeviceKinds<T>::DeviceKinds(const SmoothedLevel<T>& level, const std::vector<char>& take, const Also& also) {
   const auto& kinds = level.level.patches.kinds;
-  std::vector<PatchData<T>> data(kinds.size());
+  std::vector<int> taken;
   for (std::size_t i = 0; i < kinds.size(); ++i) {
-    if (take[i] == 0) continue;
-    const PatchSolver solver(level.level.equation, level.level.coefficients, level.level.grid.metric().uniform_width(),
-                             kinds[i], level.local);
-    const PatchTables<T> tables(level.level.equation, kinds[i], solver, false, 4);
-    if (also) also(i, tables.data(tables.values().data()));
-    data[i] = tables.data(tables_.emplace_back(level.shared.engine, tables.values()).data());
+    if (take[i] != 0) taken.push_back(static_cast<int>(i));
+  }
+  std::vector<std::optional<PatchTables<T>>> made(taken.size());
+  for_each_local_solver(level.level, taken, level.local, [&](std::size_t i, const PatchSolver& solver) {
+    made[i].emplace(level.level.equation, kinds[taken[i]], solver, false, 4);
+  });
+  std::vector<PatchData<T>> data(kinds.size());
+  for (std::size_t i = 0; i < taken.size(); ++i) {
+    const PatchTables<T>& tables = *made[i];
+    if (also) also(taken[i], tables.data(tables.values().data()));
+    data[taken[i]] = tables.data(tables_.emplace_back(level.shared.engine, tables.values()).data());
   }
   kinds_ = {level.shared.engine, data};
 }

@@ -1,6 +1,7 @@
 #include "engine/cuda/smoother/parity_tables.hpp"
 
 #include <algorithm>
+#include <array>
 
 #include "level/patch_solver.hpp"
 
@@ -68,19 +69,29 @@ ParityTables<T>::ParityTables(const Level& level, const std::vector<int>& kinds)
   const int dim = equation.dim;
   const int table_size = parity_table_size(equation.n());
   univariate.assign(static_cast<std::size_t>(dim) * parity_weights * 2 * table_size, T(0));
-  for (const int i : kinds) {
-    const PatchKind& kind = level.patches.kinds[i];
-    const PatchSolver solver(equation, level.coefficients, level.grid.metric().uniform_width(), kind,
-                             LocalSolverKind::direct);
+  struct OfKind {
+    std::array<std::array<std::vector<T>, 2>, 3> univariate;
+    std::vector<T> schur;
+  };
+  std::vector<OfKind> made(kinds.size());
+  for_each_local_solver(level, kinds, LocalSolverKind::direct, [&](std::size_t i, const PatchSolver& solver) {
     for (int d = 0; d < dim; ++d) {
       for (int odd = 0; odd < 2; ++odd) {
-        std::vector<T> table;
-        append_direction(equation, level.coefficients, solver.direction(d), odd, table);
+        append_direction(equation, level.coefficients, solver.direction(d), odd, made[i].univariate[d][odd]);
+      }
+    }
+    for (const SchurBlock& block : solver.blocks()) append_schur(block.inverse, made[i].schur);
+  });
+  for (std::size_t i = 0; i < kinds.size(); ++i) {
+    const PatchKind& kind = level.patches.kinds[kinds[i]];
+    for (int d = 0; d < dim; ++d) {
+      for (int odd = 0; odd < 2; ++odd) {
+        const std::vector<T>& table = made[i].univariate[d][odd];
         std::copy(table.begin(), table.end(),
                   univariate.begin() + ((d * parity_weights + kind[d].weight[0]) * 2 + odd) * table_size);
       }
     }
-    for (const SchurBlock& block : solver.blocks()) append_schur(block.inverse, schur);
+    schur.insert(schur.end(), made[i].schur.begin(), made[i].schur.end());
   }
 }
 
