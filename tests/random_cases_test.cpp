@@ -247,14 +247,16 @@ void Comparison<T>::solves() {
   const FieldNorms difference = norms(level(), solved[0].x - solved[1].x);
   for (const int field : {0, 1}) {
     EXPECT_LE(difference[field], 10.0 * error[field] + 1e-12 * size[field]) << field_names[field];
-    // Full multigrid does the same steps on both.
+    // Full multigrid does the same steps on both; each level adds its rounding.
     if (options_.method != Method::fmg) continue;
-    EXPECT_LE(difference[field], tolerance() * size[field]) << field_names[field] << " after full multigrid";
+    EXPECT_LE(difference[field], hierarchy().size() * tolerance() * size[field])
+        << field_names[field] << " after full multigrid";
   }
 }
 
 /// The same iterations but for one where the residual is about rtol, or where rounding delays an iteration that takes
-/// many. Truncated local solves make cycles as good as 1.5 times as many.
+/// many. Truncated local solves make cycles as good as 1.5 times as many; where exact ones take two iterations, those
+/// in cells of aspect 4 may take six.
 template <class T>
 void Comparison<T>::same_verdict(const Convergence& a, const Convergence& b) const {
   const auto describe = [](const Convergence& c) {
@@ -262,7 +264,7 @@ void Comparison<T>::same_verdict(const Convergence& a, const Convergence& b) con
   };
   const auto message = [&] { return "expected: " + describe(a) + "; got: " + describe(b); };
   const int fewer = std::min(a.iterations, b.iterations);
-  const int slack = truncated_ ? 2 + fewer / 2 : 1 + fewer / 10;
+  const int slack = truncated_ ? 4 + fewer / 2 : 1 + fewer / 10;
   const int more = std::max(a.iterations, b.iterations);
   if (a.converged && b.converged) {
     EXPECT_LE(more - fewer, slack) << message();
