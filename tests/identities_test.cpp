@@ -132,7 +132,7 @@ class Integrals {
   double energy() {
     const Problem& problem = solution_.problem();
     double sum = 0.0;
-    for (const Grid::Record cell : grid_.layout().owned_cells()) {
+    for (const Record cell : grid_.layout().owned_cells()) {
       const Trace volume = trace(cell, -1, 0.0);
       for (std::size_t q = 0; q < volume.weights.size(); ++q) {
         double density = 0.0;
@@ -150,7 +150,7 @@ class Integrals {
   /// (f, u)
   double power(const VectorField& force) {
     double sum = 0.0;
-    for (const Grid::Record cell : grid_.layout().owned_cells()) {
+    for (const Record cell : grid_.layout().owned_cells()) {
       const Trace volume = trace(cell, -1, 0.0);
       for (std::size_t q = 0; q < volume.weights.size(); ++q) {
         for (int c = 0; c < dim_; ++c) sum += volume.weights[q] * force[c](volume.points[q]) * volume.u[q * dim_ + c];
@@ -169,7 +169,7 @@ class Integrals {
   };
 
   /// The cell, or its section x_normal = at in reference coordinates.
-  Trace trace(Grid::Record cell, int normal, double at) {
+  Trace trace(Record cell, int normal, double at) {
     std::array<std::vector<double>, 3> xi{};
     Trace result;
     result.points = {grid_.corner(cell)};
@@ -197,7 +197,7 @@ class Integrals {
   }
 
   /// gamma [u]^2 - 2 {du/dn} [u] on the upper faces between cells, 2 gamma u^2 - 2 du/dn u where velocity is given.
-  double face_energy(Grid::Record cell, int side) {
+  double face_energy(Record cell, int side) {
     const int a = side / 2;
     const Face face = grid_.face(cell, side);
     if (face != Face::velocity && (face != Face::interior || side % 2 == 0)) return 0.0;

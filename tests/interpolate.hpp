@@ -62,13 +62,13 @@ inline Solution interpolate(const Problem& problem, const Functions& velocity, c
   };
 
   const int slice = power(n, dim - 1);
-  for (const Grid::Record cell : grid->layout().cells()) {
+  for (const Record cell : grid->layout().cells()) {
     const Point corner = grid->corner(cell);
     double* own = &x[record_offset(cell, record)];
     for (int c = 0; c < dim; ++c) {
       double* block = own + interleave * c * power(n, dim);
       add_section(velocity[c], corner, c, 0.0, 1.0, block);
-      const Grid::Record upper = grid->neighbour(cell, 2 * c + 1);
+      const Record upper = grid->neighbour(cell, 2 * c + 1);
       if (!grid->layout().is_cell(upper)) {
         add_section(velocity[c], corner, c, 1.0, 1.0,
                     &x[record_offset(upper, record) + std::int64_t{interleave} * c * power(n, dim)]);

@@ -126,7 +126,7 @@ inline std::vector<double> random_vector(const Level& level, std::uint64_t seed,
     const Grid& grid = level.grid;
     const int block = power(level.equation.n(), level.equation.dim);
     const int hats = power(level.equation.n(), level.equation.dim - 1);
-    for (const Grid::Record r : grid.layout().records()) {
+    for (const Record r : grid.layout().records()) {
       for (int c = 0; c < level.equation.velocities(); ++c) {
         if (grid.layout().is_hat(r) && grid.hat_direction(r) != c) continue;
         for (int i = 0; i < hats; ++i) used[level.index(r, c * block + i)] = true;

@@ -118,9 +118,9 @@ TEST(Coarsening, EveryCellIsTheChildOfOneThatHoldsIt) {
         std::vector<int> parents(fine.grid.layout().cells().size(), 0);
         const auto children = children_of(fine, coarse);
         for (std::size_t i = 0; i < children.size(); ++i) {
-          const Grid::Record child = children[i];
+          const Record child = children[i];
           if (child == fine.grid.layout().null()) continue;
-          const auto parent = static_cast<Grid::Record>(i >> dim);
+          const auto parent = static_cast<Record>(i >> dim);
           ++parents.at(child);
           for (int a = 0; a < dim; ++a) {
             const double inside = fine.grid.corner(child)[a] - coarse.grid.corner(parent)[a];

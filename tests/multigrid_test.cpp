@@ -11,6 +11,7 @@
 #include "engines.hpp"
 #include "flows.hpp"
 #include "levels.hpp"
+#include "problem/parts.hpp"
 #include "solenoid/error.hpp"
 #include "solver/hierarchy.hpp"
 #include "solver/load.hpp"
@@ -405,15 +406,12 @@ TEST_P(Iterations, PorousSamples) {
       hole.upper[a] = hole.lower[a] + 1;
     }
     mesh.holes.push_back(hole);
-    try {
-      validate(problem);
-    } catch (const InputError&) {
-      mesh.holes.pop_back();
-    }
+    if (parts_of(mesh, {}).count != 1) mesh.holes.pop_back();
   }
   expect_few("walls", mesh, {}, 3);
   expect_few("periodic", mesh, test::periodic({0}), 3);
-  expect_few("slip", mesh, test::sides({}, SideKind::slip), 4);  // with an inverse on the coarsest level one more
+  // Levels of a GPU may end earlier, with an inverse: one more.
+  expect_few("slip", mesh, test::sides({}, SideKind::slip), cuda_unavailable().empty() ? 4 : 3);
 }
 
 TEST_P(Iterations, PeriodicDomains) {

@@ -71,7 +71,7 @@ Solution scalar(int dim, int order) {
   const auto grid = std::make_shared<const Grid>(p.mesh, p.boundary);
   const int record = record_size(dim, order, p.equation);
   std::vector<double> values(static_cast<std::size_t>(grid->layout().storage()) * record, 0.0);
-  for (const Grid::Record cell : grid->layout().owned_cells()) {
+  for (const Record cell : grid->layout().owned_cells()) {
     for (int i = 0; i < record; ++i) values[record_offset(cell, record) + interleave * i] = std::sin(cell + 0.3 * i);
   }
   return {p, grid, values};
@@ -84,7 +84,7 @@ void write_probes(const Solution& s, const fs::path& file) {
   std::ofstream out(file);
   out.precision(17);
   for (int i = 0; i < 40; ++i) {
-    const auto cell = static_cast<Grid::Record>(random() % s.grid().layout().owned_cells().size());
+    const auto cell = static_cast<Record>(random() % s.grid().layout().owned_cells().size());
     Point x = s.grid().corner(cell);
     for (int a = 0; a < s.grid().dim(); ++a) x[a] += s.grid().widths(cell)[a] * inside(random);
     out << x[0] << ' ' << x[1] << ' ' << x[2] << ' ';

@@ -121,7 +121,7 @@ TEST(Patches, OfAColourWriteEveryValueOnce) {
 TEST(Patches, AnOverlapIsFound) {
   const auto level = test::mesh_cases(2).front().level(0);
   Writers writers(level.grid);
-  for (const Grid::Record r : level.grid.layout().records()) writers.record(r);
+  for (const Record r : level.grid.layout().records()) writers.record(r);
   EXPECT_TRUE(writers.one_each());
   writers.patch(level.patches.lower_cell.front(), level.patches.kinds.front());
   EXPECT_FALSE(writers.one_each());

@@ -255,8 +255,8 @@ void Comparison<T>::solves() {
 }
 
 /// The same iterations but for one where the residual is about rtol, or where rounding delays an iteration that takes
-/// many. Truncated local solves make cycles as good as 1.5 times as many; where exact ones take two iterations, those
-/// in cells of aspect 4 may take six.
+/// many. Truncated local solves make cycles as good as 1.5 times as many, and two more where they may leave a third of
+/// the error (high orders on flat cells).
 template <class T>
 void Comparison<T>::same_verdict(const Convergence& a, const Convergence& b) const {
   const auto describe = [](const Convergence& c) {
@@ -264,7 +264,8 @@ void Comparison<T>::same_verdict(const Convergence& a, const Convergence& b) con
   };
   const auto message = [&] { return "expected: " + describe(a) + "; got: " + describe(b); };
   const int fewer = std::min(a.iterations, b.iterations);
-  const int slack = truncated_ ? 4 + fewer / 2 : 1 + fewer / 10;
+  const bool rough = truncated_ && error_of_local_solves(hierarchy(), local(), 0.0) > 1.0 / 3.0;
+  const int slack = truncated_ ? (rough ? 4 : 2) + fewer / 2 : 1 + fewer / 10;
   const int more = std::max(a.iterations, b.iterations);
   if (a.converged && b.converged) {
     EXPECT_LE(more - fewer, slack) << message();

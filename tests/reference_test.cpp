@@ -56,7 +56,7 @@ void zero_pressure(const Level& level, Values& x) {
   }
 }
 /// The field's value at reference coordinates xi of a cell.
-double evaluate(const Level& level, const LocalField& field, Grid::Record cell, const Point& xi, const Values& x) {
+double evaluate(const Level& level, const LocalField& field, Record cell, const Point& xi, const Values& x) {
   const Table table = field.tabulate({xi});
   const auto numbers = field.numbers(level.grid, cell);
   double value = 0.0;
@@ -179,7 +179,7 @@ TEST_P(Reference, TransfersEmbedAndAreTransposed) {
     const reference::WeakForm coarse_form(fine.equation, fine.coefficients, coarse.grid.metric().uniform_width());
     std::mt19937 generator(7);
     std::uniform_real_distribution<double> distribution(0.0, 1.0);
-    for (const Grid::Record cell : fine.grid.layout().cells()) {
+    for (const Record cell : fine.grid.layout().cells()) {
       const Point xi{distribution(generator), distribution(generator), distribution(generator)};
       auto parent = fine.grid.position(cell);
       Point coarse_xi = xi;
@@ -281,7 +281,7 @@ struct Polynomial {
   std::function<double(int c, const Point&)> pressure_gradient;
 };
 
-std::vector<Point> in_space(const Level& level, Grid::Record cell, const Points& points) {
+std::vector<Point> in_space(const Level& level, Record cell, const Points& points) {
   std::vector<Point> in_space = points.position;
   const Point corner = level.grid.corner(cell);
   for (Point& x : in_space) {
@@ -305,7 +305,7 @@ double consistency_error(const Level& level, const Polynomial& exact) {
   const Points inside = cell_points(dim, h, count);
   Values x(level.size(), 0.0);
   Values b(level.size(), 0.0);
-  for (const Grid::Record cell : grid.layout().cells()) {
+  for (const Record cell : grid.layout().cells()) {
     const auto points = in_space(level, cell, inside);
     for (int f = 0; f <= dim; ++f) {
       const LocalField field(level.equation, h, f);

@@ -86,7 +86,7 @@ double integrate(const Solution& s, const Function& f) {
   const Grid& grid = s.grid();
   const int dim = grid.dim();
   double sum = 0.0;
-  for (const Grid::Record cell : grid.layout().owned_cells()) {
+  for (const Record cell : grid.layout().owned_cells()) {
     for (int i = 0; i < power(12, dim); ++i) {
       Point x = grid.corner(cell);
       double weight = 1.0;

@@ -146,13 +146,13 @@ CellData<T> make_cell_data(const Level& level) {
   return data;
 }
 
-std::vector<Grid::Record> children_of(const Level& fine, const Level& coarse) {
+std::vector<Record> children_of(const Level& fine, const Level& coarse) {
   const int dim = fine.equation.dim;
   const int corners = 1 << dim;
   const std::int64_t cells = coarse.grid.layout().cells().size();
-  std::vector<Grid::Record> children(cells * corners, fine.grid.layout().null());
+  std::vector<Record> children(cells * corners, fine.grid.layout().null());
   parallel_ranges({cells}, [&](CellRange range, std::int64_t) {
-    for (auto cell = static_cast<Grid::Record>(range.begin); cell < range.end; ++cell) {
+    for (auto cell = static_cast<Record>(range.begin); cell < range.end; ++cell) {
       for (int bits = 0; bits < corners; ++bits) {
         std::array<int, 3> position = coarse.grid.position(cell);
         bool exists = true;

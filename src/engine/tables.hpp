@@ -49,6 +49,6 @@ CellData<T> make_cell_data(const Level& level);
 
 /// The fine cells inside each coarse cell, [coarse cell][direction bits]; the fine grid's null record where there is
 /// none (bits of directions that are not coarsened).
-std::vector<Grid::Record> children_of(const Level& fine, const Level& coarse);
+std::vector<Record> children_of(const Level& fine, const Level& coarse);
 
 }  // namespace solenoid

@@ -81,11 +81,11 @@ struct Level {
   }
   /// visit(i) for the unknowns among the values i of a record.
   template <class Visit>
-  void for_each_unknown_of(Grid::Record record, Visit visit) const;
+  void for_each_unknown_of(Record record, Visit visit) const;
 };
 
 template <class Visit>
-void Level::for_each_unknown_of(Grid::Record r, Visit visit) const {
+void Level::for_each_unknown_of(Record r, Visit visit) const {
   const int record = equation.record();
   const int block = power(equation.n(), equation.dim);
   const int columns = power(equation.n(), equation.dim - 1);

@@ -11,7 +11,7 @@ namespace {
 
 /// Colour of a patch per direction: the parity of its lower cell; the patch that closes an odd periodic ring is a
 /// third.
-std::array<int, 3> colour_of(const Grid& grid, Grid::Record lower) {
+std::array<int, 3> colour_of(const Grid& grid, Record lower) {
   std::array<int, 3> colour{};
   for (int a = 0; a < grid.dim(); ++a) {
     const int i = grid.position(lower)[a];
@@ -47,7 +47,7 @@ std::vector<std::array<int, 3>> smoothing_order(int dim, ColourOrder order) {
 using PatchFaces = std::uint32_t;
 constexpr PatchFaces no_patch = ~PatchFaces{0};
 
-PatchFaces faces_of(const Grid& grid, const std::array<Grid::Record, 8>& cells) {
+PatchFaces faces_of(const Grid& grid, const std::array<Record, 8>& cells) {
   PatchFaces faces = 0;
   for (int side = 0; side < 2 * grid.dim(); ++side) {
     int lowest = 2;
@@ -95,7 +95,7 @@ int index_in(std::vector<T>& list, const T& value) {
 }
 
 /// The lower cell of the patch in which `cell` has the place `bits`; anything if there is no such patch.
-Grid::Record lower_of(const Grid& grid, Grid::Record cell, int bits) {
+Record lower_of(const Grid& grid, Record cell, int bits) {
   for (int a = 0; a < grid.dim(); ++a) {
     if ((bits >> a & 1) != 0) cell = grid.neighbour(cell, 2 * a);
   }
@@ -104,11 +104,11 @@ Grid::Record lower_of(const Grid& grid, Grid::Record cell, int bits) {
 
 }  // namespace
 
-std::array<Grid::Record, 8> patch_cells(const Grid& grid, Grid::Record lower) {
-  std::array<Grid::Record, 8> cells;
+std::array<Record, 8> patch_cells(const Grid& grid, Record lower) {
+  std::array<Record, 8> cells;
   cells.fill(grid.layout().null());
   for (int bits = 0; bits < 1 << grid.dim(); ++bits) {
-    Grid::Record cell = lower;
+    Record cell = lower;
     for (int a = 0; a < grid.dim(); ++a) {
       if ((bits >> a & 1) != 0) cell = grid.neighbour(cell, 2 * a + 1);
     }
@@ -136,7 +136,7 @@ Patches::Slots Patches::sort(const Grid& grid, const PatchRules& rules) {
   std::vector<std::vector<PatchFaces>> found(ranges.number());
   parallel_ranges(ranges, [&](CellRange range, std::int64_t i) {
     PatchFaces last = no_patch;
-    for (auto lower = static_cast<Grid::Record>(range.begin); lower < range.end; ++lower) {
+    for (auto lower = static_cast<Record>(range.begin); lower < range.end; ++lower) {
       const auto cells = patch_cells(grid, lower);
       const bool patch =
           std::all_of(cells.begin(), cells.begin() + corners, [&](auto cell) { return grid.layout().is_cell(cell); });
@@ -168,7 +168,7 @@ Patches::Slots Patches::sort(const Grid& grid, const PatchRules& rules) {
     place[i].assign(slot_count, 0);
     PatchFaces last = no_patch;
     int kind = -1;
-    for (auto lower = static_cast<Grid::Record>(range.begin); lower < range.end; ++lower) {
+    for (auto lower = static_cast<Record>(range.begin); lower < range.end; ++lower) {
       slots.of[lower] = -1;
       if (faces[lower] == no_patch) continue;
       if (faces[lower] != last) {
@@ -197,7 +197,7 @@ Patches::Slots Patches::sort(const Grid& grid, const PatchRules& rules) {
   }
   lower_cell.resize(total);
   parallel_ranges(ranges, [&](CellRange range, std::int64_t i) {
-    for (auto lower = static_cast<Grid::Record>(range.begin); lower < range.end; ++lower) {
+    for (auto lower = static_cast<Record>(range.begin); lower < range.end; ++lower) {
       if (slots.of[lower] >= 0) lower_cell[place[i][slots.of[lower]]++] = lower;
     }
   });
@@ -212,14 +212,14 @@ void Patches::cover(const Grid& grid, const Slots& slots) {
   std::vector<std::uint32_t> touched(layout.records().size(), 0);  // bit c: a patch of colour c has the record
   std::atomic<bool> everything{!layout.cells().empty()};
   parallel_ranges(ranges, [&](CellRange range, std::int64_t) {
-    for (auto record = static_cast<Grid::Record>(range.begin); record < range.end; ++record) {
+    for (auto record = static_cast<Record>(range.begin); record < range.end; ++record) {
       const bool is_cell = layout.is_cell(record);
       const int hat = is_cell ? -1 : grid.hat_direction(record);
-      const Grid::Record cell = is_cell ? record : grid.neighbour(record, 2 * hat);
+      const Record cell = is_cell ? record : grid.neighbour(record, 2 * hat);
       std::uint32_t colours_here = 0;
       int hats = 0;  // bit a: the lower normal unknown in direction a is inside a patch
       for (int bits = 0; bits < 1 << dim; ++bits) {
-        const Grid::Record lower = lower_of(grid, cell, bits);
+        const Record lower = lower_of(grid, cell, bits);
         const std::int32_t slot = layout.is_cell(lower) ? slots.of[lower] : -1;
         if (slot < 0) continue;
         const PatchKind& kind = kinds[slot % kind_count];
@@ -242,7 +242,7 @@ void Patches::cover(const Grid& grid, const Slots& slots) {
   uncovered.resize(colours.size());
   parallel_for(static_cast<std::int64_t>(colours.size()), [&] {
     return [&](std::int64_t colour) {
-      for (const Grid::Record record : layout.records()) {
+      for (const Record record : layout.records()) {
         if ((touched[record] >> slots.colours[colour] & 1) == 0) uncovered[colour].push_back(record);
       }
     };

@@ -59,9 +59,9 @@ struct Patches {
   Patches(const Grid& grid, const PatchRules& rules);
 
   std::vector<PatchKind> kinds;
-  std::vector<Grid::Record> lower_cell;              ///< sorted by colour (in smoothing order), then kind
-  std::vector<std::vector<PatchRun>> colours;        ///< runs of each colour, colours in smoothing order
-  std::vector<std::vector<Grid::Record>> uncovered;  ///< records in no patch of a colour
+  std::vector<Record> lower_cell;              ///< sorted by colour (in smoothing order), then kind
+  std::vector<std::vector<PatchRun>> colours;  ///< runs of each colour, colours in smoothing order
+  std::vector<std::vector<Record>> uncovered;  ///< records in no patch of a colour
 
   /// True if every cell, and every normal unknown between two cells, belongs to some patch.
   bool cover_everything = false;
@@ -79,6 +79,6 @@ struct Patches {
 };
 
 /// The cells of a patch, index bit a set: upper cell in direction a.
-std::array<Grid::Record, 8> patch_cells(const Grid& grid, Grid::Record lower);
+std::array<Record, 8> patch_cells(const Grid& grid, Record lower);
 
 }  // namespace solenoid

@@ -91,7 +91,7 @@ void Grid::number_cells(const Exists& exists) {
   });
 }
 
-Grid::Record Grid::at(std::array<int, 3> position) const {
+Record Grid::at(std::array<int, 3> position) const {
   for (int a = 0; a < dim_; ++a) {
     if (periodic_[a]) position[a] = (position[a] + extent_[a]) % extent_[a];
     if (position[a] < 0 || position[a] >= extent_[a]) return -1;

@@ -22,8 +22,6 @@ namespace solenoid {
 /// stored.
 class Grid {
  public:
-  using Record = solenoid::Record;
-
   /// The finest grid of a mesh. `boundary_hats`: store the normal unknowns of every upper boundary face,
   /// not just of those on outflow sides (for lifting boundary data and for evaluating solutions).
   Grid(const Mesh& mesh, const Boundary& boundary, bool boundary_hats = false);

@@ -250,8 +250,8 @@ void write_vtu(const Solution& solution, const std::filesystem::path& file, int 
   });
   vtu.array<double>(3 * subcells.points, [&] {
     return [&](std::int64_t cell, double* values) {
-      const Point corner = grid.corner(static_cast<Grid::Record>(cell));
-      const Point widths = grid.widths(static_cast<Grid::Record>(cell));
+      const Point corner = grid.corner(static_cast<Record>(cell));
+      const Point widths = grid.widths(static_cast<Record>(cell));
       for (int q = 0, side = subcells.per_direction + 1; q < subcells.points; ++q) {
         const std::array<int, 3> index{q % side, q / side % side, q / side / side};
         for (int a = 0; a < 3; ++a) values[3 * q + a] = corner[a] + widths[a] * xi[a][index[a]];

@@ -22,7 +22,7 @@ std::vector<Point> sample(const Problem& problem) {
   for (mesh.refine = 0; mesh.refine < problem.mesh.refine && (cells <<= mesh.dim) <= enough_cells;) ++mesh.refine;
   const Grid grid(mesh, problem.boundary);
   std::vector<Point> points;
-  for (const Grid::Record cell : grid.layout().owned_cells()) {
+  for (const Record cell : grid.layout().owned_cells()) {
     for (int i = 0; i < 1 << mesh.dim; ++i) {
       Point& point = points.emplace_back(grid.corner(cell));
       for (int a = 0; a < mesh.dim; ++a) point[a] += rule[i >> a & 1] * grid.widths(cell)[a];

@@ -86,7 +86,7 @@ void CellEvaluator::Table::scale(double factor) {
 }
 
 void CellEvaluator::scale_tables(std::int64_t cell) {
-  const Point widths = grid_.widths(static_cast<Grid::Record>(cell));
+  const Point widths = grid_.widths(static_cast<Record>(cell));
   for (int a = 0; a < dim_; ++a) {
     Direction& direction = directions_[a];
     if (direction.width == widths[a]) continue;
@@ -108,7 +108,7 @@ void CellEvaluator::load_velocity(std::int64_t cell, int c) {
   // Slices i_c = 0..k of the cell's own record, then the upper hat from the record behind the upper face.
   const int slice = power(order_ + 1, dim_ - 1);
   const int block = slice * (order_ + 1);
-  const auto upper = grid_.neighbour(static_cast<Grid::Record>(cell), 2 * c + 1);
+  const auto upper = grid_.neighbour(static_cast<Record>(cell), 2 * c + 1);
   load_values(cell, c * block, block, work_.data());
   load_values(upper, c * block, slice, work_.data() + block);
 }

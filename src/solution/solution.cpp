@@ -28,7 +28,7 @@ class CellRule {
   }
 
   void move_to(std::int64_t cell) {
-    cell_ = static_cast<Grid::Record>(cell);
+    cell_ = static_cast<Record>(cell);
     const Point widths = grid_->widths(cell_);
     if (widths == widths_) return;
     widths_ = widths;
@@ -60,7 +60,7 @@ class CellRule {
   Quadrature rule_;
   Quadrature third_;  // of the third direction
   TensorPoints xi_;
-  Grid::Record cell_ = 0;
+  Record cell_ = 0;
   Point widths_{};  // of the cell
   std::vector<double> weights_;
   std::array<std::vector<double>, 3> axes_;
@@ -345,7 +345,7 @@ double Solution::flux(int axis, double position) const {
   const int record = record_size(dim, order);
   const int block = axis * power(order + 1, dim);
   const int stride = velocity_stride(dim, order, axis, axis);
-  const auto through = [&](Grid::Record cell, const std::vector<double>& b) {
+  const auto through = [&](Record cell, const std::vector<double>& b) {
     const Point widths = grid_->widths(cell);
     double scale = 1.0;
     for (int a = 0; a < dim; ++a) scale *= std::pow(widths[a], a == axis ? -0.5 : 0.5);
@@ -378,7 +378,7 @@ double Solution::flux(int axis, double position) const {
         cell_position[axis] = layer;
         cell_position[first] = i;
         if (dim == 3) cell_position[second] = j;
-        const Grid::Record cell = grid_->at(cell_position);
+        const Record cell = grid_->at(cell_position);
         if (cell < 0) continue;
         sum += through(cell, b);
         break;

@@ -324,7 +324,7 @@ template <class Place>
 void match_vectors(const Cube& cube, const Level& level, Place place) {
   const int n = level.equation.n();
   const int block = n * n * n;
-  for (const Grid::Record cell : level.grid.layout().cells()) {
+  for (const Record cell : level.grid.layout().cells()) {
     const auto& position = level.grid.position(cell);
     const std::int32_t* const first = cube.first.data() + entities * cube.cell({position[0], position[1], position[2]});
     level.for_each_unknown_of(cell, [&](int i) {

@@ -5,7 +5,6 @@
 #include <iterator>
 
 namespace solenoid::cpu {
-namespace {}  // namespace
 
 PatchBatches::PatchBatches(const Level& level) {
   constexpr int width = interleave;

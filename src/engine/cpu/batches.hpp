@@ -16,7 +16,7 @@ struct PatchBatches {
   explicit PatchBatches(const Level& level);
 
   std::vector<std::vector<PatchRun>> colours;  ///< [colour]: runs of batches of one kind
-  std::vector<Grid::Record> lower;             ///< [batch][lane]: lower cell of a patch
+  std::vector<Record> lower;                   ///< [batch][lane]: lower cell of a patch
   std::vector<std::uint32_t> active;           ///< [batch]: bit l: lane l is a patch
 };
 

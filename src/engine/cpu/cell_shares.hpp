@@ -19,7 +19,7 @@ struct CellShare {
   Team::Range range;              ///< its cells: whole blocks of records
   std::vector<CellBlock> blocks;  ///< of the range, in the order of its work
   /// [c]: cells outside the range whose upper neighbour in direction c is inside.
-  std::array<std::vector<Grid::Record>, 3> carry;
+  std::array<std::vector<Record>, 3> carry;
 };
 
 /// The shares of all threads, for numbers of so many bytes; `locate` is that of the kernels. The order of blocks is

@@ -6,7 +6,7 @@
 namespace solenoid::cpu {
 
 template <class T>
-const std::vector<Grid::Record>& Transfers<T>::children(const Level& coarse) {
+const std::vector<Record>& Transfers<T>::children(const Level& coarse) {
   if (children_.empty()) children_ = children_of(level_, coarse);
   return children_;
 }
@@ -36,7 +36,7 @@ template <class F>
 void Transfers<T>::for_hat_only(const Level& coarse, F&& visit) {
   const int block = power(level_.equation.n(), level_.equation.dim);
   const int columns = power(level_.equation.n(), level_.equation.dim - 1);
-  for (const Grid::Record hat : coarse.grid.layout().hats()) {
+  for (const Record hat : coarse.grid.layout().hats()) {
     for (int i = 0; i < columns; ++i) visit(coarse.index(hat, coarse.grid.hat_direction(hat) * block + i));
   }
 }
@@ -50,7 +50,7 @@ void Transfers<T>::couple_hat_only(const Level& coarse, FineHat which, F&& coupl
   const int n = equation.n();
   const int block = power(n, dim);
   const int columns = power(n, dim - 1);
-  for (const Grid::Record hat : coarse.grid.layout().hats()) {
+  for (const Record hat : coarse.grid.layout().hats()) {
     const int c = coarse.grid.hat_direction(hat);
     const bool refined = level_.coarsening.merges(c);
     if (!refined && which == FineHat::middle) continue;

@@ -20,6 +20,7 @@ namespace {
 
 using cuda::check;
 using cuda::Stream;
+
 /// Why there is no usable device; empty if there is one.
 std::string why_unavailable() {
   int driver = 0;

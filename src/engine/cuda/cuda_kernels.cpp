@@ -43,15 +43,14 @@ class CudaKernels final : public Kernels<T> {
   [[nodiscard]] std::shared_ptr<CoefficientTables> make_tables() override {
     auto tables = tables_by<Tables>(this);
     tables->cell = make_cell_data<T>(level_);
-    for_each_smoother(
-        [&](ColourSmoother<T>& smoother) { tables->smoothers.emplace_back(&smoother, smoother.make_tables()); });
+    for (auto* smoothers : {&multiplicative_, &additive_}) {
+      for (auto& smoother : *smoothers) tables->smoothers.emplace_back(smoother.get(), smoother->make_tables());
+    }
     return tables;
   }
   void use_tables(std::shared_ptr<CoefficientTables> tables) override {
     const auto mine = made_as<Tables>(tables, this);
-    std::size_t smoothers = 0;
-    for_each_smoother([&](ColourSmoother<T>&) { ++smoothers; });
-    if (smoothers != mine->smoothers.size()) {
+    if (mine->smoothers.size() != multiplicative_.size() + additive_.size()) {
       throw std::logic_error("tables of coefficients were made before a smoother was prepared: make them after it");
     }
     for (auto& [smoother, its_tables] : mine->smoothers) smoother->use_tables(its_tables);
@@ -161,13 +160,6 @@ class CudaKernels final : public Kernels<T> {
     CellData<T> cell;
     std::vector<std::pair<ColourSmoother<T>*, std::shared_ptr<CoefficientTables>>> smoothers;
   };
-
-  template <class F>
-  void for_each_smoother(const F& visit) {
-    for (auto* smoothers : {&multiplicative_, &additive_}) {
-      for (auto& smoother : *smoothers) visit(*smoother);
-    }
-  }
 
   void smooth(ColourSmoothers<T>& smoothers, const Colour<T>& colour) {
     if (smoothers.empty()) prepare_smoother(colour.add);

@@ -94,15 +94,15 @@ class DeviceLevel {
  private:
   Engine& engine_;
   const Level& level_;
-  std::array<Array<Grid::Record>, 6> neighbours_;
+  std::array<Array<Record>, 6> neighbours_;
   std::array<Array<Face>, 6> faces_;
   CellTopology topology_{};
   DeviceBlocks blocks_;
   DeviceTiles tiles_;
   Array<std::uint8_t> boundary_sides_;
-  Array<Grid::Record> lower_cells_;
+  Array<Record> lower_cells_;
   std::vector<DeviceRecords> uncovered_;  // by colour
-  Array<Grid::Record> children_;
+  Array<Record> children_;
   Array<std::int32_t> parent_;
   std::vector<Array<Record>> constant_records_;  // of those that are not everywhere
   std::vector<MeanRecords> carriers_;

@@ -130,7 +130,7 @@ std::vector<std::vector<int>> PatchSystem::enumerate(const LocalField& field, co
   return number;
 }
 
-Numbers PatchSystem::numbers(const Grid& grid, const std::array<Grid::Record, 8>& cells, const LocalField& field,
+Numbers PatchSystem::numbers(const Grid& grid, const std::array<Record, 8>& cells, const LocalField& field,
                              const std::vector<Unknown>& unknowns) const {
   std::vector<Numbers> of_cell;
   for (int bits = 0; bits < 1 << dim_; ++bits) of_cell.push_back(field.numbers(grid, cells[bits]));
@@ -160,7 +160,7 @@ MatrixXd PatchSystem::without_traces(const PatchKind& kind) const {
   return traces.fullPivLu().kernel();
 }
 
-VectorXd PatchSystem::own_residual(const Grid& grid, const std::array<Grid::Record, 8>& cells, const VectorXd& b,
+VectorXd PatchSystem::own_residual(const Grid& grid, const std::array<Record, 8>& cells, const VectorXd& b,
                                    const VectorXd& x) const {
   const Numbers values = numbers(grid, cells, form_.fields()[0], components_[0].unknowns);
   VectorXd residual = VectorXd::Zero(b.size());
@@ -168,7 +168,7 @@ VectorXd PatchSystem::own_residual(const Grid& grid, const std::array<Grid::Reco
   return residual;
 }
 
-void PatchSystem::solve_add(const Grid& grid, const std::array<Grid::Record, 8>& cells, const VectorXd& residual,
+void PatchSystem::solve_add(const Grid& grid, const std::array<Record, 8>& cells, const VectorXd& residual,
                             VectorXd& correction) const {
   if (!form_.has_pressure()) {
     const Numbers values = numbers(grid, cells, form_.fields()[0], components_[0].unknowns);
@@ -204,19 +204,19 @@ std::vector<bool> unknowns(const Level& level) {
   const int block = power(order + 1, dim);
   const int hats = power(order + 1, dim - 1);
   std::vector<bool> unknown(level.size(), false);
-  for (const Grid::Record cell : grid.layout().cells()) {
+  for (const Record cell : grid.layout().cells()) {
     for (int i = 0; i < size; ++i) unknown[level.index(cell, i)] = true;
   }
   if (level.equation.velocities() == 0) return unknown;
   if (level.equation.velocities() == 0) return unknown;
   // The hats are the first numbers of a component's block.
-  const auto set_hats = [&](Grid::Record record, int c, bool value) {
+  const auto set_hats = [&](Record record, int c, bool value) {
     for (int i = 0; i < hats; ++i) unknown[level.index(record, c * block + i)] = value;
   };
-  for (const Grid::Record cell : grid.layout().cells()) {
+  for (const Record cell : grid.layout().cells()) {
     for (int c = 0; c < level.equation.velocities(); ++c) set_hats(cell, c, !normal_fixed(grid.face(cell, 2 * c)));
   }
-  for (const Grid::Record record : grid.layout().hats()) {
+  for (const Record record : grid.layout().hats()) {
     set_hats(record, grid.hat_direction(record), !normal_fixed(grid.hat_face(record)));
   }
   return unknown;
@@ -238,7 +238,7 @@ VectorXd ReferenceLevel::apply(const VectorXd& x) const {
   const Grid& grid = level_.grid;
   const int dim = level_.equation.dim;
   VectorXd y = VectorXd::Zero(x.size());
-  for (const Grid::Record cell : grid.layout().cells()) {
+  for (const Record cell : grid.layout().cells()) {
     const Numbers pressures = form_.pressure().numbers(grid, cell);
     for (int c = 0; c < form_.components(); ++c) {
       const LocalField& field = form_.fields()[c];
@@ -300,12 +300,12 @@ void ReferenceLevel::for_each_embedding(const Level& coarse_level, const Visit& 
     for (int f = 0; f <= level_.equation.velocities(); ++f) {
       const MatrixXd matrix =
           embedding(level_.equation, fine.metric().uniform_width(), f, level_.coarsening.merges(), upper);
-      for (const Grid::Record parent : coarse.layout().cells()) {
+      for (const Record parent : coarse.layout().cells()) {
         auto position = coarse.position(parent);
         for (int a = 0; a < dim; ++a) {
           position[a] = level_.coarsening.first_child(a, position[a]) + (upper[a] ? 1 : 0);
         }
-        const Grid::Record child = fine.at(position);
+        const Record child = fine.at(position);
         const LocalField& field = form_.fields()[f];
         // The upper hats are written here only if they are not the lower hats of another cell.
         const bool owns_upper =
@@ -367,7 +367,7 @@ double ReferenceLevel::l2_norm(const VectorXd& x) const {
   for (int c = 0; c < form_.components(); ++c) {
     const LocalField& field = form_.fields()[c];
     const MatrixXd functions = field.tabulate(points.position).value;
-    for (const Grid::Record cell : level_.grid.layout().owned_cells()) {
+    for (const Record cell : level_.grid.layout().owned_cells()) {
       const VectorXd values = functions * x(field.numbers(level_.grid, cell));
       square += points.weight.dot(values.cwiseAbs2());
     }

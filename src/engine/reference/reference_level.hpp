@@ -21,10 +21,10 @@ class PatchSystem {
   /// True if the patch has cut ends, so that its residual is its own.
   [[nodiscard]] bool cut() const { return components_[0].subspace.size() > 0; }
   /// b - A_j x on the patch alone, zero elsewhere.
-  [[nodiscard]] Eigen::VectorXd own_residual(const Grid& grid, const std::array<Grid::Record, 8>& cells,
+  [[nodiscard]] Eigen::VectorXd own_residual(const Grid& grid, const std::array<Record, 8>& cells,
                                              const Eigen::VectorXd& b, const Eigen::VectorXd& x) const;
   /// The local A_j^+: adds to `correction` the solution for the values of `residual` on the patch around these cells.
-  void solve_add(const Grid& grid, const std::array<Grid::Record, 8>& cells, const Eigen::VectorXd& residual,
+  void solve_add(const Grid& grid, const std::array<Record, 8>& cells, const Eigen::VectorXd& residual,
                  Eigen::VectorXd& correction) const;
 
  private:
@@ -47,7 +47,7 @@ class PatchSystem {
   /// Numbers the unknowns of component c: number[bits][function], -1 for what is no unknown of the patch.
   std::vector<std::vector<int>> enumerate(const LocalField& field, const PatchKind& kind, Component& component) const;
   /// Where the unknowns are in a vector.
-  std::vector<std::int64_t> numbers(const Grid& grid, const std::array<Grid::Record, 8>& cells, const LocalField& field,
+  std::vector<std::int64_t> numbers(const Grid& grid, const std::array<Record, 8>& cells, const LocalField& field,
                                     const std::vector<Unknown>& unknowns) const;
 
   const WeakForm& form_;

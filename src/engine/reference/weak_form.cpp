@@ -116,7 +116,7 @@ Table LocalField::tabulate(const std::vector<Point>& points) const {
   return table;
 }
 
-std::vector<std::int64_t> LocalField::numbers(const Grid& grid, Grid::Record cell) const {
+std::vector<std::int64_t> LocalField::numbers(const Grid& grid, Record cell) const {
   std::vector<std::int64_t> numbers;
   numbers.reserve(functions_.size());
   for (const Function& function : functions_) {

@@ -48,7 +48,7 @@ class LocalField {
   [[nodiscard]] const std::vector<Function>& functions() const { return functions_; }
   [[nodiscard]] Table tabulate(const std::vector<Point>& points) const;
   /// Where the functions of `cell` are in a vector.
-  [[nodiscard]] std::vector<std::int64_t> numbers(const Grid& grid, Grid::Record cell) const;
+  [[nodiscard]] std::vector<std::int64_t> numbers(const Grid& grid, Record cell) const;
 
  private:
   int dim_;

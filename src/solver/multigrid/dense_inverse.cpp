@@ -18,7 +18,7 @@ DenseField append_field(const Level& level, int field, std::vector<std::int64_t>
   std::vector<std::int64_t> first(level.grid.layout().storage(), none);  // [record]: the unknown of the constant mode
   DenseField result;
   result.begin = static_cast<std::int64_t>(index.size());
-  for (const Grid::Record r : level.grid.layout().records()) {
+  for (const Record r : level.grid.layout().records()) {
     level.for_each_unknown_of(r, [&](int i) {
       if (i / block != field) return;
       if (i % block == 0) first[r] = static_cast<std::int64_t>(index.size());

@@ -124,8 +124,7 @@ class FullMultigrid {
       convergence.converged = false;
       convergence.reason = fmt::format(
           "full multigrid: {:.1e} of the error is algebraic, more than half of the estimated {:.1e}: use more cycles "
-          "or "
-          "method = \"gmres\"",
+          "or method = \"gmres\"",
           estimate.algebraic, *estimate.total);
     } else if (convergence.converged && lifted && estimate.algebraic > convergence.rtol * velocity) {
       convergence.converged = false;

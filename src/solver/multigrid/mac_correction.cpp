@@ -10,7 +10,7 @@ namespace {
 constexpr int none = -1;
 
 /// Cells down to which the lattice is coarsened as long as it pairs up.
-constexpr Grid::Record few_cells = 500;
+constexpr Record few_cells = 500;
 
 /// The directions with an even number of cells.
 std::array<bool, 3> next_directions(const Grid& grid) {
@@ -38,7 +38,7 @@ MacCorrection::MacCorrection(const Level& level)
 
 void MacCorrection::number_unknowns() {
   hat_unknown_.assign(grid_.layout().storage(), {none, none, none});
-  for (const Grid::Record r : grid_.layout().records()) {
+  for (const Record r : grid_.layout().records()) {
     for (int c = 0; c < equation_.velocities(); ++c) {
       const bool cell = grid_.layout().is_cell(r);
       const bool unknown = cell ? !normal_fixed(grid_.face(r, 2 * c)) : c == grid_.hat_direction(r);
@@ -59,7 +59,7 @@ void MacCorrection::assemble(const std::vector<Constant>& constants, const Grid&
     if (row != none && column != none) entries.emplace_back(row, column, value);
   };
   const Point h = grid_.metric().uniform_width();
-  for (const Grid::Record cell : grid_.layout().cells()) {
+  for (const Record cell : grid_.layout().cells()) {
     if (equation_.kind == EquationKind::poisson) {
       add(cell, cell, coefficients_.reaction);
       for (int side = 0; side < 2 * equation_.dim; ++side) {
@@ -83,7 +83,7 @@ void MacCorrection::assemble(const std::vector<Constant>& constants, const Grid&
           const Face face = grid_.face(cell, side);
           add(own, own, shear * face_weight(face));
           if (face != Face::interior) continue;
-          const Grid::Record beside = grid_.neighbour(cell, side);
+          const Record beside = grid_.neighbour(cell, side);
           add(own, hat(end == 0 ? beside : grid_.neighbour(beside, 2 * c + 1), c), -shear);
         }
         const double divergence = (end == 0 ? 1.0 : -1.0) / h[c];  // -(q, div u)
@@ -121,7 +121,7 @@ Record MacCorrection::parent(const Grid& fine, Record cell) const {
 void MacCorrection::embed(const Level& level) {
   const Grid& fine = level.grid;
   const int block = power(level.equation.n(), equation_.dim);
-  for (const Grid::Record cell : fine.layout().cells()) {
+  for (const Record cell : fine.layout().cells()) {
     const Record coarse = parent(fine, cell);
     const auto& position = grid_.position(coarse);
     std::array<double, 3> children{};
@@ -131,7 +131,7 @@ void MacCorrection::embed(const Level& level) {
       scale *= std::sqrt(1.0 / children[a]);
     }
     for (int c = 0; c < equation_.velocities(); ++c) {
-      const Grid::Record above = grid_.neighbour(coarse, 2 * c + 1);
+      const Record above = grid_.neighbour(coarse, 2 * c + 1);
       const int child = fine.position(cell)[c] - coarsening_.first_child(c, position[c]);
       const double upper = child / children[c];
       const auto put = [&](std::int64_t row, double weight_above) {
@@ -142,7 +142,7 @@ void MacCorrection::embed(const Level& level) {
           embedding_.push_back({row, hat(above, c), scale * weight_above});
       };
       if (!normal_fixed(fine.face(cell, 2 * c))) put(level.index(cell, c * block), upper);
-      const Grid::Record next = fine.neighbour(cell, 2 * c + 1);
+      const Record next = fine.neighbour(cell, 2 * c + 1);
       if (fine.layout().is_hat(next)) put(level.index(next, c * block), 1.0);
     }
     embedding_.push_back(

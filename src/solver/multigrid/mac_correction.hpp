@@ -38,7 +38,7 @@ class MacCorrection {
   void embed(const Level& level);
   /// The cell that a cell of the level's lattice is part of.
   [[nodiscard]] Record parent(const Grid& fine, Record cell) const;
-  [[nodiscard]] int hat(Grid::Record record, int c) const { return hat_unknown_[record][c]; }
+  [[nodiscard]] int hat(Record record, int c) const { return hat_unknown_[record][c]; }
 
   Equation equation_;
   Coefficients coefficients_;

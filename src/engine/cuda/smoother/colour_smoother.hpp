@@ -9,19 +9,9 @@
 
 #include "engine/cuda/cuda_kernels.hpp"
 #include "engine/cuda/kernels/arguments.hpp"
+#include "engine/cuda/kernels/smoother/colour.hpp"
 
 namespace solenoid::cuda {
-
-/// One colour of the multiplicative smoother, y = x + corrections, or of the additive one, y += damping * corrections.
-template <class T>
-struct Colour {
-  int number;
-  const T* b;
-  const T* x;  ///< nullptr stands for zero
-  T* y;        ///< other memory than x
-  bool add;
-  T damping;
-};
 
 /// The patches of a level that one family of kernels takes.
 template <class T>

@@ -56,11 +56,7 @@ class GeneralSmoother final : public ColourSmoother<T> {
         .patches = mine.patches.data(),
         .count = mine.count,
         .beside = beside_parity_ && mine.others,
-        .b = colour.b,
-        .x = colour.x,
-        .y = colour.y,
-        .add = colour.add,
-        .damping = colour.damping,
+        .colour = colour,
     };
     level_.table.smooth_general(arguments, level_.shared.stream);
   }

@@ -149,10 +149,10 @@ ParityPlan::ParityPlan(const Level& level, int batch) {
             weights_of(kind, dim) | walls_of(kind, dim) | number_of[run.kind] << ParityPatch::schur_shift;
         const std::int32_t flags = flags_of(kind, dim);
         for (auto i = run.begin; i < run.end; ++i) {
-          const Grid::Record lower = all.lower_cell[i];
-          const Grid::Record y = level.grid.neighbour(lower, 3);
-          const Grid::Record z = dim == 3 ? level.grid.neighbour(lower, 5) : lower;
-          const Grid::Record yz = dim == 3 ? level.grid.neighbour(y, 5) : y;
+          const Record lower = all.lower_cell[i];
+          const Record y = level.grid.neighbour(lower, 3);
+          const Record z = dim == 3 ? level.grid.neighbour(lower, 5) : lower;
+          const Record yz = dim == 3 ? level.grid.neighbour(y, 5) : y;
           mine.push_back({{{lower, y, z, yz}, word}, flags});
         }
       }

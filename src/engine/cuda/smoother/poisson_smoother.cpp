@@ -42,11 +42,7 @@ class PoissonSmoother final : public ColourSmoother<T> {
         .lower = level_.device.lower_cells(),
         .batches = batches_[colour.number].data(),
         .batch_count = count_[colour.number],
-        .b = colour.b,
-        .x = colour.x,
-        .y = colour.y,
-        .add = colour.add,
-        .damping = colour.damping,
+        .colour = colour,
     };
     level_.table.poisson.smooth(arguments, level_.shared.stream);
   }

@@ -47,8 +47,10 @@ struct GeneralSmoother : GeneralBlock<T, dim, order> {
   /// ends that belong to it. Hats at its lower ends may not.
   __device__ static void write(const Arguments& arguments, const Memory& memory) {
     const PatchData<T>& kind = memory.kind;
-    const bool from_zero = !arguments.add && arguments.x == nullptr;
-    const T* const base = arguments.add ? arguments.y : roomy ? nullptr : arguments.x;  // if it is not here
+    const bool from_zero = !arguments.colour.add && arguments.colour.x == nullptr;
+    const T* const base = arguments.colour.add ? arguments.colour.y
+                          : roomy              ? nullptr
+                                               : arguments.colour.x;  // if it is not here
     const auto base_of = [&](const T& here, std::int64_t at) {
       return from_zero ? T(0) : base == nullptr ? here : base[at];
     };
@@ -62,12 +64,12 @@ struct GeneralSmoother : GeneralBlock<T, dim, order> {
         const bool unknown = e >= kind.first[c] && e <= kind.last[c];
         if (e == modes && !unknown) continue;  // in a cell of another patch
         const T correction = unknown ? memory.residual(c)[e * columns + column] : T(0);
-        arguments.y[at[e]] = y[e] + arguments.damping * correction;
+        arguments.colour.y[at[e]] = y[e] + arguments.factor * correction;
       }
     });
     for_each(pressures, [&](int i) {
       const std::int64_t at = S::offset(memory.cells[pressure_cell(i)]) + pressure_start(i);
-      arguments.y[at] = base_of(memory.old()[i], at) + arguments.damping * memory.pressure[i];
+      arguments.colour.y[at] = base_of(memory.old()[i], at) + arguments.factor * memory.pressure[i];
     });
   }
 
@@ -112,12 +114,9 @@ void GeneralSmoother<T, dim, order>::launch_smooth(const GeneralArguments<T>& ar
         "in double precision: use \"direct\", single precision (\"mixed\") or --device cpu");
   }
   const Tables tables(*arguments.cell);
-  const Arguments plain{arguments.topology, arguments.kinds, arguments.tables,
-                        arguments.patches,  arguments.local, arguments.cell->alpha,
-                        arguments.beside,   arguments.b,     arguments.x,
-                        arguments.y,        arguments.add,   arguments.add ? arguments.damping : T(1)};
+  const Arguments with_factor{arguments, arguments.cell->alpha, arguments.colour.factor()};
   launch("smooth (general)", smooth_patches<T, dim, order>, static_cast<unsigned>(arguments.count), Base::threads,
-         Base::shared_bytes(arguments.local), stream, tables, plain);
+         Base::shared_bytes(arguments.local), stream, tables, with_factor);
 }
 
 }  // namespace solenoid::cuda

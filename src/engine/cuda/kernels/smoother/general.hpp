@@ -5,6 +5,7 @@
 
 #include <cstdint>
 
+#include "engine/cuda/kernels/smoother/colour.hpp"
 #include "engine/kernel_data.hpp"
 #include "mesh/record.hpp"
 
@@ -48,11 +49,7 @@ struct GeneralArguments {
   std::int32_t count;
   /// The kernel launched before this one has the other patches of the colour: both may run at the same time.
   bool beside;
-  const T* b;
-  const T* x;  ///< nullptr stands for zero
-  T* y;        ///< other memory than x; gets the new values, or `damping` times the correction is added
-  bool add;
-  T damping;
+  Colour<T> colour;
 };
 
 }  // namespace solenoid::cuda

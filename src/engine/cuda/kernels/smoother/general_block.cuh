@@ -82,19 +82,9 @@ struct GeneralBlock {
     return sizeof(Memory) - (iterative ? 0 : 2 * sizeof(Memory::schur[0]));
   }
 
-  struct Arguments {
-    CellTopology topology;
-    const PatchData<T>* kinds;
-    const T* tables;
-    const GeneralPatch* patches;
-    LocalSolverKind local;
+  struct Arguments : GeneralArguments<T> {
     T alpha;
-    bool beside;
-    const T* b;
-    const T* x;
-    T* y;
-    bool add;
-    T damping;
+    T factor;  ///< of corrections
   };
 
   /// visit(i) for i < count, by all threads.

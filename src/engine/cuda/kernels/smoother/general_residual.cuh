@@ -67,7 +67,7 @@ struct GeneralResidual : GeneralBlock<T, dim, order> {
   }
   /// What vectors have in the patch's cells: b, and old values if there are any.
   __device__ static void load(const Arguments& arguments, Memory& memory) {
-    const T* const x = arguments.x;
+    const T* const x = arguments.colour.x;
     for_columns([&](int c, int column) {
 #pragma unroll
       for (int upper = 0; upper < 2; ++upper) {
@@ -76,14 +76,14 @@ struct GeneralResidual : GeneralBlock<T, dim, order> {
         for (int i = 0; i < n; ++i) {
           const int to = (upper * n + i) * columns + column;
           if (x != nullptr) copy(memory.u[c][to], x + at + i * row_step);
-          fetch(memory.residual(c)[to], arguments.b + at + i * row_step);
+          fetch(memory.residual(c)[to], arguments.colour.b + at + i * row_step);
         }
       }
     });
     for_each(pressures, [&](int i) {
       const std::int64_t at = S::offset(memory.cells[pressure_cell(i)]) + pressure_start(i);
       if (x != nullptr) copy(memory.old()[i], x + at);
-      copy(memory.schur[0][i], arguments.b + at);
+      copy(memory.schur[0][i], arguments.colour.b + at);
     });
   }
   /// The hats above.
@@ -91,8 +91,8 @@ struct GeneralResidual : GeneralBlock<T, dim, order> {
     for_columns([&](int c, int column) {
       const std::int64_t at = S::offset(memory.above[c][cell_of(c, column, 1)]) + start_of(c, column);
       const int to = modes * columns + column;
-      if (arguments.x != nullptr) copy(memory.u[c][to], arguments.x + at);
-      fetch(memory.residual(c)[to], arguments.b + at);
+      if (arguments.colour.x != nullptr) copy(memory.u[c][to], arguments.colour.x + at);
+      fetch(memory.residual(c)[to], arguments.colour.b + at);
     });
   }
 
@@ -138,7 +138,7 @@ struct GeneralResidual : GeneralBlock<T, dim, order> {
 #pragma unroll
       for (int end = 0; end < 2; ++end) {
 #pragma unroll
-        for (int m = 0; m < n; ++m) prefetch(line.beyond(arguments.x, end) + m * line.record_stride);
+        for (int m = 0; m < n; ++m) prefetch(line.beyond(arguments.colour.x, end) + m * line.record_stride);
       }
     });
   }
@@ -151,7 +151,7 @@ struct GeneralResidual : GeneralBlock<T, dim, order> {
       for (int end = 0; end < 2; ++end) {
 #pragma unroll
         for (int m = 0; m < n; ++m) {
-          beyond[end][m] = __ldg(line.beyond(arguments.x, end) + m * line.record_stride);
+          beyond[end][m] = __ldg(line.beyond(arguments.colour.x, end) + m * line.record_stride);
         }
       }
       const T* const u = memory.u[line.c] + (line.upper * n + line.i) * columns + line.first;
@@ -175,7 +175,7 @@ struct GeneralResidual : GeneralBlock<T, dim, order> {
 
   /// r = b - A x of the patch, by functions of P, and in the pressure.
   __device__ static void residual(const Tables& tables, const Arguments& arguments, Memory& memory) {
-    const bool with_x = arguments.x != nullptr;
+    const bool with_x = arguments.colour.x != nullptr;
     if (with_x && dim == 3) fetch_beyond(arguments, 1, memory);
 #pragma unroll 1
     for (int tau = 0; tau < dim - 1 && with_x; ++tau) {
@@ -191,7 +191,7 @@ struct GeneralResidual : GeneralBlock<T, dim, order> {
       } else {
         const Column at(memory, c, column);
 #pragma unroll
-        for (int e = 0; e < functions; ++e) r[e] = __ldg(arguments.b + at[e]);
+        for (int e = 0; e < functions; ++e) r[e] = __ldg(arguments.colour.b + at[e]);
       }
       if (with_x) {
 #pragma unroll

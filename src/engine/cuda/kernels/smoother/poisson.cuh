@@ -127,7 +127,7 @@ struct PoissonSmoother {
     const auto behind = [&](int end, const auto& own) {
       const std::int32_t beside = memory.behind[2 * a + end][place.half][place.lane];
       if (beside < 0) return Line::reflected(tables, end, -1 - beside, own);
-      const T* const values = arguments.x + S::offset(beside) + place.start;
+      const T* const values = arguments.colour.x + S::offset(beside) + place.start;
       return Line::trace(tables, 1 - end, [&](int m) { return __ldg(values + m * place.stride); });
     };
     const Trace<T> below = behind(0, lower);
@@ -148,11 +148,11 @@ struct PoissonSmoother {
       const std::int64_t at = place.in_vector(memory, upper);
 #pragma unroll
       for (int m = 0; m < n; ++m) {
-        if (arguments.x != nullptr) u[upper * n + m] = __ldg(arguments.x + at + m * place.stride);
-        r[upper * n + m] = __ldcs(arguments.b + at + m * place.stride) - arguments.alpha * u[upper * n + m];
+        if (arguments.colour.x != nullptr) u[upper * n + m] = __ldg(arguments.colour.x + at + m * place.stride);
+        r[upper * n + m] = __ldcs(arguments.colour.b + at + m * place.stride) - arguments.alpha * u[upper * n + m];
       }
     }
-    if (arguments.x != nullptr) subtract(tables, arguments, memory, place, u, r);
+    if (arguments.colour.x != nullptr) subtract(tables, arguments, memory, place, u, r);
 #pragma unroll
     for (int m = 0; m < modes; ++m) {
       memory.u[place.first + m * place.step][place.lane] = u[m];
@@ -161,7 +161,7 @@ struct PoissonSmoother {
   }
   template <int a>
   __device__ static void continue_residual(const Tables& tables, const Arguments& arguments, Memory& memory) {
-    if (arguments.x == nullptr) return;
+    if (arguments.colour.x == nullptr) return;
     const Place<a> place;
     T u[modes];
     T r[modes];
@@ -240,8 +240,8 @@ struct PoissonSmoother {
     const std::int64_t lower = place.in_vector(memory, 0);
     const std::int64_t upper = place.in_vector(memory, 1);
     backward<a>(memory, values, [&](int j, T value) {
-      T* const to = arguments.y + (j < n ? lower + j * place.stride : upper + (j - n) * place.stride);
-      const T old = arguments.add ? *to : memory.u[place.first + j * place.step][place.lane];
+      T* const to = arguments.colour.y + (j < n ? lower + j * place.stride : upper + (j - n) * place.stride);
+      const T old = arguments.colour.add ? *to : memory.u[place.first + j * place.step][place.lane];
       __stcs(to, old + arguments.factor * value);
     });
   }
@@ -288,7 +288,7 @@ __global__ __launch_bounds__(PoissonSmoother<T, dim, order>::threads) void smoot
 template <class T, int dim, int order>
 void PoissonSmoother<T, dim, order>::launch_smooth(const PoissonArguments<T>& arguments, Stream stream) {
   const Tables tables(*arguments.cell);
-  const Arguments with_factor{arguments, arguments.cell->alpha, arguments.add ? arguments.damping : T(1)};
+  const Arguments with_factor{arguments, arguments.cell->alpha, arguments.colour.factor()};
   launch("smooth", smooth_poisson<T, dim, order>, static_cast<unsigned>(arguments.batch_count),
          dim3(patches, InPatch::count), sizeof(Memory), stream, tables, with_factor);
 }

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "engine/cuda/kernels/smoother/colour.hpp"
 #include "engine/kernel_data.hpp"
 
 namespace solenoid::cuda {
@@ -24,11 +25,7 @@ struct PoissonArguments {
   const std::int32_t* lower;
   const PoissonBatch* batches;
   std::int32_t batch_count;
-  const T* b;
-  const T* x;  ///< nullptr stands for zero
-  T* y;        ///< other memory than x; gets the new values, or `damping` times the correction is added
-  bool add;
-  T damping;
+  Colour<T> colour;
 };
 
 }  // namespace solenoid::cuda
