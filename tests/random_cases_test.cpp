@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstdio>
 #include <cstdlib>
 #include <limits>
 #include <thread>
@@ -255,8 +256,8 @@ void Comparison<T>::solves() {
 }
 
 /// The same iterations but for one where the residual is about rtol, or where rounding delays an iteration that takes
-/// many. Truncated local solves make cycles as good as 1.5 times as many, and two more where they may leave a third of
-/// the error (high orders on flat cells).
+/// many. Truncated local solves make cycles as good as 1.5 times as many, or, where they leave much of the error (high
+/// orders on flat cells), as many as it takes if an iteration leaves the square root of that.
 template <class T>
 void Comparison<T>::same_verdict(const Convergence& a, const Convergence& b) const {
   const auto describe = [](const Convergence& c) {
@@ -264,8 +265,12 @@ void Comparison<T>::same_verdict(const Convergence& a, const Convergence& b) con
   };
   const auto message = [&] { return "expected: " + describe(a) + "; got: " + describe(b); };
   const int fewer = std::min(a.iterations, b.iterations);
-  const bool rough = truncated_ && error_of_local_solves(hierarchy(), local(), 0.0) > 1.0 / 3.0;
-  const int slack = truncated_ ? (rough ? 4 : 2) + fewer / 2 : 1 + fewer / 10;
+  int slack = 1 + fewer / 10;
+  if (truncated_) {
+    const double left = error_of_local_solves(hierarchy(), local(), 0.0);
+    const double iterations = std::log(options_.rtol) / std::log(std::sqrt(left));
+    slack = std::max(2 + fewer / 2, static_cast<int>(std::ceil(iterations)));
+  }
   const int more = std::max(a.iterations, b.iterations);
   if (a.converged && b.converged) {
     EXPECT_LE(more - fewer, slack) << message();
@@ -370,8 +375,8 @@ TEST(RandomDraws, AreMostlyCasesThatCanBeSolved) {
   EXPECT_GE(solvable, 0.8 * count_of_cases());
 }
 
-/// Large cases, for which a GPU is there. A coarsest problem of more than 8192 unknowns is solved by an inner Krylov
-/// method with parts on the host: there the GPU may be slower.
+/// Large cases, for which a GPU is there, with their times. A coarsest problem of more than 8192 unknowns is solved by
+/// an inner Krylov method with parts on the host: there the GPU may be slower, and two iterations tell by how much.
 TEST(LargeRandomCases, AreSolvedFasterByAGpu) {
   const int count = setting("SOLENOID_RANDOM_LARGE", 0);
   if (count == 0) GTEST_SKIP() << "SOLENOID_RANDOM_LARGE is not set";
@@ -382,33 +387,43 @@ TEST(LargeRandomCases, AreSolvedFasterByAGpu) {
   const auto cpu = make_engine(DeviceChoice::cpu, threads);
   const auto cuda = make_engine(DeviceChoice::cuda, 0);
   Pair pair(*cpu, *cuda, false);
-  fmt::print("where the GPU is slower\n seed  unknowns  coarsest  GPU [ms]  {} threads [ms]\n", threads);
-  int timed = 0;
-  for (int seed = first_seed(); seed < first_seed() + count; ++seed) {
+  const auto time = [&](int seed) {
     const test::RandomCase drawn = large_case(seed);
-    const std::size_t refused = pair.refused().size();
-    pair.compare(drawn);
-    if (pair.refused().size() != refused) continue;
     Case what = drawn.read();
     const Hierarchy hierarchy(what.problem, what.solver.multigrid, cuda->dense_limits());
-    if (hierarchy.finest().dofs() < large) continue;
-    ++timed;
-    const auto milliseconds = [&](DeviceChoice device) {
+    const std::int64_t coarsest = hierarchy.levels[0]->dofs();
+    if (hierarchy.finest().dofs() < large) return false;
+    const auto milliseconds = [&](DeviceChoice device, int times) {
       what.solver.device = device;
       what.solver.threads = threads;
       double best = std::numeric_limits<double>::infinity();
-      for (int i = 0; i < 3; ++i) best = std::min(best, 1e3 * solve(what.problem, what.solver).report.time_solve);
+      for (int i = 0; i < times; ++i) best = std::min(best, 1e3 * solve(what.problem, what.solver).report.time_solve);
       return best;
     };
-    const double on_gpu = milliseconds(DeviceChoice::cuda);
-    const double on_cpu = milliseconds(DeviceChoice::cpu);
-    if (on_gpu <= on_cpu) continue;
-    const std::int64_t coarsest = hierarchy.levels[0]->dofs();
-    fmt::print("{:5} {:9} {:9} {:9.2f} {:9.2f}\n", seed, hierarchy.finest().dofs(), coarsest, on_gpu, on_cpu);
-    EXPECT_GT(coarsest, largest_dense) << "seed " << seed << "\n\n" << drawn.file;
+    if (coarsest > largest_dense) {
+      what.solver.max_iterations = 2;
+    } else {
+      pair.compare(drawn);
+    }
+    const double on_gpu = milliseconds(DeviceChoice::cuda, 3);
+    double on_cpu = milliseconds(DeviceChoice::cpu, 1);
+    if (on_cpu < 2.0 * on_gpu) on_cpu = std::min(on_cpu, milliseconds(DeviceChoice::cpu, 2));
+    fmt::print("{:5} {:9} {:9} {:9.2f} {:9.2f}{}\n", seed, hierarchy.finest().dofs(), coarsest, on_gpu, on_cpu,
+               on_gpu > on_cpu ? "  slower" : "");
+    std::fflush(stdout);
+    EXPECT_TRUE(on_gpu <= on_cpu || coarsest > largest_dense) << "seed " << seed << "\n\n" << drawn.file;
+    return true;
+  };
+  fmt::print(" seed  unknowns  coarsest  GPU [ms]  {} threads [ms]\n", threads);
+  int timed = 0;
+  for (int seed = first_seed(); seed < first_seed() + count; ++seed) {
+    try {
+      timed += time(seed) ? 1 : 0;
+    } catch (const InputError& error) {
+      fmt::print("{:5} refused: {}\n", seed, error.what());
+    }
   }
   fmt::print("{} of {} timed\n", timed, count);
-  for (const std::string& message : pair.refused()) fmt::print("refused: {}\n", message);
 }
 
 }  // namespace

@@ -23,13 +23,27 @@ Face face_of(SideKind kind) {
 std::int64_t index(const std::array<int, 3>& extent, int x, int y, int z) {
   return x + extent[0] * (y + static_cast<std::int64_t>(extent[1]) * z);
 }
+std::int64_t index(const std::array<int, 3>& extent, const std::array<std::int32_t, 3>& position) {
+  return index(extent, position[0], position[1], position[2]);
+}
 
-/// visit(x) for the cells of a row in the order of their numbers: even x, then odd x.
+/// visit(i) for the cells of a row in the order of their numbers: even i, then odd i.
 template <class Visit>
 void for_row(int extent, Visit&& visit) {
   for (int first = 0; first < 2; ++first) {
-    for (int x = first; x < extent; x += 2) visit(x);
+    for (int i = first; i < extent; i += 2) visit(i);
   }
+}
+
+/// Directions of rows, of the rows of a plane, and of planes (Grid). Rows along another direction than x are not
+/// shorter, unless they are long enough for two blocks of records.
+std::array<int, 3> numbering_of(int dim, const std::array<int, 3>& extent, const std::array<Face, 6>& side_faces) {
+  const auto open = [&](int side) { return side_faces[side] == Face::slip || side_faces[side] == Face::outflow; };
+  for (int a = 0; a < dim; ++a) {
+    if (open(2 * a) || open(2 * a + 1) || extent[a] < std::min(extent[0], 2 * interleave)) continue;
+    return a == 0 ? std::array{0, 1, 2} : a == 1 ? std::array{1, 0, 2} : std::array{2, 0, 1};
+  }
+  return {0, 1, 2};
 }
 
 }  // namespace
@@ -47,6 +61,7 @@ Grid::Grid(const Mesh& mesh, const Boundary& boundary, bool boundary_hats)
   copy_extent_ = extent_;
   metric_ = Metric::uniform(dim_, mesh.lower, width, extent_);
   for (int side = 0; side < 2 * dim_; ++side) side_faces_[side] = face_of(boundary.sides[side].kind);
+  numbering_ = numbering_of(dim_, extent_, side_faces_);
 
   std::array<int, 3> boxes{1, 1, 1};
   for (int a = 0; a < dim_; ++a) boxes[a] = mesh.cells[a];
@@ -55,7 +70,7 @@ Grid::Grid(const Mesh& mesh, const Boundary& boundary, bool boundary_hats)
   const auto part_at = [&](int x, int y, int z) {
     return parts.of_box[index(boxes, x >> shift[0], y >> shift[1], z >> shift[2])];
   };
-  number_cells([&](int x, int y, int z) { return part_at(x, y, z) >= 0; });
+  number_cells([&](const auto& at) { return part_at(at[0], at[1], at[2]) >= 0; });
   if (parts_ > 1) {
     for (const auto& [x, y, z] : position_) part_.push_back(part_at(x, y, z));
   }
@@ -64,29 +79,38 @@ Grid::Grid(const Mesh& mesh, const Boundary& boundary, bool boundary_hats)
 
 template <class Exists>
 void Grid::number_cells(const Exists& exists) {
-  const Ranges rows{std::int64_t{extent_[1]} * extent_[2], 64};
+  const auto [along, across, planes] = numbering_;
+  const Ranges rows{std::int64_t{extent_[across]} * extent_[planes], 64};
+  /// visit(row, position of i in it)
   const auto for_rows = [&](const auto& visit) {
     parallel_ranges(rows, [&](CellRange range, std::int64_t) {
       for (auto row = range.begin; row < range.end; ++row) {
-        visit(row, static_cast<int>(row % extent_[1]), static_cast<int>(row / extent_[1]));
+        visit(row, [&](int i) {
+          std::array<std::int32_t, 3> position;
+          position[along] = i;
+          position[across] = static_cast<std::int32_t>(row % extent_[across]);
+          position[planes] = static_cast<std::int32_t>(row / extent_[across]);
+          return position;
+        });
       }
     });
   };
   std::vector<Record> first(rows.count + 1, 0);  // number of the first cell of a row
-  for_rows([&](std::int64_t row, int y, int z) {
+  for_rows([&](std::int64_t row, const auto& at) {
     Record count = 0;
-    for (int x = 0; x < extent_[0]; ++x) count += exists(x, y, z) ? 1 : 0;
+    for (int i = 0; i < extent_[along]; ++i) count += exists(at(i)) ? 1 : 0;
     first[row + 1] = count;
   });
   std::partial_sum(first.begin(), first.end(), first.begin());
-  lattice_.assign(rows.count * extent_[0], -1);
+  lattice_.assign(rows.count * extent_[along], -1);
   position_.resize(first.back());
-  for_rows([&](std::int64_t row, int y, int z) {
+  for_rows([&](std::int64_t row, const auto& at) {
     Record next = first[row];
-    for_row(extent_[0], [&](int x) {
-      if (!exists(x, y, z)) return;
-      lattice_[index(extent_, x, y, z)] = next;
-      position_[next++] = {x, y, z};
+    for_row(extent_[along], [&](int i) {
+      const std::array<std::int32_t, 3> position = at(i);
+      if (!exists(position)) return;
+      lattice_[index(extent_, position)] = next;
+      position_[next++] = position;
     });
   });
 }
@@ -96,7 +120,7 @@ Record Grid::at(std::array<int, 3> position) const {
     if (periodic_[a]) position[a] = (position[a] + extent_[a]) % extent_[a];
     if (position[a] < 0 || position[a] >= extent_[a]) return -1;
   }
-  return lattice_[index(extent_, position[0], position[1], position[2])];
+  return lattice_[index(extent_, position)];
 }
 
 Grid::Behind Grid::behind(Record cell, int side) const {
@@ -109,7 +133,7 @@ Grid::Behind Grid::behind(Record cell, int side) const {
     if (!periodic_[a]) return {-1, side_faces_[side]};
     position[a] = position[a] < begin ? end - 1 : begin;
   }
-  const Record other = lattice_[index(extent_, position[0], position[1], position[2])];
+  const Record other = lattice_[index(extent_, position)];
   return {other, other >= 0 ? Face::interior : hole_face_};
 }
 
@@ -202,17 +226,16 @@ Grid Grid::coarsen(const Coarsening& coarsening) const {
   coarse.hole_face_ = hole_face_;
   for (int a = 0; a < 3; ++a) coarse.extent_[a] = coarsening.coarse_extent(a);
   coarse.copy_extent_ = coarse.extent_;
-  coarse.number_cells([&](int x, int y, int z) {
-    return lattice_[index(extent_, coarsening.first_child(0, x), coarsening.first_child(1, y),
-                          coarsening.first_child(2, z))] >= 0;
-  });
+  coarse.numbering_ = numbering_;
+  const auto child = [&](const std::array<std::int32_t, 3>& at) {
+    return lattice_[index(extent_, coarsening.first_child(0, at[0]), coarsening.first_child(1, at[1]),
+                          coarsening.first_child(2, at[2]))];
+  };
+  coarse.number_cells([&](const auto& at) { return child(at) >= 0; });
   // Cells that become one are all of one part, and all there.
   coarse.parts_ = parts_;
   if (parts_ > 1) {
-    for (const auto& [x, y, z] : coarse.position_) {
-      coarse.part_.push_back(part_[lattice_[index(extent_, coarsening.first_child(0, x), coarsening.first_child(1, y),
-                                                  coarsening.first_child(2, z))]]);
-    }
+    for (const auto& at : coarse.position_) coarse.part_.push_back(part_[child(at)]);
   }
   coarse.connect();
   return coarse;
@@ -220,11 +243,22 @@ Grid Grid::coarsen(const Coarsening& coarsening) const {
 
 Grid Grid::copies(int count) const {
   Grid all = *this;
-  all.extent_[dim_ - 1] *= count;
-  all.metric_ = metric_.repeat(dim_ - 1, count);
-  all.number_cells([&](int x, int y, int z) {
-    (dim_ == 2 ? y : z) %= extent_[dim_ - 1];
-    return lattice_[index(extent_, x, y, z)] >= 0;
+  const int last = dim_ - 1;
+  const auto cells = static_cast<Record>(position_.size());
+  all.extent_[last] *= count;
+  all.metric_ = metric_.repeat(last, count);
+  all.lattice_.resize(count * lattice_.size());
+  all.position_.resize(count * position_.size());
+  parallel_ranges({count, 1}, [&](CellRange range, std::int64_t) {
+    for (auto copy = static_cast<Record>(range.begin); copy < range.end; ++copy) {
+      std::transform(lattice_.begin(), lattice_.end(), all.lattice_.begin() + copy * std::ssize(lattice_),
+                     [&](Record cell) { return cell < 0 ? cell : cell + copy * cells; });
+      std::transform(position_.begin(), position_.end(), all.position_.begin() + copy * std::ssize(position_),
+                     [&](auto position) {
+                       position[last] += copy * extent_[last];
+                       return position;
+                     });
+    }
   });
   all.parts_ = 1;
   all.part_.clear();

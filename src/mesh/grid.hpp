@@ -16,10 +16,11 @@
 
 namespace solenoid {
 
-/// Cells on a box lattice, some missing. Records (of unknowns) are numbered as in mesh/layout.hpp: cells row by row, x
-/// fastest, in a row those at even x before those at odd x, so that the cells of neighbouring vertex patches of a
-/// colour have consecutive numbers; then hat-only records, where the normal unknowns of upper boundary faces are
-/// stored.
+/// Cells on a box lattice, some missing. Records (of unknowns) are numbered as in mesh/layout.hpp: cells row by row, in
+/// a row those at even places before those at odd ones, so that the cells of neighbouring vertex patches of a colour
+/// have consecutive numbers; then hat-only records, where the normal unknowns of upper boundary faces are stored. Rows
+/// run along x, or along another direction if slip or outflow sides end those along x: patches at such a side need a
+/// kernel of their own, and should not be one of each row.
 class Grid {
  public:
   /// The finest grid of a mesh. `boundary_hats`: store the normal unknowns of every upper boundary face,
@@ -38,6 +39,8 @@ class Grid {
 
   [[nodiscard]] int dim() const { return dim_; }
   [[nodiscard]] const std::array<int, 3>& extent() const { return extent_; }  ///< lattice cells per direction
+  /// The direction of rows, the next faster one of rows in planes, and that of planes.
+  [[nodiscard]] const std::array<int, 3>& numbering() const { return numbering_; }
   [[nodiscard]] const Metric& metric() const { return metric_; }
   [[nodiscard]] const std::array<bool, 3>& periodic() const { return periodic_; }
 
@@ -102,6 +105,7 @@ class Grid {
   bool boundary_hats_ = false;
   std::array<int, 3> extent_{1, 1, 1};
   std::array<int, 3> copy_extent_{1, 1, 1};  // of each of copies()
+  std::array<int, 3> numbering_{0, 1, 2};
   Metric metric_;
   std::array<bool, 3> periodic_{};
   std::array<Face, 6> side_faces_{};

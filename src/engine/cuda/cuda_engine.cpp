@@ -94,7 +94,7 @@ class CudaEngine final : public Engine {
   }
 
   [[nodiscard]] DenseLimits dense_limits() const override {
-    return {.than_by_cycle = cuda::most_in_registers, .than_by_krylov = cuda::most_dense};
+    return {.than_by_cycle = cuda::most_in_cache, .than_by_krylov = cuda::most_dense};
   }
 
   [[nodiscard]] std::vector<std::string> smoother_variants(const Equation& equation, bool single) const override {

@@ -8,10 +8,11 @@
 
 namespace solenoid::cuda {
 
-/// Unknowns up to which a warp of multiply_dense has a row in registers, and in single precision the second-level cache
-/// all of the matrix;
+/// Unknowns up to which a warp of multiply_dense has a row in registers;
 inline constexpr int most_in_registers = 2048;
-/// and unknowns up to which shared memory has the vector.
+/// up to which, in single precision, the second-level cache has all of the matrix (4^3 cells of RT_1 with any sides);
+inline constexpr int most_in_cache = 2304;
+/// and up to which shared memory has the vector.
 inline constexpr int most_dense = 8192;
 
 /// x[index[i]] = sum_j matrix[i][j] b[index[j]], for at most most_dense unknowns

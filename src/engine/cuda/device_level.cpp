@@ -12,11 +12,15 @@ namespace {
 
 using Key = std::uint64_t;
 
-/// Slabs of rows; in these, pairs of planes; in these, 32 x 2 x 2 cells (one block at even and one at odd x in each
-/// row): the slab, the pair of planes in it and so on, the first in the highest bits.
+/// Slabs of rows; in these, pairs of planes; in these, 32 x 2 x 2 cells (one block at even and one at odd places in
+/// each row): the slab, the pair of planes in it and so on, the first in the highest bits. Rows run along x here.
 Key key(const Grid& grid, std::int32_t block) {
   constexpr int slab = 16;
-  const auto& [x, y, z] = grid.position(block * interleave);
+  const auto& position = grid.position(block * interleave);
+  const auto [along, across, planes] = grid.numbering();
+  const int x = position[along];
+  const int y = position[across];
+  const int z = position[planes];
   Key key = 0;
   const auto append = [&key](int value, int bits) { key = key << bits | static_cast<Key>(value); };
   append(y / slab, 18);

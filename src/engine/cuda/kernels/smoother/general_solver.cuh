@@ -288,27 +288,30 @@ struct GeneralSolver : GeneralBlock<T, dim, order> {
   /// The whole patch matrix inverted (the paper's "direct solver").
   __device__ static void solve_dense(const PatchData<T>& kind, Memory& memory) {
     const auto size = static_cast<int>(kind.dense_size);
-    struct Unknown {
-      T* value;
-      T* result;
-    };
-    const auto unknown = [&](int i) -> Unknown {  // in the order of the matrix
+    const int velocities = size - pressures;
+    // What lies in the order of the matrix: velocities as flux does, beyond its components; then the pressure.
+    const auto unknown = [&](int i) -> T& {
       for (int c = 0; c < dim; ++c) {
         const int count = count_of(kind, c) * columns;
-        if (i < count) return {memory.residual(c) + kind.first[c] * columns + i, memory.flux(c) + i};
+        if (i < count) return memory.residual(c)[kind.first[c] * columns + i];
         i -= count;
       }
-      return {memory.pressure + i, memory.schur[0] + i};
+      return memory.pressure[i];
     };
-    for_each(size, [&](int i) {
-      T sum{};
-      for (int j = 0; j < size; ++j) sum += kind.dense[static_cast<std::int64_t>(j) * size + i] * *unknown(j).value;
-      *unknown(i).result = sum;
-    });
+    T* const velocity = memory.flux(0);
+    T* const pressure = memory.schur[0];
+    for_each(size, [&](int i) { (i < velocities ? velocity[i] : pressure[i - velocities]) = unknown(i); });
     meet();
     for_each(size, [&](int i) {
-      const Unknown of = unknown(i);
-      *of.value = *of.result;
+      const T* const row = kind.dense + i;  // symmetric: rows are columns
+      T sum{};
+#pragma unroll 16
+      for (int j = 0; j < velocities; ++j) sum += __ldg(row + static_cast<std::int64_t>(j) * size) * velocity[j];
+#pragma unroll 16
+      for (int j = velocities; j < size; ++j) {
+        sum += __ldg(row + static_cast<std::int64_t>(j) * size) * pressure[j - velocities];
+      }
+      unknown(i) = sum;
     });
     meet();
   }
