@@ -165,6 +165,24 @@ TEST(Poisson, IterationsOfThePaper) {
   }
 }
 
+/// Where an edge of a hole juts into the domain, its traces lie in no patch that is cut.
+TEST(Poisson, FusedPatchesCorrectTheEdgesOfHoles) {
+  for (const int order : {1, 2}) {
+    if (!has_order(3, order)) continue;
+    for (const int refine : {1, 2}) {
+      Problem problem{.mesh = Mesh::unit(3, refine), .order = order, .equation = EquationKind::poisson};
+      problem.mesh.cells = {2, 3, 2};
+      problem.mesh.holes = {{{0, 1, 1}, {1, 2, 2}}};
+      SolverOptions options = options_with(1e-8);
+      options.random_load = 1;
+      options.multigrid.patch = PatchProblem::fused;
+      const Report report = solve(problem, options).report;
+      EXPECT_TRUE(report.converged) << "k = " << order << ", refine = " << refine;
+      EXPECT_LE(report.iterations, 15) << "k = " << order << ", refine = " << refine;
+    }
+  }
+}
+
 TEST(Poisson, IterationsStaySmallOnUnionsOfBoxesAndStretchedCells) {
   for (const int order : {1, 2, 3}) {
     if (!has_order(2, order)) continue;

@@ -67,6 +67,7 @@ PatchFaces faces_of(const Grid& grid, const std::array<Record, 8>& cells) {
 
 PatchKind kind_of(int dim, PatchFaces faces, PatchProblem problem) {
   PatchKind kind{};
+  bool mixed = false;
   for (int a = 0; a < dim; ++a) {
     PatchEnds& ends = kind[a];
     for (int upper = 0; upper < 2; ++upper) {
@@ -76,7 +77,16 @@ PatchKind kind_of(int dim, PatchFaces faces, PatchProblem problem) {
       ends.face[upper] = lowest == highest ? highest : PatchEnds::mixed;
       ends.weight[upper] = highest;  // a local matrix weaker than the exact block is dangerous, a stronger one not
       ends.hat[upper] = (end & 16) != 0;
-      ends.cut[upper] = problem == PatchProblem::fused && lowest < 2;
+      mixed = mixed || lowest != highest;
+    }
+  }
+  // Where an edge of a hole juts into the domain, patches with a mixed end correct the traces there or none do: they
+  // are not cut.
+  const bool cut = problem == PatchProblem::fused && !mixed;
+  for (int a = 0; a < dim; ++a) {
+    PatchEnds& ends = kind[a];
+    for (int upper = 0; upper < 2; ++upper) {
+      ends.cut[upper] = cut && ends.face[upper] < 2;
       if (ends.cut[upper]) ends.weight[upper] = 0;
     }
     const bool touches_wall = ends.weight[0] == 2 || ends.weight[1] == 2;

@@ -21,7 +21,7 @@ struct PatchEnds {
   std::array<int, 2> face{1, 1};          ///< weight of the faces that are really there, or `mixed` if they differ
   std::array<bool, 2> hat{false, false};  ///< the normal unknown at this end belongs to the patch (outflow)
   /// Corrections vanish at this end, and what lies behind it is ignored: the residual is that of the patch alone, with
-  /// weight 0 (PatchProblem::fused).
+  /// weight 0 (PatchProblem::fused, unless the patch has a mixed end).
   std::array<bool, 2> cut{false, false};
 
   /// The local problem is symmetric under reflection, so that its functions are even or odd. (With hats at both ends it
