@@ -208,7 +208,6 @@ std::vector<bool> unknowns(const Level& level) {
     for (int i = 0; i < size; ++i) unknown[level.index(cell, i)] = true;
   }
   if (level.equation.velocities() == 0) return unknown;
-  if (level.equation.velocities() == 0) return unknown;
   // The hats are the first numbers of a component's block.
   const auto set_hats = [&](Record record, int c, bool value) {
     for (int i = 0; i < hats; ++i) unknown[level.index(record, c * block + i)] = value;
