@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "level/schur_inverses.hpp"
 #include "solenoid/error.hpp"
 
 namespace solenoid {
@@ -61,7 +62,8 @@ Level::Level(const Equation& equation_, const Coefficients& coefficients_, Grid 
     : equation(equation_),
       coefficients(coefficients_),
       grid(std::move(grid_)),
-      constants(constants_of(equation, coefficients, grid)) {
+      constants(constants_of(equation, coefficients, grid)),
+      schur_inverses(std::make_shared<SchurInverses>()) {
   find_records(equation, grid, constants);
 }
 

@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "level/coefficients.hpp"
@@ -43,6 +44,8 @@ struct Constant {
   bool operator==(const Constant&) const = default;
 };
 
+class SchurInverses;
+
 struct Level {
   Level(const Equation& equation, const Coefficients& coefficients, Grid grid, const PatchRules& rules);
   /// Without patches: for a level on which nothing is smoothed.
@@ -55,6 +58,7 @@ struct Level {
   std::vector<Constant> constants;  ///< one at most for each field and part of the domain
   /// Which cells become one on the next coarser level.
   Coarsening coarsening;
+  std::shared_ptr<SchurInverses> schur_inverses;  ///< the same on all levels of a hierarchy
 
   /// Kernels that there are have others once they are handed tables (Kernels::make_tables). \throws InputError if the
   /// operator would map other functions to zero (`constants`): a reaction that comes or goes may take a new hierarchy.

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <iterator>
 #include <limits>
+#include <utility>
 
 #include "base/parallel.hpp"
 
@@ -135,7 +136,7 @@ PatchDirection make_direction(const CellMatrices& cell, const PatchMatrices& pat
 }  // namespace
 
 PatchSolver::PatchSolver(const Equation& equation, const Coefficients& coefficients, const Point& h,
-                         const PatchKind& kind, LocalSolverKind local)
+                         const PatchKind& kind, LocalSolverKind local, SchurInverses* known)
     : equation_(equation), coefficients_(coefficients) {
   const int dim = equation.dim;
   const int n = equation.n();
@@ -207,33 +208,57 @@ PatchSolver::PatchSolver(const Equation& equation, const Coefficients& coefficie
   }
   const bool chebyshev = local == LocalSolverKind::chebyshev;
   if ((chebyshev || local == LocalSolverKind::cg) && coefficients.reaction > 0.0) make_preconditioner();
-  if (local == LocalSolverKind::direct || chebyshev) {
-    bounds_ = {1e300, 0.0};
-    for (auto& block : blocks_) {
-      Matrix s = schur(block);
-      Eigen::VectorXd null = constant_in(block);
-      if (!preconditioner_.inverse.empty()) {
-        const Matrix modes = preconditioned_modes(block);
-        s = modes.transpose() * s * modes;
-        if (null.size() > 0) null = Eigen::VectorXd::Unit(null.size(), 0);
-      }
-      // For k = 0 the block of the constant is nothing but the constant: any shift does.
-      const bool only_constant = s.rows() == 1 && null.size() == 1;
-      const double shift = only_constant ? 1.0 : s.trace() / static_cast<double>(s.rows());
-      if (null.size() > 0) s += shift * null * null.transpose();
-      if (chebyshev) {
-        if (only_constant) continue;
-        const Eigen::SelfAdjointEigenSolver<Matrix> eigen(s, Eigen::EigenvaluesOnly);
-        bounds_[0] = std::min(bounds_[0], eigen.eigenvalues().minCoeff());
-        bounds_[1] = std::max(bounds_[1], eigen.eigenvalues().maxCoeff());
-      } else {
-        block.inverse = s.llt().solve(Matrix::Identity(s.rows(), s.cols()));
-        if (null.size() > 0) block.inverse -= null * null.transpose() / shift;
-      }
-    }
-    bounds_[0] = std::min(bounds_[0], 0.9 * bounds_[1]);  // Chebyshev divides by their distance
-  }
+  if (local == LocalSolverKind::direct) find_inverses({equation, coefficients, h, kind}, known);
+  if (chebyshev) find_bounds();
   if (local == LocalSolverKind::dense) make_dense(matrices, h, kind);
+}
+
+double PatchSolver::regularise(const Eigen::VectorXd& null, Matrix& s) {
+  if (null.size() == 0) return 0.0;
+  // For k = 0 the block of the constant is nothing but the constant: any shift does.
+  const double shift = s.rows() == 1 ? 1.0 : s.trace() / static_cast<double>(s.rows());
+  s += shift * null * null.transpose();
+  return shift;
+}
+
+Matrix PatchSolver::pseudo_inverse(const SchurBlock& block) const {
+  Matrix s = schur(block);
+  const Eigen::VectorXd null = constant_in(block);
+  const double shift = regularise(null, s);
+  Matrix inverse = s.llt().solve(Matrix::Identity(s.rows(), s.cols()));
+  if (null.size() > 0) inverse -= null * null.transpose() / shift;
+  return inverse;
+}
+
+void PatchSolver::find_inverses(const SchurKey& key, SchurInverses* known) {
+  if (const auto found = known == nullptr ? nullptr : known->find(key)) {
+    for (std::size_t i = 0; i < blocks_.size(); ++i) blocks_[i].inverse = (*found)[i];
+    return;
+  }
+  for (SchurBlock& block : blocks_) block.inverse = pseudo_inverse(block);
+  if (known == nullptr || !known->keeps()) return;
+  SchurInverses::Blocks inverses;
+  for (const SchurBlock& block : blocks_) inverses.push_back(block.inverse);
+  known->add(key, std::move(inverses));
+}
+
+void PatchSolver::find_bounds() {
+  bounds_ = {1e300, 0.0};
+  for (const SchurBlock& block : blocks_) {
+    Matrix s = schur(block);
+    Eigen::VectorXd null = constant_in(block);
+    if (!preconditioner_.inverse.empty()) {
+      const Matrix modes = preconditioned_modes(block);
+      s = modes.transpose() * s * modes;
+      if (null.size() > 0) null = Eigen::VectorXd::Unit(null.size(), 0);
+    }
+    if (s.rows() == 1 && null.size() == 1) continue;  // nothing but the constant
+    (void)regularise(null, s);
+    const Eigen::SelfAdjointEigenSolver<Matrix> eigen(s, Eigen::EigenvaluesOnly);
+    bounds_[0] = std::min(bounds_[0], eigen.eigenvalues().minCoeff());
+    bounds_[1] = std::max(bounds_[1], eigen.eigenvalues().maxCoeff());
+  }
+  bounds_[0] = std::min(bounds_[0], 0.9 * bounds_[1]);  // Chebyshev divides by their distance
 }
 
 void PatchSolver::make_preconditioner() {
@@ -383,7 +408,7 @@ void for_each_local_solver(const Level& level, const std::vector<int>& kinds, Lo
                            const std::function<void(std::size_t, const PatchSolver&)>& visit) {
   const auto solve = [&](std::int64_t i) {
     visit(i, PatchSolver(level.equation, level.coefficients, level.grid.metric().uniform_width(),
-                         level.patches.kinds[kinds[i]], local));
+                         level.patches.kinds[kinds[i]], local, level.schur_inverses.get()));
   };
   // Smaller ones take less time than starting threads.
   constexpr int worth_a_thread = 27;

@@ -24,6 +24,7 @@
 
 #include "element/matrices.hpp"
 #include "level/level.hpp"
+#include "level/schur_inverses.hpp"
 
 namespace solenoid {
 
@@ -64,8 +65,9 @@ struct SchurPreconditioner {
 
 class PatchSolver {
  public:
+  /// `known`: where inverse blocks are looked for before they are made, and left for other levels; or nullptr.
   PatchSolver(const Equation& equation, const Coefficients& coefficients, const Point& h, const PatchKind& kind,
-              LocalSolverKind local);
+              LocalSolverKind local, SchurInverses* known = nullptr);
 
   [[nodiscard]] const PatchDirection& direction(int a) const { return directions_[a]; }
   /// 1 / lambda_c, index (i_c N_b + i_b) N_a + i_a with a = c + 1, b = c + 2 (mod dim). Poisson's 1 / lambda is that of
@@ -84,6 +86,11 @@ class PatchSolver {
  private:
   void make_preconditioner();
   [[nodiscard]] Matrix schur(const SchurBlock& block) const;
+  /// S + shift times null null^T, null the constant in that block: it has an inverse.
+  [[nodiscard]] static double regularise(const Eigen::VectorXd& null, Matrix& s);
+  [[nodiscard]] Matrix pseudo_inverse(const SchurBlock& block) const;
+  void find_inverses(const SchurKey& key, SchurInverses* known);
+  void find_bounds();
   /// The part of the constant pressure inside a block; empty if there is none.
   [[nodiscard]] Eigen::VectorXd constant_in(const SchurBlock& block) const;
   /// R D for the modes of a block, D = diag(inverse)^(1/2).

@@ -101,6 +101,7 @@ Hierarchy::Hierarchy(const Problem& problem, const MultigridOptions& options, co
       auto next = std::make_unique<Level>(coarser, coefficients, level.grid.coarsen(*pairs), rules);
       if (next->patches.cover_everything || invertible(*next)) {
         level.coarsening = *pairs;
+        next->schur_inverses = level.schur_inverses;
         fine_to_coarse.push_back(std::move(next));
         continue;
       }

@@ -5,6 +5,7 @@
 #include <new>
 #include <numeric>
 #include <optional>
+#include <stdexcept>
 #include <vector>
 
 #include "base/caches.hpp"
@@ -41,6 +42,7 @@ class CpuKernels final : public VectorOperations<T> {
   [[nodiscard]] std::shared_ptr<CoefficientTables> make_tables() override {
     auto tables = tables_by<Tables>(this);
     tables->cell = make_cell_data<T>(level_);
+    if (!smooths_) return tables;
     const auto& kinds = level_.patches.kinds;
     std::vector<int> all(kinds.size());
     std::iota(all.begin(), all.end(), 0);
@@ -54,8 +56,17 @@ class CpuKernels final : public VectorOperations<T> {
     return tables;
   }
   void use_tables(std::shared_ptr<CoefficientTables> tables) override {
-    tables_ = made_as<Tables>(tables, this);
-    cell_ = tables_->cell;
+    const auto mine = made_as<Tables>(tables, this);
+    if (smooths_ && mine->patches.size() != level_.patches.kinds.size()) {
+      throw std::logic_error("tables of coefficients were made before a smoother was prepared: make them after it");
+    }
+    tables_ = mine;
+    cell_ = mine->cell;
+  }
+  void prepare_smoother(bool /*additive*/) override {
+    if (smooths_) return;
+    smooths_ = true;
+    CpuKernels::use_tables(CpuKernels::make_tables());
   }
 
   void apply(const T* x, T* y) override { apply_or_residual(nullptr, x, y); }
@@ -104,6 +115,7 @@ class CpuKernels final : public VectorOperations<T> {
   /// also(t) is done by every thread when it is done with its patches.
   template <class F>
   void smooth_patches(int colour, const T* b, const T* x, T* y, bool add, T damping, F&& also) {
+    prepare_smoother(add);
     team_.run([&](int t) {
       const auto& runs = batches_.colours[colour];
       const std::int64_t first = runs.empty() ? 0 : runs.front().begin;
@@ -172,6 +184,7 @@ class CpuKernels final : public VectorOperations<T> {
   LocalSolverKind local_;
   CellData<T> cell_;  // that of the tables, where transfers find it
   CellTopology topology_;
+  bool smooths_ = false;  // tables of patches are made for those who smooth only
   std::shared_ptr<Tables> tables_;
   PatchBatches batches_;
   std::vector<CellShare> shares_;  // by thread

@@ -1,5 +1,6 @@
 #include "solver/multigrid/cycle.hpp"
 
+#include "level/schur_inverses.hpp"
 #include "solver/multigrid/smoothing.hpp"
 
 namespace solenoid {
@@ -9,6 +10,7 @@ Cycle<T>::Cycle(Engine& engine, const Hierarchy& hierarchy, const MultigridOptio
     : engine_(engine), options_(options) {
   options_.cycle_index =
       cycle_index(options, hierarchy.finest().equation, hierarchy.finest().grid.metric().uniform_width());
+  const SchurInverses::Keep keep(*hierarchy.finest().schur_inverses);
   for (const auto& level : hierarchy.levels) {
     LevelData data;
     data.kernels = make_kernels<T>(engine, *level, options.local_solver);
@@ -45,6 +47,7 @@ void Cycle<T>::record(int level) {
 template <class T>
 std::shared_ptr<CoefficientTables> Cycle<T>::make_tables() {
   auto tables = tables_by<Tables>(this);
+  const SchurInverses::Keep keep(*kernels().level().schur_inverses);
   for (LevelData& data : levels_) tables->kernels.push_back(data.kernels->make_tables());
   tables->coarsest = coarsest_->make_tables();
   return tables;

@@ -1,0 +1,61 @@
+#pragma once
+/// \file
+/// Inverse Schur complements that the levels of a hierarchy have in common, while they are set up.
+
+#include <compare>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "element/matrices.hpp"
+#include "level/level.hpp"
+
+namespace solenoid {
+
+/// What the Schur complement of a kind of patches depends on. Without reaction that is the shape of cells, not their
+/// size (C is like 1 / h, lambda like nu / h^2), to the last bit, as widths double from level to level.
+struct SchurKey {
+  SchurKey(const Equation& equation, const Coefficients& coefficients, const Point& h, const PatchKind& patch);
+
+  int dim;
+  int order;
+  double relative_penalty;
+  double viscosity;
+  double reaction;
+  Point cell;  ///< widths; without reaction over that in x
+  PatchKind kind;
+
+  auto operator<=>(const SchurKey&) const = default;
+};
+
+/// For several threads.
+class SchurInverses {
+ public:
+  using Blocks = std::vector<Matrix>;  ///< PatchSolver::blocks
+
+  /// What is added while there is one of these can be found until there is none.
+  class Keep {
+   public:
+    explicit Keep(SchurInverses& inverses);
+    ~Keep();
+    Keep(const Keep&) = delete;
+    Keep& operator=(const Keep&) = delete;
+
+   private:
+    SchurInverses& inverses_;
+  };
+
+  /// nullptr if they are not there.
+  [[nodiscard]] std::shared_ptr<const Blocks> find(const SchurKey& key) const;
+  /// True if what is added is kept.
+  [[nodiscard]] bool keeps() const;
+  void add(const SchurKey& key, Blocks blocks);
+
+ private:
+  mutable std::mutex guard_;
+  int keepers_ = 0;
+  std::map<SchurKey, std::shared_ptr<const Blocks>> blocks_;
+};
+
+}  // namespace solenoid
