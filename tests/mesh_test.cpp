@@ -219,6 +219,50 @@ void check_layout(const VectorLayout& layout, Record cells, Record hats) {
   EXPECT_FALSE(layout.is_cell(layout.null()) || layout.is_hat(layout.null()));
 }
 
+/// In a row cells at even places come before those at odd ones: two cells further is one number further.
+bool rows_run_along(const Grid& grid, int direction) {
+  for (const Record cell : grid.layout().cells()) {
+    auto further = grid.position(cell);
+    further[direction] += 2;
+    if (further[direction] < grid.extent()[direction] && grid.at(further) != cell + 1) return false;
+  }
+  return true;
+}
+
+TEST(Numbering, RowsEndAtNoSlipOrOutflowSideIfThereIsAChoice) {
+  const Mesh cube{.dim = 3, .refine = 2, .holes = {}};
+  const auto along = [&](std::array<SideKind, 6> kinds) {
+    Boundary boundary;
+    for (int side = 0; side < 6; ++side) boundary.sides[side].kind = kinds[side];
+    const Grid grid(cube, boundary);
+    const int direction = grid.numbering()[0];
+    EXPECT_TRUE(rows_run_along(grid, direction));
+    EXPECT_TRUE(rows_run_along(grid.coarsen(*grid.pairing({true, true, true})), direction));
+    const Grid twice = grid.copies(2);
+    for (const Record cell : grid.layout().cells()) {
+      auto position = grid.position(cell);
+      EXPECT_EQ(twice.position(cell), position);
+      position[2] += grid.extent()[2];
+      EXPECT_EQ(twice.at(position), cell + grid.layout().cells().size());
+    }
+    return direction;
+  };
+  constexpr auto wall = SideKind::velocity;
+  constexpr auto slip = SideKind::slip;
+  constexpr auto outflow = SideKind::outflow;
+  EXPECT_EQ(along({wall, wall, wall, slip, wall, outflow}), 0);
+  EXPECT_EQ(along({wall, outflow, wall, wall, wall, wall}), 1);
+  EXPECT_EQ(along({slip, wall, wall, outflow, wall, wall}), 2);
+  EXPECT_EQ(along({slip, slip, slip, slip, slip, slip}), 0);
+}
+
+TEST(Numbering, RowsAlongAnotherDirectionAreNotShort) {
+  Boundary boundary;
+  boundary.sides[1].kind = SideKind::outflow;
+  EXPECT_EQ(Grid({.dim = 2, .cells = {4, 1, 1}, .refine = 2, .holes = {}}, boundary).numbering()[0], 0);
+  EXPECT_EQ(Grid({.dim = 2, .cells = {4, 1, 1}, .refine = 5, .holes = {}}, boundary).numbering()[0], 1);
+}
+
 TEST(VectorLayout, GhostsComeBehindWhatIsOwned) {
   const VectorLayout layout({40, 5}, {9, 2});
   check_layout(layout, 49, 7);

@@ -64,16 +64,17 @@ double norm(const Level& level, const Values& x) {
   return std::hypot(velocity, pressure);
 }
 
-double shortest_width(const Level& level) {
+/// (nu / h^2 + alpha) h: the force that a velocity of size h needs, and the pressure that balances one of size 1.
+double momentum_scale(const Level& level) {
   const Point size = level.grid.metric().uniform_width();
-  return *std::min_element(size.begin(), size.begin() + level.equation.dim);
+  const double h = *std::min_element(size.begin(), size.begin() + level.equation.dim);
+  return (level.coefficients.viscosity / (h * h) + level.coefficients.reaction) * h;
 }
 
 /// Random numbers of a size for which momentum and mass balance matter alike: u of size h needs a force (nu / h^2 +
 /// alpha) h and has a divergence of 1.
 Values balanced_random_vector(const Level& level, std::uint64_t seed) {
-  const double h = shortest_width(level);
-  const double force = (level.coefficients.viscosity / (h * h) + level.coefficients.reaction) * h;
+  const double force = momentum_scale(level);
   test::Dice dice(seed);
   Values x(level.size(), 0.0);
   level.for_each_unknown(
@@ -249,8 +250,7 @@ void Comparison<T>::solves() {
   }
   const FieldNorms size = norms(level(), solved[0].x);
   const FieldNorms difference = norms(level(), solved[0].x - solved[1].x);
-  const double h = shortest_width(level());
-  const double stress = (level().coefficients.viscosity / h + level().coefficients.reaction * h) * size[0];
+  const double stress = momentum_scale(level()) * size[0];
   for (const int field : {0, 1}) {
     EXPECT_LE(difference[field], 10.0 * error[field] + 1e-12 * size[field]) << field_names[field];
     // Full multigrid does the same steps on both. In the pressure rounding is that of all terms of the momentum

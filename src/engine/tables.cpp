@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <stdexcept>
 
 #include "base/parallel.hpp"
 #include "element/matrices.hpp"
@@ -144,6 +145,11 @@ CellData<T> make_cell_data(const Level& level) {
     }
   }
   return data;
+}
+
+void require_tables_of_smoothers(bool complete) {
+  if (complete) return;
+  throw std::logic_error("tables of coefficients were made before a smoother was prepared: make them after it");
 }
 
 std::vector<Record> children_of(const Level& fine, const Level& coarse) {

@@ -47,6 +47,9 @@ class PatchTables {
 template <class T>
 CellData<T> make_cell_data(const Level& level);
 
+/// For Kernels::use_tables. \throws std::logic_error unless `complete`: they have those of all smoothers there are.
+void require_tables_of_smoothers(bool complete);
+
 /// The fine cells inside each coarse cell, [coarse cell][direction bits]; the fine grid's null record where there is
 /// none (bits of directions that are not coarsened).
 std::vector<Record> children_of(const Level& fine, const Level& coarse);

@@ -236,7 +236,7 @@ void PatchSolver::find_inverses(const SchurKey& key, SchurInverses* known) {
     return;
   }
   for (SchurBlock& block : blocks_) block.inverse = pseudo_inverse(block);
-  if (known == nullptr || !known->keeps()) return;
+  if (known == nullptr) return;
   SchurInverses::Blocks inverses;
   for (const SchurBlock& block : blocks_) inverses.push_back(block.inverse);
   known->add(key, std::move(inverses));

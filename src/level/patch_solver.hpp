@@ -86,7 +86,7 @@ class PatchSolver {
  private:
   void make_preconditioner();
   [[nodiscard]] Matrix schur(const SchurBlock& block) const;
-  /// S + shift times null null^T, null the constant in that block: it has an inverse.
+  /// Adds shift times null null^T, null the constant in a block, to its S, so that it has an inverse; returns shift.
   [[nodiscard]] static double regularise(const Eigen::VectorXd& null, Matrix& s);
   [[nodiscard]] Matrix pseudo_inverse(const SchurBlock& block) const;
   void find_inverses(const SchurKey& key, SchurInverses* known);

@@ -31,11 +31,6 @@ std::shared_ptr<const SchurInverses::Blocks> SchurInverses::find(const SchurKey&
   return found == blocks_.end() ? nullptr : found->second;
 }
 
-bool SchurInverses::keeps() const {
-  const std::lock_guard lock(guard_);
-  return keepers_ > 0;
-}
-
 void SchurInverses::add(const SchurKey& key, Blocks blocks) {
   auto kept = std::make_shared<const Blocks>(std::move(blocks));
   const std::lock_guard lock(guard_);

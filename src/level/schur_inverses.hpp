@@ -48,8 +48,6 @@ class SchurInverses {
 
   /// nullptr if they are not there.
   [[nodiscard]] std::shared_ptr<const Blocks> find(const SchurKey& key) const;
-  /// True if what is added is kept.
-  [[nodiscard]] bool keeps() const;
   void add(const SchurKey& key, Blocks blocks);
 
  private:

@@ -39,7 +39,7 @@ class Grid {
 
   [[nodiscard]] int dim() const { return dim_; }
   [[nodiscard]] const std::array<int, 3>& extent() const { return extent_; }  ///< lattice cells per direction
-  /// The direction of rows, the next faster one of rows in planes, and that of planes.
+  /// Directions in which cells follow each other in a row, rows in a plane, and planes: how cells are numbered.
   [[nodiscard]] const std::array<int, 3>& numbering() const { return numbering_; }
   [[nodiscard]] const Metric& metric() const { return metric_; }
   [[nodiscard]] const std::array<bool, 3>& periodic() const { return periodic_; }

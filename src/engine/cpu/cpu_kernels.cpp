@@ -5,7 +5,6 @@
 #include <new>
 #include <numeric>
 #include <optional>
-#include <stdexcept>
 #include <vector>
 
 #include "base/caches.hpp"
@@ -57,9 +56,7 @@ class CpuKernels final : public VectorOperations<T> {
   }
   void use_tables(std::shared_ptr<CoefficientTables> tables) override {
     const auto mine = made_as<Tables>(tables, this);
-    if (smooths_ && mine->patches.size() != level_.patches.kinds.size()) {
-      throw std::logic_error("tables of coefficients were made before a smoother was prepared: make them after it");
-    }
+    require_tables_of_smoothers(!smooths_ || mine->patches.size() == level_.patches.kinds.size());
     tables_ = mine;
     cell_ = mine->cell;
   }

@@ -50,9 +50,7 @@ class CudaKernels final : public Kernels<T> {
   }
   void use_tables(std::shared_ptr<CoefficientTables> tables) override {
     const auto mine = made_as<Tables>(tables, this);
-    if (mine->smoothers.size() != multiplicative_.size() + additive_.size()) {
-      throw std::logic_error("tables of coefficients were made before a smoother was prepared: make them after it");
-    }
+    require_tables_of_smoothers(mine->smoothers.size() == multiplicative_.size() + additive_.size());
     for (auto& [smoother, its_tables] : mine->smoothers) smoother->use_tables(its_tables);
     cell_ = mine->cell;
   }

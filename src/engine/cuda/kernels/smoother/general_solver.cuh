@@ -289,7 +289,7 @@ struct GeneralSolver : GeneralBlock<T, dim, order> {
   __device__ static void solve_dense(const PatchData<T>& kind, Memory& memory) {
     const auto size = static_cast<int>(kind.dense_size);
     const int velocities = size - pressures;
-    // What lies in the order of the matrix: velocities as flux does, beyond its components; then the pressure.
+    // Unknown i of the matrix. Right-hand sides go where flux is, components without gaps, and to schur[0].
     const auto unknown = [&](int i) -> T& {
       for (int c = 0; c < dim; ++c) {
         const int count = count_of(kind, c) * columns;
