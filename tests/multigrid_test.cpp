@@ -316,6 +316,60 @@ TEST(DenseInverse, OfALargerLevelSolvesTheSame) {
   EXPECT_EQ(Hierarchy(paper(3, 1, 2), {}, {.than_by_cycle = 2000}).size(), 2);
 }
 
+// GMRES --------------------------------------------------------------------------------------------------------------
+
+/// GMRES with a cycle in precision S on the left applies it once for each iteration, for the right-hand side, and where
+/// it starts again. What it says of the residual is true, as a cycle in double precision measures it.
+template <class S>
+void check_left(int restart, double rtol) {
+  const int order = test::has_order(3, 1) ? 1 : 2;
+  const Problem problem = paper(3, order, 2);
+  const auto engine = make_cpu_engine(1);
+  const SolverOptions options;
+  const Hierarchy hierarchy(problem, options.multigrid);
+  CyclePreconditioner<S> preconditioner(*engine, hierarchy, options);
+  Kernels<double>& kernels = preconditioner.outer();
+  const std::int64_t size = hierarchy.finest().size();
+  Vector<double> b(*engine, size);
+  Vector<double> x(*engine, size);
+  b.upload(assemble_load(problem, hierarchy.finest()).data());
+  kernels.project(b.data());
+  int applied = 0;
+  const Precondition<double, double> counted = [&](const double* r, double* z) {
+    ++applied;
+    preconditioner.apply(r, z);
+  };
+  Convergence convergence;
+  convergence.rtol = rtol;
+  KrylovSpace<double> space;
+  constexpr double rounding = std::is_same_v<S, double> ? 1e-13 : 1e-5;
+  gmres_left<double>(*engine, kernels, counted, b.data(), x.data(), restart, rounding, convergence, space);
+  EXPECT_TRUE(convergence.converged) << convergence.reason;
+  EXPECT_LE(convergence.iterations, 12);
+  const int starts = restart > 0 ? (convergence.iterations + restart - 1) / restart : 1;
+  EXPECT_EQ(applied, convergence.iterations + starts);
+
+  CyclePreconditioner<double> exact(*engine, hierarchy, options);
+  Vector<double> r(*engine, size);
+  const auto norm_after_cycle = [&](const double* vector) {
+    exact.apply(vector, r.data());
+    return std::sqrt(kernels.dot(r.data(), r.data()));
+  };
+  const double norm = norm_after_cycle(b.data());
+  kernels.residual(b.data(), x.data(), r.data());
+  EXPECT_NEAR(norm_after_cycle(r.data()) / norm, convergence.history.back(), 0.01 * convergence.history.back());
+}
+
+TEST(LeftGmres, AppliesTheCycleOncePerIteration) {
+  for (const int restart : {0, 2}) {
+    for (const double rtol : {1e-3, 1e-8, 1e-11}) {
+      SCOPED_TRACE(testing::Message() << "restart " << restart << ", rtol " << rtol);
+      check_left<float>(restart, rtol);
+      check_left<double>(restart, rtol);
+    }
+  }
+}
+
 // Iteration counts ---------------------------------------------------------------------------------------------------
 
 /// A random right-hand side is the hardest: 1.5 to 2 iterations more than a smooth one.

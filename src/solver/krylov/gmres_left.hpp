@@ -2,8 +2,10 @@
 /// \file
 /// GMRES with the preconditioner on the left, written against the kernel set.
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "engine/engine.hpp"
@@ -16,12 +18,18 @@ namespace solenoid {
 /// What gmres_left needs for that many iterations (at most `restart`, if restart > 0).
 constexpr KrylovVectors gmres_left_vectors(int iterations) { return {.basis = iterations + 1, .work = 1}; }
 
-/// Left-preconditioned GMRES: minimises |M (b - A x)|; residuals are those of the preconditioned system. As above, what
-/// the recurrence thinks converged is checked against the residual itself. Where M works in lower precision, the
-/// recurrence is believed down to a reduction by `trust` only: then a new round starts from the residual itself.
+/// Left-preconditioned GMRES: minimises |M (b - A x)| over span(v_j), from x = 0; residuals are those of the
+/// preconditioned system.
+///
+/// M works in lower precision: M w has an error in proportion to |w|, and that of M A v_j would soon exceed the
+/// residual. So this column is not computed but measured: x goes from the best combination so far, of residual z, by
+/// the length s of that residual along v_j, and M A v_j = (z - M (b - A x)) / s. Such errors fall as the residual does.
+/// Space and minimum are the same; M is applied once for each iteration, once for M b and at restarts, and there is
+/// nothing to be checked at the end. What is known of the minimum is known but for the part `uncertain` of the residual
+/// measured last, so it counts as no less than that.
 template <class T>
 void gmres_left(Engine& engine, Kernels<T>& kernels, const Precondition<T, T>& precondition, const T* b, T* x,
-                int restart, double trust, Convergence& convergence, KrylovSpace<T>& space) {
+                int restart, double uncertain, Convergence& convergence, KrylovSpace<T>& space) {
   const std::int64_t size = kernels.level().size();
   space.reserve(engine, size, gmres_left_vectors(0));
   auto& v = space.v;
@@ -35,33 +43,45 @@ void gmres_left(Engine& engine, Kernels<T>& kernels, const Precondition<T, T>& p
     convergence.history.push_back(0.0);
     return;
   }
-  for (double beta = norm_b;;) {
-    if (!convergence.history.empty()) convergence.history.pop_back();
-    convergence.converged = false;
-    if (convergence.stop(beta / norm_b)) return;
+  bool stopped = convergence.stop(1.0);
+  for (double beta = norm_b; !stopped;) {
     kernels.scale(static_cast<T>(1.0 / beta), v[0].data());
     Hessenberg hessenberg(beta);
-    int steps = 0;
+    std::vector<double> added;  // to x, of each v_j
+    const auto go_to = [&](const std::vector<double>& y) {
+      std::vector<double> way = y;
+      for (std::size_t i = 0; i < added.size(); ++i) way[i] -= added[i];
+      add_combination(kernels, way, v, x);
+      added = y;
+    };
+    double residual = beta;
     double skew = 0.0;
-    bool stopped = false;
-    double reduction = 1.0;
-    while (!stopped && reduction > trust && (restart <= 0 || steps < restart)) {
-      space.reserve(engine, size, gmres_left_vectors(steps + 1));
-      T* w = v[steps + 1].data();
-      kernels.apply(v[steps].data(), work.data());
-      precondition(work.data(), w);
+    for (int j = 0; !stopped && (restart <= 0 || j < restart); ++j) {
+      space.reserve(engine, size, gmres_left_vectors(j + 1));
+      std::vector<double> z = hessenberg.residual();
+      const double step = std::copysign(residual, z[j]);
+      std::vector<double> trial = hessenberg.solve();
+      trial.push_back(step);
+      go_to(trial);
+      kernels.residual(b, x, work.data());
+      precondition(work.data(), v[j + 1].data());
       ++convergence.iterations;
-      const double residual = hessenberg.append(orthonormalise(kernels, v, steps + 1, w, skew)) / norm_b;
-      ++steps;
-      reduction = residual * norm_b / beta;
-      stopped = convergence.stop(residual);
+      const std::vector<double> measured = orthonormalise(kernels, v, j + 1, v[j + 1].data(), skew);
+      double square = 0.0;
+      z.push_back(0.0);
+      for (std::size_t i = 0; i < z.size(); ++i) {
+        z[i] = (z[i] - measured[i]) / step;
+        square += measured[i] * measured[i];
+      }
+      residual = std::max(hessenberg.append(std::move(z)), uncertain * std::sqrt(square));
+      stopped = convergence.stop(residual / norm_b);
     }
-    const auto y = hessenberg.solve();
-    for (const double value : y) {
+    const std::vector<double> best = hessenberg.solve();
+    for (const double value : best) {
       if (!std::isfinite(value)) return;  // the reason is recorded
     }
-    add_combination(kernels, y, v, x);
-    if (stopped && !convergence.converged) return;
+    go_to(best);
+    if (stopped) return;
     kernels.residual(b, x, work.data());
     precondition(work.data(), v[0].data());
     beta = std::sqrt(kernels.dot(v[0].data(), v[0].data()));

@@ -32,4 +32,14 @@ std::vector<double> Hessenberg::solve() const {
   return y;
 }
 
+std::vector<double> Hessenberg::residual() const {
+  std::vector<double> z(g_.size());
+  z.back() = g_.back();
+  for (std::size_t i = columns_.size(); i-- > 0;) {
+    z[i] = -sine_[i] * z[i + 1];
+    z[i + 1] *= cosine_[i];
+  }
+  return z;
+}
+
 }  // namespace solenoid

@@ -14,6 +14,8 @@ class Hessenberg {
   double append(std::vector<double> column);
   /// Coefficients y of the minimiser.
   [[nodiscard]] std::vector<double> solve() const;
+  /// What the minimiser leaves of beta e_0, in the basis: an entry more than there are columns.
+  [[nodiscard]] std::vector<double> residual() const;
 
  private:
   std::vector<std::vector<double>> columns_;
