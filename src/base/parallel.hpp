@@ -14,11 +14,11 @@
 
 namespace solenoid {
 
-/// Calls work(i) once for every i in [0, count) from several threads; each thread uses its own work = make_worker().
+/// Calls work(i) once for every i in [0, count) from `workers` threads; each uses its own work = make_worker().
 /// An exception of the smallest i that threw is rethrown here. Results do not depend on the number of threads if
 /// work(i) writes only what belongs to i.
 template <class MakeWorker>
-void parallel_for(std::int64_t count, MakeWorker make_worker) {
+void parallel_for(std::int64_t count, MakeWorker make_worker, int workers = cores()) {
   std::atomic<std::int64_t> next{0};
   std::mutex guard;
   std::exception_ptr error;
@@ -37,7 +37,7 @@ void parallel_for(std::int64_t count, MakeWorker make_worker) {
       }
     }
   };
-  const auto threads = std::min<std::int64_t>(cores(), count);
+  const auto threads = std::min<std::int64_t>(workers, count);
   std::vector<std::jthread> others;
   for (std::int64_t t = 1; t < threads; ++t) others.emplace_back(run);
   run();
@@ -60,10 +60,11 @@ struct Ranges {
   [[nodiscard]] CellRange operator[](std::int64_t i) const { return {i * size, std::min(count, (i + 1) * size)}; }
 };
 
-/// Calls work(range, its number) for every range, from several threads.
+/// Calls work(range, its number) for every range, from `workers` threads.
 template <class Work>
-void parallel_ranges(const Ranges& ranges, Work work) {
-  parallel_for(ranges.number(), [&] { return [&](std::int64_t i) { work(ranges[i], i); }; });
+void parallel_ranges(const Ranges& ranges, Work work, int workers = cores()) {
+  parallel_for(
+      ranges.number(), [&] { return [&](std::int64_t i) { work(ranges[i], i); }; }, workers);
 }
 
 /// Sums over cells. Each range of cells has its own Partial; make_worker()(range, partial) fills it, and
