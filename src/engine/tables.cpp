@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <map>
 #include <stdexcept>
 
 #include "base/parallel.hpp"
@@ -9,95 +10,187 @@
 
 namespace solenoid {
 
+namespace {
+
+/// `size` rounded up to where vector loads may begin.
+std::size_t aligned(std::size_t size) {
+  constexpr std::size_t numbers = 32;
+  return (size + numbers - 1) / numbers * numbers;
+}
+
+/// The tables of one kind but for the inverse blocks, as they are made.
 template <class T>
-PatchTables<T>::PatchTables(const Equation& equation, const PatchKind& kind, const PatchSolver& solver, bool by_parity,
-                            int row_multiple) {
+class KindTables {
+ public:
+  KindTables() = default;
+  /// Writes to `data` what is no table.
+  KindTables(const Equation& equation, const PatchKind& kind, const PatchSolver& solver, bool by_parity,
+             PatchData<T>& data);
+
+  [[nodiscard]] std::size_t size() const { return values_.size(); }
+  /// Copies the tables, and lets the data point there.
+  void move_to(T* values) {
+    std::copy(values_.begin(), values_.end(), values);
+    for (const auto& [table, offset] : tables_) *table = values + offset;
+    values_ = {};
+  }
+
+ private:
+  void begin(const T*& table) {
+    values_.resize(aligned(values_.size()));
+    tables_.push_back({&table, values_.size()});
+  }
+  void append(const Matrix& a) {
+    const std::size_t offset = values_.size();
+    values_.resize(offset + a.size());
+    Eigen::Map<Eigen::Matrix<T, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>>(values_.data() + offset, a.rows(),
+                                                                                  a.cols()) = a.cast<T>();
+  }
+  void keep(const T*& table, const Matrix& a) {
+    begin(table);
+    append(a);
+  }
+  void keep(const T*& table, const Matrix& a, const Matrix& b) {
+    keep(table, a);
+    append(b);
+  }
+  void keep(const T*& table, const std::vector<double>& a) {
+    begin(table);
+    std::transform(a.begin(), a.end(), std::back_inserter(values_), [](double value) { return static_cast<T>(value); });
+  }
+
+  struct Table {
+    const T** at;
+    std::size_t offset;
+  };
+  std::vector<T> values_;
+  std::vector<Table> tables_;
+};
+
+template <class T>
+KindTables<T>::KindTables(const Equation& equation, const PatchKind& kind, const PatchSolver& solver, bool by_parity,
+                          PatchData<T>& data) {
   const int n = equation.n();
   for (int a = 0; a < equation.dim; ++a) {
     const PatchDirection& d = solver.direction(a);
     const int np = d.last - d.first + 1;
-    data_.first[a] = d.first;
-    data_.last[a] = d.last;
+    data.first[a] = d.first;
+    data.last[a] = d.last;
     for (int end = 0; end < 2; ++end) {
-      data_.hat[a][end] = kind[a].hat[end];
-      data_.cut[a][end] = kind[a].cut[end];
+      data.hat[a][end] = kind[a].hat[end];
+      data.cut[a][end] = kind[a].cut[end];
     }
-    eigen_o_[a] = by_parity ? keep(d.eigen_o.block(0, 0, n, n), d.eigen_o.block(0, n, n, n)) : keep(d.eigen_o);
-    inverse_lambda_[a] = keep(solver.inverse_lambda(a));
+    if (by_parity) {
+      keep(data.eigen_o[a], d.eigen_o.block(0, 0, n, n), d.eigen_o.block(0, n, n, n));
+    } else {
+      keep(data.eigen_o[a], d.eigen_o);
+    }
+    keep(data.inverse_lambda[a], solver.inverse_lambda(a));
     if (equation.kind == EquationKind::poisson) continue;
     if (by_parity) {
-      eigen_p_[a] = keep(d.eigen_p.block(0, 0, n, n), d.eigen_p.block(0, n, n - 1, n - 1));
-      divergence_[a] = keep(d.divergence.block(n, 0, n, n), d.divergence.block(0, n, n, np - n));
+      keep(data.eigen_p[a], d.eigen_p.block(0, 0, n, n), d.eigen_p.block(0, n, n - 1, n - 1));
+      keep(data.divergence[a], d.divergence.block(n, 0, n, n), d.divergence.block(0, n, n, np - n));
     } else {
-      eigen_p_[a] = keep(d.eigen_p);
-      divergence_[a] = keep(d.divergence);
+      keep(data.eigen_p[a], d.eigen_p);
+      keep(data.divergence[a], d.divergence);
     }
   }
   for (const SchurBlock& block : solver.blocks()) {
-    const int i = data_.block_count++;
-    std::copy(block.start.begin(), block.start.end(), data_.block_start[i]);
-    std::copy(block.length.begin(), block.length.end(), data_.block_length[i]);
-    const long size = block.inverse.cols();
-    Matrix rows = Matrix::Zero(block.inverse.rows(), (size + row_multiple - 1) / row_multiple * row_multiple);
-    rows.leftCols(size) = block.inverse;
-    block_inverse_[i] = keep(rows);
+    const int i = data.block_count++;
+    std::copy(block.start.begin(), block.start.end(), data.block_start[i]);
+    std::copy(block.length.begin(), block.length.end(), data.block_length[i]);
   }
-  if (solver.constant().size() > 0) constant_ = keep(Matrix(solver.constant()));
+  if (solver.constant().size() > 0) keep(data.constant, Matrix(solver.constant()));
   if (const SchurPreconditioner& p = solver.preconditioner(); !p.inverse.empty()) {
     for (int a = 0; a < equation.dim; ++a) {
-      pressure_modes_[a] =
-          by_parity ? keep(p.modes[a].topLeftCorner(n, n), p.modes[a].bottomRightCorner(n, n)) : keep(p.modes[a]);
+      if (by_parity) {
+        keep(data.pressure_modes[a], p.modes[a].topLeftCorner(n, n), p.modes[a].bottomRightCorner(n, n));
+      } else {
+        keep(data.pressure_modes[a], p.modes[a]);
+      }
     }
-    preconditioner_ = keep(p.inverse);
+    keep(data.preconditioner, p.inverse);
   }
-  for (int i = 0; i < 2; ++i) data_.schur_bounds[i] = static_cast<T>(solver.schur_bounds()[i]);
-  if (solver.dense().size() > 0) dense_ = keep(solver.dense());
-  data_.dense_size = solver.dense().rows();
+  for (int i = 0; i < 2; ++i) data.schur_bounds[i] = static_cast<T>(solver.schur_bounds()[i]);
+  if (solver.dense().size() > 0) keep(data.dense, solver.dense());
+  data.dense_size = solver.dense().rows();
+}
+
+}  // namespace
+
+template <class T>
+PatchTables<T>::PatchTables(const Level& level, const std::vector<int>& kinds, LocalSolverKind local, bool by_parity,
+                            int row_multiple)
+    : kinds_(kinds.size()) {
+  const Equation& equation = level.equation;
+  std::vector<KindTables<T>> made(kinds.size());
+  std::vector<SchurInverses::Blocks> inverses(kinds.size());
+  for_each_local_solver(level, kinds, local, [&](std::size_t i, const PatchSolver& solver) {
+    const PatchKind& kind = level.patches.kinds[kinds[i]];
+    made[i] = {equation, kind, solver, by_parity && splits_by_parity(kind, equation.dim), kinds_[i]};
+    if (local == LocalSolverKind::direct) inverses[i] = solver.inverses();
+  });
+
+  std::vector<std::size_t> offsets;
+  for (const KindTables<T>& tables : made) {
+    offsets.push_back(size_);
+    size_ += aligned(tables.size());
+  }
+  struct Inverse {
+    const Matrix* matrix;
+    std::size_t offset;
+  };
+  std::vector<Inverse> distinct;
+  std::map<const Matrix*, std::size_t> offset_of;
+  const auto row_length = [row_multiple](const Matrix& m) {
+    return (m.cols() + row_multiple - 1) / row_multiple * row_multiple;
+  };
+  for (const auto& blocks : inverses) {
+    for (const auto& block : blocks) {
+      if (!offset_of.emplace(block.get(), size_).second) continue;
+      distinct.push_back({block.get(), size_});
+      size_ += aligned(block->rows() * row_length(*block));
+    }
+  }
+
+  values_ = std::make_unique_for_overwrite<T[]>(size_);
+  for (std::size_t i = 0; i < kinds.size(); ++i) {
+    made[i].move_to(values_.get() + offsets[i]);
+    for (std::size_t block = 0; block < inverses[i].size(); ++block) {
+      kinds_[i].block_inverse[block] = values_.get() + offset_of.at(inverses[i][block].get());
+    }
+  }
+  const auto write = [&](std::int64_t i) {
+    const auto& [matrix, offset] = distinct[i];
+    T* row = values_.get() + offset;
+    for (long r = 0; r < matrix->rows(); ++r, row += row_length(*matrix)) {  // symmetric: rows are columns
+      std::transform(matrix->col(r).begin(), matrix->col(r).end(), row, [](double x) { return static_cast<T>(x); });
+      std::fill(row + matrix->cols(), row + row_length(*matrix), T(0));
+    }
+  };
+  constexpr std::size_t worth_threads = 1 << 18;
+  parallel_for(
+      std::ssize(distinct), [&] { return write; }, size_ < worth_threads ? 1 : cores());
 }
 
 template <class T>
-PatchData<T> PatchTables<T>::data(const T* values) const {
-  const auto at = [values](std::int64_t offset) { return offset == none ? nullptr : values + offset; };
-  PatchData<T> data = data_;
+PatchData<T> PatchTables<T>::data(std::size_t i, const T* values) const {
+  const auto move = [&](const T*& table) {
+    if (table != nullptr) table = values + (table - values_.get());
+  };
+  PatchData<T> data = kinds_[i];
   for (int a = 0; a < 3; ++a) {
-    data.eigen_o[a] = at(eigen_o_[a]);
-    data.eigen_p[a] = at(eigen_p_[a]);
-    data.divergence[a] = at(divergence_[a]);
-    data.inverse_lambda[a] = at(inverse_lambda_[a]);
-    data.pressure_modes[a] = at(pressure_modes_[a]);
+    move(data.eigen_o[a]);
+    move(data.eigen_p[a]);
+    move(data.divergence[a]);
+    move(data.inverse_lambda[a]);
+    move(data.pressure_modes[a]);
   }
-  for (int i = 0; i < data.block_count; ++i) data.block_inverse[i] = at(block_inverse_[i]);
-  data.constant = at(constant_);
-  data.preconditioner = at(preconditioner_);
-  data.dense = at(dense_);
+  for (auto& inverse : data.block_inverse) move(inverse);
+  move(data.constant);
+  move(data.preconditioner);
+  move(data.dense);
   return data;
-}
-
-/// Every table begins where vector loads may.
-template <class T>
-void PatchTables<T>::align() {
-  constexpr std::size_t numbers = 32;
-  values_.resize((values_.size() + numbers - 1) / numbers * numbers);
-}
-
-template <class T>
-std::int64_t PatchTables<T>::keep(const Matrix& a, const Matrix& b) {
-  align();
-  const auto offset = static_cast<std::int64_t>(values_.size());
-  for (const Matrix* m : {&a, &b}) {
-    for (long i = 0; i < m->rows(); ++i) {
-      for (long j = 0; j < m->cols(); ++j) values_.push_back(static_cast<T>((*m)(i, j)));
-    }
-  }
-  return offset;
-}
-
-template <class T>
-std::int64_t PatchTables<T>::keep(const std::vector<double>& a) {
-  align();
-  const auto offset = static_cast<std::int64_t>(values_.size());
-  std::transform(a.begin(), a.end(), std::back_inserter(values_), [](double value) { return static_cast<T>(value); });
-  return offset;
 }
 
 template <class T>

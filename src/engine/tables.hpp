@@ -3,6 +3,8 @@
 /// Levels and local solvers in precision T, laid out as the kernels of all engines want them (kernel_data.hpp).
 
 #include <cstdint>
+#include <memory>
+#include <span>
 #include <vector>
 
 #include "engine/kernel_data.hpp"
@@ -11,37 +13,25 @@
 
 namespace solenoid {
 
-/// PatchSolver's matrices in one array, so that an engine may copy it to its memory.
+/// Matrices of the local solvers of kinds of patches in one array, so that an engine may copy it to its memory. Kinds
+/// that share an inverse Schur complement share its table.
 template <class T>
 class PatchTables {
  public:
-  /// `by_parity`: only the parts of the lower cell, split into even and odd; needs splits_by_parity(kind, dim). Rows of
-  /// the inverse Schur blocks begin at multiples of `row_multiple` numbers.
-  PatchTables(const Equation& equation, const PatchKind& kind, const PatchSolver& solver, bool by_parity,
+  /// Of a level's `kinds`, given by their indices. `by_parity`: of those that split by parity only the parts of the
+  /// lower cell, split into even and odd. Rows of the inverse Schur blocks begin at multiples of `row_multiple`
+  /// numbers.
+  PatchTables(const Level& level, const std::vector<int>& kinds, LocalSolverKind local, bool by_parity,
               int row_multiple = 1);
 
-  [[nodiscard]] const std::vector<T>& values() const { return values_; }
-  /// The tables, given where a copy of values() lies.
-  [[nodiscard]] PatchData<T> data(const T* values) const;
+  [[nodiscard]] std::span<const T> values() const { return {values_.get(), size_}; }
+  /// The tables of kinds[i], given where a copy of values() lies.
+  [[nodiscard]] PatchData<T> data(std::size_t i, const T* values) const;
 
  private:
-  static constexpr std::int64_t none = -1;
-
-  std::int64_t keep(const Matrix& a, const Matrix& b = Matrix());
-  std::int64_t keep(const std::vector<double>& a);
-  void align();
-
-  std::vector<T> values_;
-  PatchData<T> data_{};  // without its pointers, which are offsets into values_ here:
-  std::int64_t eigen_o_[3]{none, none, none};
-  std::int64_t eigen_p_[3]{none, none, none};
-  std::int64_t divergence_[3]{none, none, none};
-  std::int64_t inverse_lambda_[3]{none, none, none};
-  std::int64_t block_inverse_[PatchData<T>::max_blocks]{};
-  std::int64_t constant_ = none;
-  std::int64_t pressure_modes_[3]{none, none, none};
-  std::int64_t preconditioner_ = none;
-  std::int64_t dense_ = none;
+  std::vector<PatchData<T>> kinds_;  // with pointers into values_
+  std::unique_ptr<T[]> values_;
+  std::size_t size_ = 0;
 };
 
 template <class T>

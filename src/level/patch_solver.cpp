@@ -1,13 +1,15 @@
 #include "level/patch_solver.hpp"
 
-#include <Eigen/Cholesky>
 #include <Eigen/Eigenvalues>
 #include <Eigen/QR>
+#include <algorithm>
 #include <cmath>
 #include <iterator>
 #include <limits>
+#include <map>
 #include <utility>
 
+#include "base/exchange.hpp"
 #include "base/parallel.hpp"
 
 namespace solenoid {
@@ -57,9 +59,47 @@ Eigenpairs constrained_eigenpairs(const Matrix& basis, const Matrix& stiffness, 
   return all;
 }
 
-/// Even and odd combinations about the patch centre. `mirror[i]` is the image of function i, `sign[i]` its sign.
-Eigenpairs eigenpairs_by_parity(const std::vector<int>& mirror, const std::vector<double>& sign,
-                                const Matrix& stiffness, const Matrix& mass, const Matrix& constraints = Matrix()) {
+/// Reflection about the patch centre takes function i to sign[i] times function image[i] of the mirrored patch.
+struct Reflection {
+  std::vector<int> image;
+  std::vector<double> sign;
+
+  /// Images of functions, given as columns.
+  [[nodiscard]] Matrix of(const Matrix& functions) const {
+    Matrix images(functions.rows(), functions.cols());
+    for (std::size_t i = 0; i < image.size(); ++i) {
+      images.row(image[i]) = sign[i] * functions.row(static_cast<long>(i));
+    }
+    return images;
+  }
+};
+
+Reflection reflection_of_o(int n) {
+  Reflection reflection;
+  for (int i = 0; i < 2 * n; ++i) {
+    reflection.image.push_back((i + n) % (2 * n));
+    reflection.sign.push_back(i % n % 2 == 0 ? 1.0 : -1.0);
+  }
+  return reflection;
+}
+
+/// Of functions first..last of P; the mirrored patch has 2n - last..2n - first. Bubble j is odd about its cell for even
+/// j, hats change places.
+Reflection reflection_of_p(int n, int first, int last) {
+  Reflection reflection;
+  for (int i = first; i <= last; ++i) {
+    const int bubble = i % n;
+    const int image = bubble == 0 ? 2 * n - i : (i + n) % (2 * n);
+    reflection.image.push_back(image - (2 * n - last));
+    reflection.sign.push_back(bubble == 0 || bubble % 2 == 1 ? 1.0 : -1.0);
+  }
+  return reflection;
+}
+
+/// Even and odd combinations about the patch centre.
+Eigenpairs eigenpairs_by_parity(const Reflection& reflection, const Matrix& stiffness, const Matrix& mass,
+                                const Matrix& constraints = Matrix()) {
+  const auto& [mirror, sign] = reflection;
   const long size = stiffness.rows();
   Eigenpairs all{Matrix(size, size), Eigen::VectorXd(size)};
   long column = 0;
@@ -82,8 +122,21 @@ Eigenpairs eigenpairs_by_parity(const std::vector<int>& mirror, const std::vecto
   return all;
 }
 
+/// The same direction from the other end. D changes its sign under reflection; with that of P's images C stays.
+PatchDirection image_of(PatchDirection d, int n) {
+  d.eigen_o = reflection_of_o(n).of(d.eigen_o);
+  d.eigen_p = -reflection_of_p(n, d.first, d.last).of(d.eigen_p);
+  const int first = 2 * n - d.last;
+  d.last = 2 * n - d.first;
+  d.first = first;
+  return d;
+}
+
 PatchDirection make_direction(const CellMatrices& cell, const PatchMatrices& patch, const PatchEnds& ends, double h) {
   const int n = cell.order + 1;
+  if (const PatchEnds image = ends.problem_or_image(); image != ends.problem()) {
+    return image_of(make_direction(cell, patch, image, h), n);
+  }
   PatchDirection d;
   d.first = ends.hat[0] ? 0 : 1;
   d.last = ends.hat[1] ? 2 * n : 2 * n - 1;
@@ -104,23 +157,8 @@ PatchDirection make_direction(const CellMatrices& cell, const PatchMatrices& pat
   Eigenpairs o;
   Eigenpairs p;
   if (d.parity) {
-    std::vector<int> mirror(2 * n);
-    std::vector<double> sign(2 * n);
-    for (int i = 0; i < 2 * n; ++i) {
-      mirror[i] = (i + n) % (2 * n);
-      sign[i] = i % n % 2 == 0 ? 1.0 : -1.0;
-    }
-    o = eigenpairs_by_parity(mirror, sign, laplace, identity, traces);
-    // P without end hats: bubbles 1..k of both cells (b_j is odd about its cell for even j) around the middle hat.
-    mirror.assign(np, 0);
-    sign.assign(np, 1.0);
-    for (int j = 0; j < cell.order; ++j) {
-      mirror[j] = j + n;
-      mirror[j + n] = j;
-      sign[j] = sign[j + n] = j % 2 == 0 ? 1.0 : -1.0;
-    }
-    mirror[n - 1] = n - 1;
-    p = eigenpairs_by_parity(mirror, sign, stiffness, mass);
+    o = eigenpairs_by_parity(reflection_of_o(n), laplace, identity, traces);
+    p = eigenpairs_by_parity(reflection_of_p(n, d.first, d.last), stiffness, mass);
   } else {
     o = constrained_eigenpairs(identity, laplace, identity, traces);
     p = generalised_eigenpairs(stiffness, mass);
@@ -136,7 +174,7 @@ PatchDirection make_direction(const CellMatrices& cell, const PatchMatrices& pat
 }  // namespace
 
 PatchSolver::PatchSolver(const Equation& equation, const Coefficients& coefficients, const Point& h,
-                         const PatchKind& kind, LocalSolverKind local, SchurInverses* known)
+                         const PatchKind& kind)
     : equation_(equation), coefficients_(coefficients) {
   const int dim = equation.dim;
   const int n = equation.n();
@@ -206,11 +244,17 @@ PatchSolver::PatchSolver(const Equation& equation, const Coefficients& coefficie
       }
     }
   }
+}
+
+PatchSolver::PatchSolver(const Equation& equation, const Coefficients& coefficients, const Point& h,
+                         const PatchKind& kind, LocalSolverKind local, SchurInverses* known)
+    : PatchSolver(equation, coefficients, h, kind) {
+  if (equation.kind == EquationKind::poisson) return;
   const bool chebyshev = local == LocalSolverKind::chebyshev;
   if ((chebyshev || local == LocalSolverKind::cg) && coefficients.reaction > 0.0) make_preconditioner();
   if (local == LocalSolverKind::direct) find_inverses({equation, coefficients, h, kind}, known);
   if (chebyshev) find_bounds();
-  if (local == LocalSolverKind::dense) make_dense(matrices, h, kind);
+  if (local == LocalSolverKind::dense) make_dense(h, kind);
 }
 
 double PatchSolver::regularise(const Eigen::VectorXd& null, Matrix& s) {
@@ -221,25 +265,74 @@ double PatchSolver::regularise(const Eigen::VectorXd& null, Matrix& s) {
   return shift;
 }
 
-Matrix PatchSolver::pseudo_inverse(const SchurBlock& block) const {
-  Matrix s = schur(block);
+/// In place, as blocks are large: exchange makes S^-1 of -S.
+std::shared_ptr<const Matrix> PatchSolver::pseudo_inverse(const SchurBlock& block, int threads) const {
+  auto matrix = std::make_shared<Matrix>(schur(block));
   const Eigen::VectorXd null = constant_in(block);
-  const double shift = regularise(null, s);
-  Matrix inverse = s.llt().solve(Matrix::Identity(s.rows(), s.cols()));
-  if (null.size() > 0) inverse -= null * null.transpose() / shift;
-  return inverse;
+  const double shift = regularise(null, *matrix);
+  *matrix = -*matrix;
+  exchange(*matrix, 0, matrix->rows(), threads);
+  fill_upper(*matrix, threads);
+  if (null.size() > 0) {
+    const Eigen::VectorXd rest = null / std::sqrt(shift);
+    *matrix -= rest * rest.transpose();
+  }
+  return matrix;
+}
+
+SchurInverses::Blocks PatchSolver::inverses() const {
+  SchurInverses::Blocks inverses;
+  for (const SchurBlock& block : blocks_) inverses.push_back(block.inverse);
+  return inverses;
 }
 
 void PatchSolver::find_inverses(const SchurKey& key, SchurInverses* known) {
-  if (const auto found = known == nullptr ? nullptr : known->find(key)) {
-    for (std::size_t i = 0; i < blocks_.size(); ++i) blocks_[i].inverse = (*found)[i];
+  if (const auto found = known == nullptr ? SchurInverses::Blocks{} : known->find(key); !found.empty()) {
+    for (std::size_t i = 0; i < blocks_.size(); ++i) blocks_[i].inverse = found[i];
     return;
   }
-  for (SchurBlock& block : blocks_) block.inverse = pseudo_inverse(block);
-  if (known == nullptr) return;
-  SchurInverses::Blocks inverses;
-  for (const SchurBlock& block : blocks_) inverses.push_back(block.inverse);
-  known->add(key, std::move(inverses));
+  for (SchurBlock& block : blocks_) block.inverse = pseudo_inverse(block, 1);
+  if (known != nullptr) known->add(key, inverses());
+}
+
+namespace {
+
+/// Smaller local solvers take less time than starting threads.
+int worthwhile_threads(const Equation& equation) { return power(equation.n(), equation.dim) >= 27 ? cores() : 1; }
+
+}  // namespace
+
+void PatchSolver::invert(const Level& level, const std::vector<int>& kinds) {
+  const Point h = level.grid.metric().uniform_width();
+  std::map<SchurKey, PatchSolver> missing;
+  for (const int i : kinds) {
+    const PatchKind& kind = level.patches.kinds[i];
+    const SchurKey key(level.equation, level.coefficients, h, kind);
+    if (missing.contains(key) || !level.schur_inverses->find(key).empty()) continue;
+    missing.emplace(key, PatchSolver(level.equation, level.coefficients, h, kind));
+  }
+  struct Task {
+    const PatchSolver* solver;
+    SchurBlock* block;
+  };
+  std::vector<Task> tasks;
+  for (auto& [key, solver] : missing) {
+    for (SchurBlock& block : solver.blocks_) tasks.push_back({&solver, &block});
+  }
+  std::stable_sort(tasks.begin(), tasks.end(),
+                   [](const Task& a, const Task& b) { return a.block->size() > b.block->size(); });
+  // There are few large blocks, each worth many small ones: they have all cores, one after another.
+  constexpr int large = 512;
+  const auto small = std::find_if(tasks.begin(), tasks.end(), [](const Task& t) { return t.block->size() < large; });
+  for (auto task = tasks.begin(); task != small; ++task) {
+    task->block->inverse = task->solver->pseudo_inverse(*task->block, cores());
+  }
+  const auto invert_small = [&](std::int64_t i) {
+    small[i].block->inverse = small[i].solver->pseudo_inverse(*small[i].block, 1);
+  };
+  parallel_for(
+      tasks.end() - small, [&] { return invert_small; }, worthwhile_threads(level.equation));
+  for (const auto& [key, solver] : missing) level.schur_inverses->add(key, solver.inverses());
 }
 
 void PatchSolver::find_bounds() {
@@ -291,7 +384,7 @@ void PatchSolver::make_preconditioner() {
 Eigen::VectorXd PatchSolver::constant_in(const SchurBlock& block) const {
   if (constant_.size() == 0) return {};
   const int modes = 2 * equation_.n();
-  Eigen::VectorXd part(block.length[0] * block.length[1] * block.length[2]);
+  Eigen::VectorXd part(block.size());
   long i = 0;
   block.for_each(modes, [&](int at) { part[i++] = constant_[at]; });
   return part.norm() < 0.5 ? Eigen::VectorXd() : part;
@@ -312,7 +405,7 @@ Matrix PatchSolver::schur(const SchurBlock& block) const {
   const int dim = equation_.dim;
   const int modes = 2 * equation_.n();
   const auto& len = block.length;
-  const int size = len[0] * len[1] * len[2];
+  const int size = block.size();
   Matrix s = Matrix::Zero(size, size);
   const std::array<int, 3> stride{1, len[0], len[0] * len[1]};
   for (int c = 0; c < dim; ++c) {
@@ -338,7 +431,9 @@ Matrix PatchSolver::schur(const SchurBlock& block) const {
   return s;
 }
 
-void PatchSolver::make_dense(const PatchMatrices& matrices, const Point& h, const PatchKind& kind) {
+void PatchSolver::make_dense(const Point& h, const PatchKind& kind) {
+  const CellMatrices cell(equation_.order, equation_.relative_penalty);
+  const PatchMatrices matrices(cell);
   const int dim = equation_.dim;
   const int modes = 2 * equation_.n();
   const Matrix one = Matrix::Identity(modes, modes);
@@ -406,17 +501,15 @@ void PatchSolver::make_dense(const PatchMatrices& matrices, const Point& h, cons
 
 void for_each_local_solver(const Level& level, const std::vector<int>& kinds, LocalSolverKind local,
                            const std::function<void(std::size_t, const PatchSolver&)>& visit) {
+  const SchurInverses::Keep keep(*level.schur_inverses);
+  if (local == LocalSolverKind::direct && level.equation.kind == EquationKind::stokes)
+    PatchSolver::invert(level, kinds);
   const auto solve = [&](std::int64_t i) {
     visit(i, PatchSolver(level.equation, level.coefficients, level.grid.metric().uniform_width(),
                          level.patches.kinds[kinds[i]], local, level.schur_inverses.get()));
   };
-  // Smaller ones take less time than starting threads.
-  constexpr int worth_a_thread = 27;
-  if (power(level.equation.n(), level.equation.dim) >= worth_a_thread) {
-    parallel_for(std::ssize(kinds), [&] { return solve; });
-  } else {
-    for (std::int64_t i = 0; i < std::ssize(kinds); ++i) solve(i);
-  }
+  parallel_for(
+      std::ssize(kinds), [&] { return solve; }, worthwhile_threads(level.equation));
 }
 
 }  // namespace solenoid

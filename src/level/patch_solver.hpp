@@ -9,6 +9,9 @@
 /// couples along grid lines only. In directions whose ends are mirror symmetric eigenvectors are even or odd
 /// (even ones first), C maps even to odd, and S splits into one block per parity class.
 ///
+/// Eigenfunctions of a direction that is the mirror image of another are the images of the other's, those of P with the
+/// sign that leaves C as it is. So S and its inverse are the same for all mirror images of a kind.
+///
 /// Iterative solvers of S p = r need another basis where there is a reaction. Without viscosity alpha S is
 ///     G = sum_c C C^T,    C C^T = R diag(gamma) R^T in each direction,
 /// a Laplacian, badly conditioned for high orders. Between both ends S^-1 is near
@@ -44,8 +47,10 @@ struct PatchDirection {
 struct SchurBlock {
   std::array<int, 3> start{0, 0, 0};
   std::array<int, 3> length{1, 1, 1};
-  Matrix inverse;  ///< pseudo-inverse without the constant, x fastest; empty unless the local solver is `direct`
+  /// Pseudo-inverse without the constant, x fastest; nullptr unless the local solver is `direct`.
+  std::shared_ptr<const Matrix> inverse;
 
+  [[nodiscard]] int size() const { return length[0] * length[1] * length[2]; }
   /// visit(place among all `modes`^dim pressures), x fastest.
   template <class F>
   void for_each(int modes, F&& visit) const {
@@ -69,11 +74,16 @@ class PatchSolver {
   PatchSolver(const Equation& equation, const Coefficients& coefficients, const Point& h, const PatchKind& kind,
               LocalSolverKind local, SchurInverses* known = nullptr);
 
+  /// Leaves the inverse blocks of kinds of a level where its levels look for them, each made once. On all cores.
+  static void invert(const Level& level, const std::vector<int>& kinds);
+
   [[nodiscard]] const PatchDirection& direction(int a) const { return directions_[a]; }
   /// 1 / lambda_c, index (i_c N_b + i_b) N_a + i_a with a = c + 1, b = c + 2 (mod dim). Poisson's 1 / lambda is that of
   /// c = 0, x fastest.
   [[nodiscard]] const std::vector<double>& inverse_lambda(int c) const { return inverse_lambda_[c]; }
   [[nodiscard]] const std::vector<SchurBlock>& blocks() const { return blocks_; }
+  /// Of all blocks, to be shared.
+  [[nodiscard]] SchurInverses::Blocks inverses() const;
   /// The constant pressure in the eigenbasis (unit length, x fastest); empty if the patch has a free end.
   [[nodiscard]] const Eigen::VectorXd& constant() const { return constant_; }
   [[nodiscard]] const SchurPreconditioner& preconditioner() const { return preconditioner_; }
@@ -84,18 +94,21 @@ class PatchSolver {
   [[nodiscard]] const Matrix& dense() const { return dense_; }
 
  private:
+  /// What all local solvers have in common.
+  PatchSolver(const Equation& equation, const Coefficients& coefficients, const Point& h, const PatchKind& kind);
+
   void make_preconditioner();
   [[nodiscard]] Matrix schur(const SchurBlock& block) const;
   /// Adds shift times null null^T, null the constant in a block, to its S, so that it has an inverse; returns shift.
   [[nodiscard]] static double regularise(const Eigen::VectorXd& null, Matrix& s);
-  [[nodiscard]] Matrix pseudo_inverse(const SchurBlock& block) const;
+  [[nodiscard]] std::shared_ptr<const Matrix> pseudo_inverse(const SchurBlock& block, int threads) const;
   void find_inverses(const SchurKey& key, SchurInverses* known);
   void find_bounds();
   /// The part of the constant pressure inside a block; empty if there is none.
   [[nodiscard]] Eigen::VectorXd constant_in(const SchurBlock& block) const;
   /// R D for the modes of a block, D = diag(inverse)^(1/2).
   [[nodiscard]] Matrix preconditioned_modes(const SchurBlock& block) const;
-  void make_dense(const PatchMatrices& matrices, const Point& h, const PatchKind& kind);
+  void make_dense(const Point& h, const PatchKind& kind);
 
   Equation equation_;
   Coefficients coefficients_;

@@ -29,6 +29,15 @@ struct PatchEnds {
   [[nodiscard]] bool splits_by_parity() const {
     return weight[0] == weight[1] && cut[0] == cut[1] && !hat[0] && !hat[1];
   }
+  /// Seen from the other end.
+  [[nodiscard]] PatchEnds mirrored() const {
+    return {{weight[1], weight[0]}, {face[1], face[0]}, {hat[1], hat[0]}, {cut[1], cut[0]}};
+  }
+  /// The local problem alone, whatever faces are there.
+  [[nodiscard]] PatchEnds problem() const { return {weight, weight, hat, cut}; }
+  /// The same for two local problems that are each other's mirror images: one of them.
+  [[nodiscard]] PatchEnds problem_or_image() const { return std::min(problem(), problem().mirrored()); }
+
   auto operator<=>(const PatchEnds&) const = default;
 };
 

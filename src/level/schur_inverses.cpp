@@ -11,8 +11,11 @@ SchurKey::SchurKey(const Equation& equation, const Coefficients& coefficients, c
       viscosity(coefficients.viscosity),
       reaction(coefficients.reaction),
       cell{},
-      kind(patch) {
-  for (int a = 0; a < dim; ++a) cell[a] = reaction == 0.0 ? h[a] / h[0] : h[a];
+      kind{} {
+  for (int a = 0; a < dim; ++a) {
+    cell[a] = reaction == 0.0 ? h[a] / h[0] : h[a];
+    kind[a] = patch[a].problem_or_image();
+  }
 }
 
 SchurInverses::Keep::Keep(SchurInverses& inverses) : inverses_(inverses) {
@@ -25,16 +28,15 @@ SchurInverses::Keep::~Keep() {
   if (--inverses_.keepers_ == 0) inverses_.blocks_.clear();
 }
 
-std::shared_ptr<const SchurInverses::Blocks> SchurInverses::find(const SchurKey& key) const {
+SchurInverses::Blocks SchurInverses::find(const SchurKey& key) const {
   const std::lock_guard lock(guard_);
   const auto found = blocks_.find(key);
-  return found == blocks_.end() ? nullptr : found->second;
+  return found == blocks_.end() ? Blocks{} : found->second;
 }
 
 void SchurInverses::add(const SchurKey& key, Blocks blocks) {
-  auto kept = std::make_shared<const Blocks>(std::move(blocks));
   const std::lock_guard lock(guard_);
-  if (keepers_ > 0) blocks_.emplace(key, std::move(kept));
+  if (keepers_ > 0) blocks_.emplace(key, std::move(blocks));
 }
 
 }  // namespace solenoid

@@ -13,8 +13,9 @@
 
 namespace solenoid {
 
-/// What the Schur complement of a kind of patches depends on. Without reaction that is the shape of cells, not their
-/// size (C is like 1 / h, lambda like nu / h^2), to the last bit, as widths double from level to level.
+/// What the Schur complement of a kind of patches depends on: it is the same for mirror images (PatchSolver). Without
+/// reaction that is the shape of cells, not their size (C is like 1 / h, lambda like nu / h^2), to the last bit, as
+/// widths double from level to level.
 struct SchurKey {
   SchurKey(const Equation& equation, const Coefficients& coefficients, const Point& h, const PatchKind& patch);
 
@@ -23,8 +24,8 @@ struct SchurKey {
   double relative_penalty;
   double viscosity;
   double reaction;
-  Point cell;  ///< widths; without reaction over that in x
-  PatchKind kind;
+  Point cell;      ///< widths; without reaction over that in x
+  PatchKind kind;  ///< PatchEnds::problem_or_image in each direction
 
   auto operator<=>(const SchurKey&) const = default;
 };
@@ -32,7 +33,7 @@ struct SchurKey {
 /// For several threads.
 class SchurInverses {
  public:
-  using Blocks = std::vector<Matrix>;  ///< PatchSolver::blocks
+  using Blocks = std::vector<std::shared_ptr<const Matrix>>;  ///< of PatchSolver::blocks
 
   /// What is added while there is one of these can be found until there is none.
   class Keep {
@@ -46,14 +47,14 @@ class SchurInverses {
     SchurInverses& inverses_;
   };
 
-  /// nullptr if they are not there.
-  [[nodiscard]] std::shared_ptr<const Blocks> find(const SchurKey& key) const;
+  /// None if they are not there.
+  [[nodiscard]] Blocks find(const SchurKey& key) const;
   void add(const SchurKey& key, Blocks blocks);
 
  private:
   mutable std::mutex guard_;
   int keepers_ = 0;
-  std::map<SchurKey, std::shared_ptr<const Blocks>> blocks_;
+  std::map<SchurKey, Blocks> blocks_;
 };
 
 }  // namespace solenoid

@@ -45,13 +45,11 @@ class CpuKernels final : public VectorOperations<T> {
     const auto& kinds = level_.patches.kinds;
     std::vector<int> all(kinds.size());
     std::iota(all.begin(), all.end(), 0);
-    tables->values.resize(kinds.size());
-    tables->patches.resize(kinds.size());
-    for_each_local_solver(level_, all, local_, [&](std::size_t i, const PatchSolver& solver) {
-      const bool parity = splits_by_parity(kinds[i], level_.equation.dim);
-      const auto& values = tables->values[i].emplace(level_.equation, kinds[i], solver, parity);
-      tables->patches[i] = {values.data(values.values().data()), parity};
-    });
+    const auto& values = tables->values.emplace(level_, all, local_, true);
+    for (std::size_t i = 0; i < kinds.size(); ++i) {
+      tables->patches.push_back(
+          {values.data(i, values.values().data()), splits_by_parity(kinds[i], level_.equation.dim)});
+    }
     return tables;
   }
   void use_tables(std::shared_ptr<CoefficientTables> tables) override {
@@ -169,8 +167,8 @@ class CpuKernels final : public VectorOperations<T> {
   };
   struct Tables final : CoefficientTables {
     CellData<T> cell;
-    std::vector<std::optional<PatchTables<T>>> values;  // by patch kind
-    std::vector<Patch> patches;
+    std::optional<PatchTables<T>> values;
+    std::vector<Patch> patches;  // by patch kind
   };
 
   struct Free {

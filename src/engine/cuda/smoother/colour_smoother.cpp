@@ -1,11 +1,9 @@
 #include "engine/cuda/smoother/colour_smoother.hpp"
 
 #include <algorithm>
-#include <optional>
 
 #include "engine/cuda/smoother/parity_plan.hpp"
 #include "engine/tables.hpp"
-#include "level/patch_solver.hpp"
 
 namespace solenoid::cuda {
 namespace {
@@ -86,15 +84,12 @@ DeviceKinds<T>::DeviceKinds(const SmoothedLevel<T>& level, const std::vector<cha
   for (std::size_t i = 0; i < kinds.size(); ++i) {
     if (take[i] != 0) taken.push_back(static_cast<int>(i));
   }
-  std::vector<std::optional<PatchTables<T>>> made(taken.size());
-  for_each_local_solver(level.level, taken, level.local, [&](std::size_t i, const PatchSolver& solver) {
-    made[i].emplace(level.level.equation, kinds[taken[i]], solver, false, 4);
-  });
+  const PatchTables<T> tables(level.level, taken, level.local, false, 4);
+  tables_ = {level.shared.engine, tables.values()};
   std::vector<PatchData<T>> data(kinds.size());
   for (std::size_t i = 0; i < taken.size(); ++i) {
-    const PatchTables<T>& tables = *made[i];
-    if (also) also(taken[i], tables.data(tables.values().data()));
-    data[taken[i]] = tables.data(tables_.emplace_back(level.shared.engine, tables.values()).data());
+    if (also) also(taken[i], tables.data(i, tables.values().data()));
+    data[taken[i]] = tables.data(i, tables_.data());
   }
   kinds_ = {level.shared.engine, data};
 }

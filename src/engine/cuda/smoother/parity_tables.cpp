@@ -80,7 +80,7 @@ ParityTables<T>::ParityTables(const Level& level, const std::vector<int>& kinds)
         append_direction(equation, level.coefficients, solver.direction(d), odd, made[i].univariate[d][odd]);
       }
     }
-    for (const SchurBlock& block : solver.blocks()) append_schur(block.inverse, made[i].schur);
+    for (const SchurBlock& block : solver.blocks()) append_schur(*block.inverse, made[i].schur);
   });
   for (std::size_t i = 0; i < kinds.size(); ++i) {
     const PatchKind& kind = level.patches.kinds[kinds[i]];
