@@ -261,7 +261,7 @@ double PatchSolver::regularise(const Eigen::VectorXd& null, Matrix& s) {
   if (null.size() == 0) return 0.0;
   // For k = 0 the block of the constant is nothing but the constant: any shift does.
   const double shift = s.rows() == 1 ? 1.0 : s.trace() / static_cast<double>(s.rows());
-  s += shift * null * null.transpose();
+  s.noalias() += shift * null * null.transpose();
   return shift;
 }
 
@@ -275,7 +275,7 @@ std::shared_ptr<const Matrix> PatchSolver::pseudo_inverse(const SchurBlock& bloc
   fill_upper(*matrix, threads);
   if (null.size() > 0) {
     const Eigen::VectorXd rest = null / std::sqrt(shift);
-    *matrix -= rest * rest.transpose();
+    matrix->noalias() -= rest * rest.transpose();
   }
   return matrix;
 }
