@@ -274,9 +274,7 @@ TEST(Coefficients, ReachARecordedCycleWithinAMillisecond) {
   HierarchyWithCycle<float> changing(*engine, problem, weak_reaction, options);
   Cycle<float>& cycle = changing.cycle();
   EXPECT_GE(changing.hierarchy().size(), 7);
-  EXPECT_EQ(cycle_index(options, changing.hierarchy().finest().equation,
-                        changing.hierarchy().finest().grid.metric().uniform_width()),
-            1);
+  EXPECT_EQ(cycle_index(options, changing.hierarchy().finest().equation), 1);
   const auto median_time = [&](const auto& prepare, const auto& work) {
     std::vector<double> milliseconds;
     for (int i = 0; i < 21; ++i) {

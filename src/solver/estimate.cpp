@@ -144,7 +144,7 @@ std::int64_t bytes_at(const CoarseCounts& counts, const Problem& problem, const 
   const auto bytes_of = [&](const VectorNeeds& needs) {
     return number * (static_cast<double>(needs.finest) * finest + static_cast<double>(needs.coarser) * (all - finest));
   };
-  const int index = cycle_index(cycle_of(options), equation_of(problem), cell_size(problem.mesh, refine));
+  const int index = cycle_index(cycle_of(options), equation_of(problem));
   // Load and solution have room for all boundary hats where velocities have to be lifted.
   const double hats = has_boundary_velocity(problem) ? static_cast<double>(faces_at(counts.upper, dim, refine)) : 0.0;
   const double vector = bytes_of(on_finest<double>(1)) + number * sizeof(double) * hats;

@@ -24,18 +24,12 @@ bool one_patch_is_exact(const Level& level, LocalSolverKind local) {
   return true;
 }
 
-/// Once in all three directions, always.
-bool coarsened_in_space(int dim, const Point& size) {
-  return directions_to_coarsen(dim, size) == std::array{true, true, true};
-}
-
-/// That of the problem, on levels below one with cells of this size.
-Equation coarse_equation(Equation equation, const MultigridOptions& options, const Point& size) {
+/// Of the equation on the level made by coarsening one with that of `fine` in `directions`. Levels finer than those
+/// coarsened in all three directions would not smooth what a weaker penalty lets through.
+double coarse_penalty(const MultigridOptions& options, const Equation& fine, const std::array<bool, 3>& directions) {
   constexpr double weaker = 2.0 / 3.0;
-  equation.relative_penalty = options.coarse_penalty != 0.0                                   ? options.coarse_penalty
-                              : equation.order == 1 && coarsened_in_space(equation.dim, size) ? weaker
-                                                                                              : 1.0;
-  return equation;
+  if (options.coarse_penalty != 0.0) return options.coarse_penalty;
+  return fine.order == 1 && directions == std::array{true, true, true} ? weaker : fine.relative_penalty;
 }
 
 }  // namespace
@@ -48,9 +42,9 @@ std::array<bool, 3> directions_to_coarsen(int dim, const Point& size) {
   return directions;
 }
 
-int cycle_index(const MultigridOptions& options, const Equation& equation, const Point& size) {
+int cycle_index(const MultigridOptions& options, const Equation& equation) {
   if (options.cycle_index != 0) return options.cycle_index;
-  return equation.order == 0 || (equation.order == 1 && !coarsened_in_space(equation.dim, size)) ? 2 : 1;
+  return equation.order == 0 || (equation.order == 1 && equation.dim == 2) ? 2 : 1;
 }
 
 Equation equation_of(const Problem& problem) { return {problem.mesh.dim, problem.order, problem.equation}; }
@@ -58,13 +52,11 @@ Equation equation_of(const Problem& problem) { return {problem.mesh.dim, problem
 Coefficients coefficients_of(const Problem& problem) { return {problem.viscosity, problem.mass}; }
 
 Hierarchy::Hierarchy(const Problem& problem, const MultigridOptions& options, const DenseLimits& limits) {
-  const Equation equation = equation_of(problem);
   const Coefficients coefficients = coefficients_of(problem);
   const PatchRules rules{options.patch, options.colour_order};
   std::vector<std::unique_ptr<Level>> fine_to_coarse;
   fine_to_coarse.push_back(
-      std::make_unique<Level>(equation, coefficients, Grid(problem.mesh, problem.boundary), rules));
-  const Equation coarser = coarse_equation(equation, options, fine_to_coarse[0]->grid.metric().uniform_width());
+      std::make_unique<Level>(equation_of(problem), coefficients, Grid(problem.mesh, problem.boundary), rules));
 
   const auto refined_once = [&](const Grid& grid) {
     for (int a = 0; a < grid.dim(); ++a) {
@@ -98,6 +90,8 @@ Hierarchy::Hierarchy(const Problem& problem, const MultigridOptions& options, co
     const auto directions = directions_to_coarsen(level.grid.dim(), level.grid.metric().uniform_width());
     const auto pairs = covered ? level.grid.pairing(directions) : std::nullopt;
     if (pairs) {
+      Equation coarser = level.equation;
+      coarser.relative_penalty = coarse_penalty(options, level.equation, directions);
       auto next = std::make_unique<Level>(coarser, coefficients, level.grid.coarsen(*pairs), rules);
       if (next->patches.cover_everything || invertible(*next)) {
         level.coarsening = *pairs;
@@ -112,7 +106,7 @@ Hierarchy::Hierarchy(const Problem& problem, const MultigridOptions& options, co
           "mesh.refine",
           fmt::format("the mesh has unknowns that no vertex patch reaches: every cell must belong to a block of 2^{} "
                       "cells around an interior vertex (cells {} x {} x {}). Refine once more: refine = {}",
-                      equation.dim, level.grid.extent()[0], level.grid.extent()[1], level.grid.extent()[2],
+                      level.equation.dim, level.grid.extent()[0], level.grid.extent()[1], level.grid.extent()[2],
                       problem.mesh.refine + 1));
     }
     coarse = invertible(level) ? CoarseSolve::dense : CoarseSolve::krylov;

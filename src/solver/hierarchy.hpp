@@ -40,8 +40,8 @@ struct Hierarchy {
 /// The directions in which cells of this size are coarsened next.
 std::array<bool, 3> directions_to_coarsen(int dim, const Point& size);
 
-/// MultigridOptions::cycle_index, chosen where the options leave it open, for cells of this size on the finest level.
-int cycle_index(const MultigridOptions& options, const Equation& equation, const Point& size);
+/// MultigridOptions::cycle_index, chosen where the options leave it open.
+int cycle_index(const MultigridOptions& options, const Equation& equation);
 
 /// The equation that a problem states, and its coefficients.
 Equation equation_of(const Problem& problem);

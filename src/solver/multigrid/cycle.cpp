@@ -8,8 +8,7 @@ namespace solenoid {
 template <class T>
 Cycle<T>::Cycle(Engine& engine, const Hierarchy& hierarchy, const MultigridOptions& options)
     : engine_(engine), options_(options) {
-  options_.cycle_index =
-      cycle_index(options, hierarchy.finest().equation, hierarchy.finest().grid.metric().uniform_width());
+  options_.cycle_index = cycle_index(options, hierarchy.finest().equation);
   const SchurInverses::Keep keep(*hierarchy.finest().schur_inverses);
   for (const auto& level : hierarchy.levels) {
     LevelData data;
