@@ -156,7 +156,7 @@ TEST(SolverOptions, ChooseCycleAndPenaltyOfCoarseLevels) {
   check(cube, 1, {}, 1, {1.0, weaker, weaker});
   check(cube, 2, {}, 1, {1.0, 1.0, 1.0});
   check(brick, 1, {}, 1, {1.0, 1.0, weaker, weaker});
-  check(flat, 1, {}, 1, {1.0, 1.0, 1.0});
+  check(flat, 1, {}, 1, {1.0, 1.0, 1.0, 1.0, 1.0});
   check(Mesh::unit(2, 4), 1, {}, 2, {1.0, 1.0, 1.0, 1.0});
   check(cube, 1, {.cycle_index = 2, .coarse_penalty = 0.9}, 2, {1.0, 0.9, 0.9});
   SolverOptions paper;
@@ -375,6 +375,32 @@ TEST(LeftGmres, AppliesTheCycleOncePerIteration) {
   }
 }
 
+/// Long or flat domains: where short directions have two cells left, the others are coarsened on.
+TEST(Hierarchy, GoesDownToASmallLevelWhateverTheAspect) {
+  const auto check = [](const Mesh& mesh, int order) {
+    if (!test::has_order(mesh.dim, order)) return;
+    const Hierarchy hierarchy(on(mesh, order), {});
+    EXPECT_NE(hierarchy.coarse, CoarseSolve::krylov);
+    const Level& coarsest = *hierarchy.levels.front();
+    EXPECT_TRUE(hierarchy.coarse == CoarseSolve::patch || coarsest.dofs() <= 1000) << coarsest.dofs();
+    for (int l = 1; l < hierarchy.size(); ++l) EXPECT_TRUE(hierarchy.levels[l]->patches.cover_everything) << l;
+  };
+  for (const int order : {1, 2, 3}) {
+    for (const double ratio : {16.0, 64.0, 1.0 / 16.0, 1.0 / 64.0}) {
+      for (int a = 0; a < 3; ++a) {
+        SCOPED_TRACE(testing::Message() << "order " << order << ", ratio " << ratio << " in direction " << a);
+        Mesh mesh = Mesh::unit(3, 4);
+        mesh.upper[a] = ratio;
+        check(mesh, order);
+        if (a == 2) continue;
+        Mesh flat = Mesh::unit(2, 7);
+        flat.upper[a] = ratio * ratio;
+        check(flat, order);
+      }
+    }
+  }
+}
+
 // Iteration counts ---------------------------------------------------------------------------------------------------
 
 /// A random right-hand side is the hardest: 1.5 to 2 iterations more than a smooth one.
@@ -549,6 +575,20 @@ TEST(SemicoarsenedIterations, OfTheVCycleAreNearlyThoseOfTheFCycle) {
     twice.multigrid = {.cycle_index = 2, .coarse_penalty = 1.0};
     EXPECT_LE(iterations(on(brick, 1)), iterations(on(brick, 1), twice) + 2)
         << upper[0] << " x " << upper[1] << " x " << upper[2];
+  }
+}
+
+/// Down to levels on which patches span the domain in the short directions.
+TEST_P(Iterations, LongAndFlatDomains) {
+  if (order() < 2) GTEST_SKIP() << "not promised";
+  const int refine = dim() == 2 ? 5 : 3;
+  const int square = iterations(on(Mesh::unit(dim(), refine), order()));
+  for (const double ratio : {64.0, 1.0 / 64.0}) {
+    for (int a = 0; a < dim(); ++a) {
+      Mesh mesh = Mesh::unit(dim(), refine);
+      mesh.upper[a] = ratio;
+      EXPECT_LE(iterations(on(mesh, order())), 2 * square) << "ratio " << ratio << " in direction " << a;
+    }
   }
 }
 

@@ -101,11 +101,16 @@ std::vector<double> cells_of_levels(const CoarseCounts& counts, const Mesh& mesh
   Point size = cell_size(mesh, refine);
   std::vector<double> cells{static_cast<double>(cells_at(counts, dim, refine))};
   for (;;) {
-    const auto directions = directions_to_coarsen(dim, size);
+    const std::array<bool, 3> left = more_than_two(extent);
+    auto directions = directions_to_coarsen(dim, size);
+    for (int a = 0; a < dim; ++a) {
+      if (directions[a] && !left[a]) directions = directions_to_coarsen(dim, size, left);
+    }
+    if (directions == std::array<bool, 3>{}) return cells;
     double next = cells.back();
     for (int a = 0; a < dim; ++a) {
       if (!directions[a]) continue;
-      if (extent[a] % 2 != 0 || extent[a] <= 2 || !holes_pair_up(a)) return cells;
+      if (extent[a] % 2 != 0 || !holes_pair_up(a)) return cells;
       extent[a] /= 2;
       ++halvings[a];
       size[a] *= 2.0;

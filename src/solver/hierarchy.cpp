@@ -3,6 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
+#include <optional>
+#include <utility>
 
 #include "problem/validate.hpp"
 
@@ -35,11 +38,18 @@ double coarse_penalty(const MultigridOptions& options, const Equation& fine, con
 }  // namespace
 
 /// The shortest, across which cells couple most strongly, and those that are not much longer.
-std::array<bool, 3> directions_to_coarsen(int dim, const Point& size) {
-  const double shortest = *std::min_element(size.begin(), size.begin() + dim);
+std::array<bool, 3> directions_to_coarsen(int dim, const Point& size, const std::array<bool, 3>& among) {
+  double shortest = std::numeric_limits<double>::infinity();
+  for (int a = 0; a < dim; ++a) {
+    if (among[a]) shortest = std::min(shortest, size[a]);
+  }
   std::array<bool, 3> directions{};
-  for (int a = 0; a < dim; ++a) directions[a] = 0.75 * size[a] <= shortest;
+  for (int a = 0; a < dim; ++a) directions[a] = among[a] && 0.75 * size[a] <= shortest;
   return directions;
+}
+
+std::array<bool, 3> more_than_two(const std::array<std::int64_t, 3>& extent) {
+  return {extent[0] > 2, extent[1] > 2, extent[2] > 2};
 }
 
 int cycle_index(const MultigridOptions& options, const Equation& equation) {
@@ -87,18 +97,35 @@ Hierarchy::Hierarchy(const Problem& problem, const MultigridOptions& options, co
       coarse = CoarseSolve::dense;
       break;
     }
-    const auto directions = directions_to_coarsen(level.grid.dim(), level.grid.metric().uniform_width());
-    const auto pairs = covered ? level.grid.pairing(directions) : std::nullopt;
-    if (pairs) {
+    struct Coarser {
+      Coarsening pairs;
+      std::unique_ptr<Level> level;
+    };
+    const auto coarsened = [&](const std::array<bool, 3>& directions) -> std::optional<Coarser> {
+      const auto pairs = covered ? level.grid.pairing(directions) : std::nullopt;
+      if (!pairs) return {};
       Equation coarser = level.equation;
       coarser.relative_penalty = coarse_penalty(options, level.equation, directions);
-      auto next = std::make_unique<Level>(coarser, coefficients, level.grid.coarsen(*pairs), rules);
-      if (next->patches.cover_everything || invertible(*next)) {
-        level.coarsening = *pairs;
-        next->schur_inverses = level.schur_inverses;
-        fine_to_coarse.push_back(std::move(next));
-        continue;
+      return Coarser{*pairs, std::make_unique<Level>(coarser, coefficients, level.grid.coarsen(*pairs), rules)};
+    };
+    const int dim = level.grid.dim();
+    const Point& size = level.grid.metric().uniform_width();
+    const auto strongest = directions_to_coarsen(dim, size);
+    auto next = coarsened(strongest);
+    if (!next || !(next->level->patches.cover_everything || small(*next->level))) {
+      // Patches span the domain where it has two cells, and are exact across these. It is others that are left.
+      const auto& extent = level.grid.extent();
+      const auto others = directions_to_coarsen(dim, size, more_than_two({extent[0], extent[1], extent[2]}));
+      if (others != strongest && others != std::array<bool, 3>{}) {
+        auto other = coarsened(others);
+        if (other && other->level->patches.cover_everything) next = std::move(other);
       }
+    }
+    if (next && (next->level->patches.cover_everything || invertible(*next->level))) {
+      level.coarsening = next->pairs;
+      next->level->schur_inverses = level.schur_inverses;
+      fine_to_coarse.push_back(std::move(next->level));
+      continue;
     }
     // What is refused does not depend on the engine.
     if (!covered && &level == finest && !small(level)) {

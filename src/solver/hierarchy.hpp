@@ -23,7 +23,8 @@ struct Hierarchy {
   /// Levels go down to one refinement of the coarse boxes; from there on only while the coarsest is too large for a
   /// direct solve and the boxes pair up. They end earlier below the finest where the engine would rather have a dense
   /// inverse (`limits`: Engine::dense_limits) and one patch does not do, unless the options ask for all levels. In
-  /// cells that are not near square only the short directions are coarsened. \throws InputError if the finest level has
+  /// cells that are not near square only the short directions are coarsened; where these have two cells left, the next
+  /// longer ones. \throws InputError if the finest level has
   /// unknowns that no vertex patch reaches.
   Hierarchy(const Problem& problem, const MultigridOptions& options, const DenseLimits& limits = {});
 
@@ -37,8 +38,11 @@ struct Hierarchy {
   CoarseSolve coarse = CoarseSolve::dense;
 };
 
-/// The directions in which cells of this size are coarsened next.
-std::array<bool, 3> directions_to_coarsen(int dim, const Point& size);
+/// The directions in which cells of this size are coarsened next, of those that `among` has.
+std::array<bool, 3> directions_to_coarsen(int dim, const Point& size,
+                                          const std::array<bool, 3>& among = {true, true, true});
+/// The directions in which a domain has more than two cells.
+std::array<bool, 3> more_than_two(const std::array<std::int64_t, 3>& extent);
 
 /// MultigridOptions::cycle_index, chosen where the options leave it open.
 int cycle_index(const MultigridOptions& options, const Equation& equation);
