@@ -64,6 +64,53 @@ TEST(Exchange, InvertsIndefiniteMatricesWithAnyNumberOfThreads) {
   EXPECT_TRUE(alone == inverse);
 }
 
+/// Sizes that are multiples of nothing; in some, half of the unknowns are not coupled with the other half.
+TEST(Exchange, HasTheSameBitsWithAnyNumberOfThreads) {
+  std::mt19937 random(7);
+  for (int trial = 0; trial < 40; ++trial) {
+    const long size = 1 + static_cast<long>(random() % 330);
+    Matrix matrix = Matrix::Random(size, size);
+    matrix = (matrix + matrix.transpose()).eval();
+    if (trial % 3 == 0) {
+      matrix.topRightCorner(size / 2, size - size / 2).setZero();
+      matrix.bottomLeftCorner(size - size / 2, size / 2).setZero();
+    }
+    matrix.diagonal().array() += (trial % 2 == 0 ? 1.0 : -1.0) * static_cast<double>(2 * size);
+    Matrix alone = matrix;
+    exchange(alone, 0, size, 1);
+    fill_upper(alone, 1);
+    EXPECT_LT(distance(-alone * matrix, Matrix::Identity(size, size)), 1e-12) << "size " << size;
+    for (int threads = 2; threads <= 5; ++threads) {
+      Matrix together = matrix;
+      exchange(together, 0, size, threads);
+      fill_upper(together, threads);
+      EXPECT_TRUE(together == alone) << "size " << size << ", threads " << threads;
+    }
+  }
+}
+
+TEST(Exchange, LeavesWhatIsNotExchangedByFormula) {
+  std::mt19937 random(8);
+  for (int trial = 0; trial < 20; ++trial) {
+    const long size = 2 + static_cast<long>(random() % 250);
+    const long begin = static_cast<long>(random() % size);
+    const long count = 1 + static_cast<long>(random() % (size - begin));
+    Matrix matrix = Matrix::Random(size, size);
+    matrix = (matrix + matrix.transpose()).eval();
+    matrix.diagonal().array() += static_cast<double>(2 * size);
+    Matrix exchanged = matrix;
+    exchange(exchanged, begin, begin + count, 2);
+    fill_upper(exchanged);
+    const Matrix inverse = matrix.block(begin, begin, count, count).inverse();
+    const Matrix solved = matrix.middleCols(begin, count) * inverse;
+    Matrix expected = matrix - solved * matrix.middleRows(begin, count);
+    expected.middleCols(begin, count) = solved;
+    expected.middleRows(begin, count) = solved.transpose();
+    expected.block(begin, begin, count, count) = -inverse;
+    EXPECT_LT(distance(exchanged, expected), 1e-12 * static_cast<double>(size)) << size << ", " << begin;
+  }
+}
+
 TEST(Exchange, OfSomeUnknownsSolvesForThese) {
   constexpr int size = 100;
   constexpr int begin = 20;

@@ -8,6 +8,7 @@
 #include <exception>
 #include <mutex>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "base/threads.hpp"
@@ -65,6 +66,88 @@ template <class Work>
 void parallel_ranges(const Ranges& ranges, Work work, int workers = cores()) {
   parallel_for(
       ranges.number(), [&] { return [&](std::int64_t i) { work(ranges[i], i); }; }, workers);
+}
+
+/// Threads that take the same steps, each of which all of them wait for. If one throws the steps that are left are
+/// empty.
+class Team {
+ public:
+  explicit Team(int threads) : threads_(threads), awaited_(threads) {}
+
+  /// Calls work(range, its number) once for every range, by whichever thread comes first.
+  template <class Work>
+  void share(const Ranges& ranges, Work work) {
+    try {
+      for (std::int64_t i = 0; !failed_ && (i = next_.fetch_add(1)) < ranges.number();) work(ranges[i], i);
+    } catch (...) {
+      keep(std::current_exception());
+    }
+    const int step = step_;
+    if (!arrive()) wait_while(step_, step);
+  }
+  /// Calls work() by one thread.
+  template <class Work>
+  void once(Work work) {
+    share({1, 1}, [&](const CellRange&, std::int64_t) { work(); });
+  }
+
+ private:
+  template <class Work>
+  friend void parallel_team(int threads, Work work);
+
+  /// The first exception is rethrown at the end.
+  void keep(std::exception_ptr error) {
+    const std::lock_guard lock(guard_);
+    if (!error_) error_ = std::move(error);
+    failed_ = true;
+  }
+  /// Says that a thread is through with a step; true if it was the last.
+  bool arrive() {
+    if (awaited_.fetch_sub(1) > 1) return false;
+    next_ = 0;
+    awaited_ = threads_.load();
+    ++step_;
+    step_.notify_all();
+    return true;
+  }
+  /// The others go on without a thread that threw, or was not started.
+  void leave(std::exception_ptr error) {
+    keep(std::move(error));
+    --threads_;
+    arrive();
+  }
+
+  std::atomic<int> threads_;
+  std::atomic<int> awaited_;
+  std::atomic<int> step_{0};
+  std::atomic<std::int64_t> next_{0};
+  std::atomic<bool> failed_{false};
+  std::mutex guard_;
+  std::exception_ptr error_;
+};
+
+/// Calls work(team) from each thread of a team. The first exception is rethrown here.
+template <class Work>
+void parallel_team(int threads, Work work) {
+  Team team(threads);
+  const auto run = [&] {
+    try {
+      work(team);
+    } catch (...) {
+      team.leave(std::current_exception());
+    }
+  };
+  std::vector<std::jthread> others;
+  for (int t = 1; t < threads; ++t) {
+    try {
+      others.emplace_back(run);
+    } catch (...) {
+      team.leave(std::current_exception());
+    }
+  }
+  run();
+  others.clear();  // joins
+  if (team.error_) std::rethrow_exception(team.error_);
 }
 
 /// Sums over cells. Each range of cells has its own Partial; make_worker()(range, partial) fills it, and

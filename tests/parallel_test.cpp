@@ -1,0 +1,66 @@
+/// \file
+/// Threads that take the same steps.
+
+#include "base/parallel.hpp"
+
+#include <gtest/gtest.h>
+
+#include <numeric>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+namespace solenoid {
+namespace {
+
+TEST(Team, TakesEachRangeOnceInEveryStep) {
+  constexpr int steps = 200;
+  for (int threads = 1; threads <= 5; ++threads) {
+    for (const std::int64_t count : {0, 1, 7, 100}) {
+      std::vector<int> taken(count, 0);
+      std::vector<int> sums;  // of all steps before
+      parallel_team(threads, [&](Team& team) {
+        for (int step = 0; step < steps; ++step) {
+          team.share({count, 3}, [&](const CellRange& range, std::int64_t i) {
+            EXPECT_EQ(range.begin, 3 * i);
+            for (std::int64_t j = range.begin; j < range.end; ++j) ++taken[j];
+          });
+          team.once([&] { sums.push_back(std::accumulate(taken.begin(), taken.end(), 0)); });
+        }
+      });
+      ASSERT_EQ(sums.size(), steps);
+      for (int step = 0; step < steps; ++step) EXPECT_EQ(sums[step], (step + 1) * count);
+      EXPECT_EQ(taken, std::vector<int>(count, steps));
+    }
+  }
+}
+
+/// Of a step and of what a thread does by itself; no other thread waits for ever, and no later step does anything.
+TEST(Team, RethrowsTheFirstException) {
+  for (int threads = 1; threads <= 5; ++threads) {
+    for (const bool in_step : {true, false}) {
+      std::atomic<int> later{0};
+      std::atomic<int> number{0};
+      std::string what;
+      try {
+        parallel_team(threads, [&](Team& team) {
+          const bool throws = number++ == 0;
+          team.share({20, 1}, [&](const CellRange&, std::int64_t i) {
+            if (in_step && i == 5) throw std::runtime_error("in a step");
+          });
+          if (!in_step && throws) throw std::runtime_error("between steps");
+          team.once([] {});
+          team.share({20, 1}, [&](const CellRange&, std::int64_t) { ++later; });
+          team.once([] { throw std::logic_error("never reached"); });
+        });
+      } catch (const std::exception& error) {
+        what = error.what();
+      }
+      EXPECT_EQ(what, in_step ? "in a step" : "between steps");
+      EXPECT_EQ(later, 0);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace solenoid
