@@ -261,22 +261,28 @@ double PatchSolver::regularise(const Eigen::VectorXd& null, Matrix& s) {
   if (null.size() == 0) return 0.0;
   // For k = 0 the block of the constant is nothing but the constant: any shift does.
   const double shift = s.rows() == 1 ? 1.0 : s.trace() / static_cast<double>(s.rows());
-  s.noalias() += shift * null * null.transpose();
+  s.selfadjointView<Eigen::Lower>().rankUpdate(null, shift);
   return shift;
 }
 
-/// In place, as blocks are large: exchange makes S^-1 of -S.
+/// In place, as blocks are large: exchange makes -S^-1 of S.
 std::shared_ptr<const Matrix> PatchSolver::pseudo_inverse(const SchurBlock& block, int threads) const {
-  auto matrix = std::make_shared<Matrix>(schur(block));
+  auto matrix = std::make_shared<Matrix>(schur(block, threads));
   const Eigen::VectorXd null = constant_in(block);
   const double shift = regularise(null, *matrix);
-  *matrix = -*matrix;
   exchange(*matrix, 0, matrix->rows(), threads);
+  parallel_ranges(
+      Ranges{matrix->rows(), 32},
+      [&](const CellRange& range, std::int64_t) {
+        for (long j = range.begin; j < range.end; ++j) {
+          const long below = matrix->rows() - j;
+          auto column = matrix->col(j).tail(below);
+          column = -column;
+          if (null.size() > 0) column -= null[j] / shift * null.tail(below);
+        }
+      },
+      threads);
   fill_upper(*matrix, threads);
-  if (null.size() > 0) {
-    const Eigen::VectorXd rest = null / std::sqrt(shift);
-    matrix->noalias() -= rest * rest.transpose();
-  }
   return matrix;
 }
 
@@ -338,7 +344,7 @@ void PatchSolver::invert(const Level& level, const std::vector<int>& kinds) {
 void PatchSolver::find_bounds() {
   bounds_ = {1e300, 0.0};
   for (const SchurBlock& block : blocks_) {
-    Matrix s = schur(block);
+    Matrix s = schur(block, 1);
     Eigen::VectorXd null = constant_in(block);
     if (!preconditioner_.inverse.empty()) {
       const Matrix modes = preconditioned_modes(block);
@@ -401,33 +407,44 @@ Matrix PatchSolver::preconditioned_modes(const SchurBlock& block) const {
   return product;
 }
 
-Matrix PatchSolver::schur(const SchurBlock& block) const {
+Matrix PatchSolver::schur(const SchurBlock& block, int threads) const {
   const int dim = equation_.dim;
   const int modes = 2 * equation_.n();
   const auto& len = block.length;
   const int size = block.size();
-  Matrix s = Matrix::Zero(size, size);
   const std::array<int, 3> stride{1, len[0], len[0] * len[1]};
+  const int lines = dim == 3 ? modes * modes : modes;
+  std::array<Matrix, 3> transposed;  // C^T of the block
+  long longest = 0;
   for (int c = 0; c < dim; ++c) {
-    const auto& d = directions_[c];
-    const int a = (c + 1) % dim;
-    const int b = (c + 2) % dim;
-    const int nb = dim == 3 ? len[b] : 1;
-    for (int ib = 0; ib < nb; ++ib) {
-      for (int ia = 0; ia < len[a]; ++ia) {
-        const int base = ia * stride[a] + (dim == 3 ? ib * stride[b] : 0);
-        const int column = (dim == 3 ? (block.start[b] + ib) * modes : 0) + block.start[a] + ia;
-        const int columns = dim == 3 ? modes * modes : modes;
-        Eigen::VectorXd weight(d.lambda_p.size());
-        for (long i = 0; i < weight.size(); ++i) weight[i] = inverse_lambda_[c][i * columns + column];
-        const Matrix rows = d.divergence.middleRows(block.start[c], len[c]);
-        const Matrix line = rows * weight.asDiagonal() * rows.transpose();
-        for (int i = 0; i < len[c]; ++i) {
-          for (int j = 0; j < len[c]; ++j) s(base + i * stride[c], base + j * stride[c]) += line(i, j);
-        }
-      }
-    }
+    transposed[c] = directions_[c].divergence.middleRows(block.start[c], len[c]).transpose();
+    longest = std::max(longest, transposed[c].rows());
   }
+  Matrix s(size, size);
+  // Each column has the line in each direction through its pressure.
+  parallel_ranges(
+      Ranges{size, 32},
+      [&](const CellRange& range, std::int64_t) {
+        Eigen::VectorXd velocity(longest);
+        for (long column = range.begin; column < range.end; ++column) {
+          const int i = static_cast<int>(column);
+          const std::array<int, 3> at{i % len[0], i / stride[1] % len[1], i / stride[2]};
+          s.col(column).setZero();
+          for (int c = 0; c < dim; ++c) {
+            const int a = (c + 1) % dim;
+            const int b = (c + 2) % dim;
+            const int line = (dim == 3 ? (block.start[b] + at[b]) * modes : 0) + block.start[a] + at[a];
+            const Matrix& divergence = transposed[c];
+            for (long e = 0; e < divergence.rows(); ++e) {
+              velocity[e] = inverse_lambda_[c][e * lines + line] * divergence(e, at[c]);
+            }
+            for (int j = 0; j < len[c]; ++j) {
+              s(column + (j - at[c]) * stride[c], column) += divergence.col(j).dot(velocity.head(divergence.rows()));
+            }
+          }
+        }
+      },
+      threads);
   return s;
 }
 

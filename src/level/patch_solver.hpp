@@ -98,8 +98,9 @@ class PatchSolver {
   PatchSolver(const Equation& equation, const Coefficients& coefficients, const Point& h, const PatchKind& kind);
 
   void make_preconditioner();
-  [[nodiscard]] Matrix schur(const SchurBlock& block) const;
-  /// Adds shift times null null^T, null the constant in a block, to its S, so that it has an inverse; returns shift.
+  [[nodiscard]] Matrix schur(const SchurBlock& block, int threads) const;
+  /// Adds shift times null null^T, null the constant in a block, to the lower triangle of its S, so that it has an
+  /// inverse; returns shift.
   [[nodiscard]] static double regularise(const Eigen::VectorXd& null, Matrix& s);
   [[nodiscard]] std::shared_ptr<const Matrix> pseudo_inverse(const SchurBlock& block, int threads) const;
   void find_inverses(const SchurKey& key, SchurInverses* known);
