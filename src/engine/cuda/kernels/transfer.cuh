@@ -126,32 +126,63 @@ struct Transfer {
     for (int i = 0; i < columns; ++i) to[i * interleave] = sum[i];
   }
 
-  /// Hats of hat-only records: a coarse one is made of the fine hats on the same face and of those in the middle of the
-  /// coarse cell below. visit(fine index, weight) for coarse hat `column`.
-  template <class Visit>
-  __device__ static void for_fine_hats(const Tables& tables, const Arguments& arguments, std::int32_t hat, int column,
-                                       bool with_middle, const Visit& visit) {
+  // Hats of hat-only records: a coarse one is made of the fine hats on the same face and of those in the middle of the
+  // coarse cell below.
+
+  static constexpr int halves = corners / 2;  ///< children below a hat-only record
+
+  /// Child number `half` of those of a coarse cell that touch its upper face in direction c.
+  __device__ static int bits_below(const Arguments& arguments, int c, int half) {
+    return (half & ((1 << c) - 1)) | half >> c << (c + 1) | (arguments.refined[c] ? 1 << c : 0);
+  }
+  /// Weight of coarse hat `column` of direction c in hat i of a child, without that of the face.
+  __device__ static T tangential_weight(const Tables& tables, const Arguments& arguments, int c, int bits, int i,
+                                        int column) {
+    const auto embed = [&](int direction, int fine_mode, int coarse_mode) -> T {
+      if (!arguments.refined[direction]) return fine_mode == coarse_mode ? T(1) : T(0);
+      return tables.embed_o[bits >> direction & 1][fine_mode][coarse_mode];
+    };
+    return embed((c + 1) % dim, i % n, column % n) * (dim == 3 ? embed((c + 2) % dim, i / n, column / n) : T(1));
+  }
+  __device__ static T hat_weight(const Tables& tables, const Arguments& arguments, int c) {
+    return arguments.refined[c] ? tables.embed_p[1][n][n] : T(1);
+  }
+
+  /// Adds to hat i of the fine hat-only record above child number `half`.
+  __device__ static void prolong_hat(const Tables& tables, const Arguments& arguments, std::int32_t hat, int half,
+                                     int i) {
+    const int c = direction_of_hats(arguments.coarse, hat);
+    const int bits = bits_below(arguments, c, half);
+    const std::int32_t cell = arguments.coarse.neighbour[2 * c][hat];
+    const std::int32_t child = arguments.children[cell * std::int64_t(corners) + bits];
+    if (child == arguments.fine.null) return;
+    const T* const from = arguments.from + hat_place(arguments.coarse, hat, 0);
+    T sum = 0;
+    for (int column = 0; column < columns; ++column) {
+      sum += tangential_weight(tables, arguments, c, bits, i, column) * from[column * interleave];
+    }
+    const std::int32_t above = arguments.fine.neighbour[2 * c + 1][child];
+    arguments.to[S::offset(above) + (c * S::block + i) * interleave] += hat_weight(tables, arguments, c) * sum;
+  }
+  __device__ static T restricted_hat(const Tables& tables, const Arguments& arguments, std::int32_t hat, int column) {
     const int c = direction_of_hats(arguments.coarse, hat);
     const std::int32_t cell = arguments.coarse.neighbour[2 * c][hat];
-    const bool refined = arguments.refined[c];
-    for (int bits = 0; bits < corners; ++bits) {
-      if (((bits >> c & 1) != 0) != refined) continue;
+    const T on_face = hat_weight(tables, arguments, c);
+    const T in_middle = arguments.refined[c] ? tables.embed_p[1][0][n] : T(0);
+    T sum = 0;
+    for (int half = 0; half < halves; ++half) {
+      const int bits = bits_below(arguments, c, half);
       const std::int32_t child = arguments.children[cell * std::int64_t(corners) + bits];
       if (child == arguments.fine.null) continue;
-      const auto embed = [&](int direction, int fine_mode, int coarse_mode) -> T {
-        if (!arguments.refined[direction]) return fine_mode == coarse_mode ? T(1) : T(0);
-        return tables.embed_o[bits >> direction & 1][fine_mode][coarse_mode];
-      };
-      const T own = refined ? tables.embed_p[1][n][n] : T(1);
-      const T middle = refined && with_middle ? tables.embed_p[1][0][n] : T(0);
+      const T* const from = arguments.from + c * S::block * interleave;
+      const T* const above = from + S::offset(arguments.fine.neighbour[2 * c + 1][child]);
+      const T* const middle = from + S::offset(child);
       for (int i = 0; i < columns; ++i) {
-        const T tangential =
-            embed((c + 1) % dim, i % n, column % n) * (dim == 3 ? embed((c + 2) % dim, i / n, column / n) : T(1));
-        const std::int64_t place = (c * S::block + i) * interleave;
-        visit(S::offset(arguments.fine.neighbour[2 * c + 1][child]) + place, own * tangential);
-        if (middle != T(0)) visit(S::offset(child) + place, middle * tangential);
+        const T value = on_face * above[i * interleave] + in_middle * middle[i * interleave];
+        sum += tangential_weight(tables, arguments, c, bits, i, column) * value;
       }
     }
+    return sum;
   }
   /// Place of hat `column` of a hat-only record.
   __device__ static std::int64_t hat_place(const CellTopology& topology, std::int32_t hat, int column) {
@@ -166,8 +197,9 @@ struct Transfer {
     return (velocities + 1) * blocks_for(blocks.count, cells / interleave);
   }
   static constexpr int hat_threads = 128;
-  static unsigned hat_blocks(const CellTopology& topology) {
-    return blocks_for((topology.records - topology.cells) * columns, hat_threads);
+  /// `each` threads for each hat-only record.
+  static unsigned hat_blocks(const CellTopology& topology, int each) {
+    return blocks_for((topology.records - topology.cells) * each, hat_threads);
   }
 };
 
@@ -195,22 +227,20 @@ __global__ __launch_bounds__(Transfer<T, velocities, dim, order>::cells*(order +
                                                    static_cast<int>(blockIdx.x % (velocities + 1)));
 }
 
-/// The same for hat-only records: one thread per coarse hat-only record and hat. Its fine hats are those of one face,
-/// and faces do not overlap, but all coarse modes of a face reach the same fine hats: one thread adds them in turn.
+/// The same for hat-only records: one thread per fine hat above a child of the cell below a coarse one.
 template <class T, int velocities, int dim, int order>
 __global__ void prolong_hat_only(const __grid_constant__ TransferTables<T, dim, order> tables,
                                  const __grid_constant__ TransferArguments<T> arguments) {
   wait_for_earlier_kernels();
   using P = Transfer<T, velocities, dim, order>;
-  const std::int32_t hat = arguments.coarse.cells + static_cast<std::int32_t>(blockIdx.x * blockDim.x + threadIdx.x);
+  constexpr int each = P::halves * P::columns;
+  const int index = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
+  const std::int32_t hat = arguments.coarse.cells + index / each;
   if (hat >= arguments.coarse.records) return;
-  for (int column = 0; column < P::columns; ++column) {
-    const T value = arguments.from[P::hat_place(arguments.coarse, hat, column)];
-    P::for_fine_hats(tables, arguments, hat, column, false,
-                     [&](std::int64_t place, T weight) { arguments.to[place] += weight * value; });
-  }
+  P::prolong_hat(tables, arguments, hat, index / P::columns % P::halves, index % P::columns);
 }
 
+/// One thread per coarse hat.
 template <class T, int velocities, int dim, int order>
 __global__ void restrict_hat_only(const __grid_constant__ TransferTables<T, dim, order> tables,
                                   const __grid_constant__ TransferArguments<T> arguments) {
@@ -219,10 +249,8 @@ __global__ void restrict_hat_only(const __grid_constant__ TransferTables<T, dim,
   const int index = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
   const std::int32_t hat = arguments.coarse.cells + index / P::columns;
   if (hat >= arguments.coarse.records) return;
-  T sum = 0;
-  P::for_fine_hats(tables, arguments, hat, index % P::columns, true,
-                   [&](std::int64_t place, T weight) { sum += weight * arguments.from[place]; });
-  arguments.to[P::hat_place(arguments.coarse, hat, index % P::columns)] = sum;
+  const int column = index % P::columns;
+  arguments.to[P::hat_place(arguments.coarse, hat, column)] = P::restricted_hat(tables, arguments, hat, column);
 }
 
 template <class T, int velocities, int dim, int order>
@@ -231,8 +259,8 @@ void Transfer<T, velocities, dim, order>::launch_prolong(const Arguments& argume
   launch("prolong", prolong_cells<T, velocities, dim, order>, thread_blocks(arguments.blocks), dim3(cells, n), 0,
          stream, tables, arguments);
   if constexpr (velocities > 0) {
-    launch("prolong on hat-only records", prolong_hat_only<T, velocities, dim, order>, hat_blocks(arguments.coarse),
-           hat_threads, 0, stream, tables, arguments);
+    launch("prolong on hat-only records", prolong_hat_only<T, velocities, dim, order>,
+           hat_blocks(arguments.coarse, halves * columns), hat_threads, 0, stream, tables, arguments);
   }
 }
 
@@ -243,7 +271,7 @@ void Transfer<T, velocities, dim, order>::launch_restrict_to(const Arguments& ar
          stream, tables, arguments);
   if constexpr (velocities > 0) {
     launch("restrict_to on hat-only records", restrict_hat_only<T, velocities, dim, order>,
-           hat_blocks(arguments.coarse), hat_threads, 0, stream, tables, arguments);
+           hat_blocks(arguments.coarse, columns), hat_threads, 0, stream, tables, arguments);
   }
 }
 
