@@ -85,9 +85,10 @@ struct PoissonSmoother {
       const int a = side / 2;
       const int end = side % 2;
       const std::int32_t cell = memory.cells[lower_corner(a, half) | end << a][lane];
-      const Face face = kind.cut[a][end] ? Face::slip : topology.face[side][cell];
+      const std::int32_t beside = topology.neighbour[side][cell];
+      const bool cut = kind.cut[a][end];
       memory.behind[side][half][lane] =
-          face == Face::interior ? topology.neighbour[side][cell] : -1 - face_weight(face);
+          !cut && beside < topology.cells ? beside : -1 - face_weight(cut ? Face::slip : topology.face[side][cell]);
     }
     __syncthreads();
   }
