@@ -140,7 +140,7 @@ PatchDirection make_direction(const CellMatrices& cell, const PatchMatrices& pat
   PatchDirection d;
   d.first = ends.hat[0] ? 0 : 1;
   d.last = ends.hat[1] ? 2 * n : 2 * n - 1;
-  d.parity = ends.splits_by_parity();
+  d.parity = ends.symmetric();
   const int np = d.last - d.first + 1;
   const Matrix laplace = patch.laplace_o(ends.weight[0], ends.weight[1]) / (h * h);
   const Matrix stiffness = patch.stiffness_p.block(d.first, d.first, np, np) / (h * h);
@@ -498,10 +498,14 @@ void PatchSolver::make_dense(const Point& h, const PatchKind& kind) {
       }
     }
   }
-  if (constant_.size() == 0) {
-    dense_ = a.partialPivLu().inverse();
-    return;
-  }
+  // Velocities first: of either field what is left is definite.
+  const auto invert = [&] {
+    exchange(a, 0, velocity, 1);
+    exchange(a, velocity, size, 1);
+    fill_upper(a, 1);
+    dense_ = -a;
+  };
+  if (constant_.size() == 0) return invert();
   // Mode 0 of every cell, equal: the constant. Bordering it out gives the pseudo-inverse on its complement.
   Eigen::VectorXd constant = Eigen::VectorXd::Zero(size);
   for (int i = 0; i < pressures; ++i) {
@@ -512,7 +516,7 @@ void PatchSolver::make_dense(const Point& h, const PatchKind& kind) {
   constant.normalize();
   const double shift = -1.0 / coefficients_.viscosity;
   a += shift * constant * constant.transpose();
-  dense_ = a.partialPivLu().inverse();
+  invert();
   dense_ -= constant * constant.transpose() / shift;
 }
 

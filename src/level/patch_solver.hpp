@@ -35,7 +35,7 @@ namespace solenoid {
 struct PatchDirection {
   int first = 1;  ///< first and last of the 2n + 1 functions of P (PatchMatrices) that are patch unknowns
   int last = 1;
-  bool parity = false;  ///< PatchEnds::splits_by_parity
+  bool parity = false;  ///< PatchEnds::symmetric
   Matrix eigen_o;       ///< S_O, 2n x 2n, columns are eigenvectors
   Matrix eigen_p;       ///< S_P, (last - first + 1) squared
   Eigen::VectorXd lambda_o;

@@ -24,11 +24,6 @@ struct PatchEnds {
   /// weight 0 (PatchProblem::fused, unless the patch has a mixed end).
   std::array<bool, 2> cut{false, false};
 
-  /// The local problem is symmetric under reflection, so that its functions are even or odd. (With hats at both ends it
-  /// would be too, but no kernel is made for that.)
-  [[nodiscard]] bool splits_by_parity() const {
-    return weight[0] == weight[1] && cut[0] == cut[1] && !hat[0] && !hat[1];
-  }
   /// Seen from the other end.
   [[nodiscard]] PatchEnds mirrored() const {
     return {{weight[1], weight[0]}, {face[1], face[0]}, {hat[1], hat[0]}, {cut[1], cut[0]}};
@@ -37,6 +32,11 @@ struct PatchEnds {
   [[nodiscard]] PatchEnds problem() const { return {weight, weight, hat, cut}; }
   /// The same for two local problems that are each other's mirror images: one of them.
   [[nodiscard]] PatchEnds problem_or_image() const { return std::min(problem(), problem().mirrored()); }
+
+  /// The local problem is symmetric under reflection, so that its functions are even or odd.
+  [[nodiscard]] bool symmetric() const { return problem() == problem().mirrored(); }
+  /// There are kernels that make use of it.
+  [[nodiscard]] bool splits_by_parity() const { return symmetric() && !hat[0]; }
 
   auto operator<=>(const PatchEnds&) const = default;
 };
