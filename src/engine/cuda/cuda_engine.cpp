@@ -10,6 +10,7 @@
 #include "engine/cuda/cuda_kernels.hpp"
 #include "engine/cuda/dense.hpp"
 #include "engine/cuda/error.hpp"
+#include "engine/cuda/kernels/smoother/general.hpp"
 #include "engine/cuda/kernels/smoother/parity.hpp"
 #include "engine/cuda/profile.hpp"
 #include "engine/engine.hpp"
@@ -103,7 +104,8 @@ class CudaEngine final : public Engine {
       for (const auto& kernel : table.parity) {
         if (kernel.smooth != nullptr) names.emplace_back(kernel.name);
       }
-      if (table.smooth_general != nullptr) names.emplace_back("general");
+      if (table.general.smooth != nullptr) names.emplace_back(cuda::one_by_one);
+      if (table.general.together > 1) names.emplace_back(cuda::in_pairs);
     };
     if (single) {
       append(cuda::kernel_table<float>(equation.kind, equation.dim, equation.order));

@@ -109,6 +109,14 @@ struct ParityKernel {
 /// Variants for large, small and the smallest levels, with fewer and fewer patches in a batch.
 inline constexpr int parity_variants = 3;
 
+/// The smoother for all kinds of patches and local solvers.
+template <class T>
+struct GeneralKernel {
+  int together;  ///< patches that a thread block takes where there are many
+  int many;      ///< for a multiprocessor: from there on it has enough to do with thread blocks that share their tables
+  void (*smooth)(const GeneralArguments<T>&, Stream);
+};
+
 /// The smoother of Poisson's equation.
 template <class T>
 struct PoissonKernel {
@@ -122,8 +130,7 @@ template <class T>
 struct KernelTable {
   void (*apply)(const ApplyArguments<T>&, Stream);
   ParityKernel<T> parity[parity_variants];
-  /// All kinds of patches and local solvers; tables are whole matrices.
-  void (*smooth_general)(const GeneralArguments<T>&, Stream);
+  GeneralKernel<T> general;
   PoissonKernel<T> poisson;
   void (*restrict_to)(const TransferArguments<T>&, Stream);
   void (*prolong)(const TransferArguments<T>&, Stream);

@@ -19,7 +19,8 @@ KernelTable<T> make_table() {
     table.parity[0] = parity_kernel<T, dim, order, 0>();
     table.parity[1] = parity_kernel<T, dim, order, 1>();
     table.parity[2] = parity_kernel<T, dim, order, 2>();
-    table.smooth_general = &GeneralSmoother<T, dim, order>::launch_smooth;
+    using General = GeneralSmoother<T, dim, order>;
+    table.general = {General::two ? 2 : 1, General::many, &General::launch_smooth};
   } else {
     using Smoother = PoissonSmoother<T, dim, order>;
     table.apply = &PoissonOperator<T, dim, order>::launch_apply;

@@ -1,4 +1,7 @@
 #include <algorithm>
+#include <functional>
+#include <iterator>
+#include <numeric>
 
 #include "engine/cuda/kernels/smoother/general.hpp"
 #include "engine/cuda/smoother/colour_smoother.hpp"
@@ -15,21 +18,16 @@ class GeneralSmoother final : public ColourSmoother<T> {
         layout_{level.level.equation.dim, level.level.equation.n()},
         beside_parity_(beside_parity) {
     GeneralSmoother::use_tables(GeneralSmoother::make_tables());
-    const Patches& all = level.level.patches;
-    for (const auto& runs : all.colours) {
-      std::vector<GeneralPatch> patches;
-      bool others = false;
-      for (const PatchRun& run : runs) {
-        others = others || take[run.kind] == 0;
-        if (take[run.kind] == 0) continue;
-        for (auto i = run.begin; i < run.end; ++i) {
-          GeneralPatch& patch = patches.emplace_back();
-          const auto cells = patch_cells(level.level.grid, all.lower_cell[i]);
-          std::copy(cells.begin(), cells.end(), patch.cells);
-          patch.kind = run.kind;
-        }
-      }
-      colours_.push_back({{level.shared.engine, patches}, static_cast<std::int32_t>(patches.size()), others});
+    for (const auto& runs : level.level.patches.colours) {
+      std::vector<PatchRun> mine;
+      std::copy_if(runs.begin(), runs.end(), std::back_inserter(mine),
+                   [&](const PatchRun& run) { return take[run.kind] != 0; });
+      const int together = together_of(mine);
+      const std::vector<GeneralPatches> blocks = blocks_of(mine, together);
+      colours_.push_back({{level.shared.engine, blocks},
+                          static_cast<std::int32_t>(blocks.size()),
+                          together,
+                          mine.size() < runs.size()});
     }
   }
 
@@ -53,12 +51,13 @@ class GeneralSmoother final : public ColourSmoother<T> {
         .kinds = tables_->kinds.data(),
         .tables = tables_->rows.data(),
         .local = level_.local,
-        .patches = mine.patches.data(),
+        .patches = mine.blocks.data(),
         .count = mine.count,
+        .together = mine.together,
         .beside = beside_parity_ && mine.others,
         .colour = colour,
     };
-    level_.table.smooth_general(arguments, level_.shared.stream);
+    level_.table.general.smooth(arguments, level_.shared.stream);
   }
 
  private:
@@ -66,6 +65,28 @@ class GeneralSmoother final : public ColourSmoother<T> {
     DeviceKinds<T> kinds;
     Array<T> rows;  // GeneralTables of each kind
   };
+
+  /// Patches of a thread block.
+  [[nodiscard]] int together_of(const std::vector<PatchRun>& runs) const {
+    const GeneralKernel<T>& kernel = level_.table.general;
+    if (level_.local != LocalSolverKind::direct || level_.shared.smoother == one_by_one) return 1;
+    if (level_.shared.smoother == in_pairs) return kernel.together;
+    const std::int64_t count = std::transform_reduce(runs.begin(), runs.end(), std::int64_t{0}, std::plus<>(),
+                                                     [](const PatchRun& run) { return run.end - run.begin; });
+    return count > std::int64_t{kernel.many} * level_.shared.multiprocessors ? kernel.together : 1;
+  }
+  [[nodiscard]] std::vector<GeneralPatches> blocks_of(const std::vector<PatchRun>& runs, int together) const {
+    std::vector<GeneralPatches> blocks;
+    for (const PatchRun& run : runs) {
+      for (auto i = run.begin; i < run.end; ++i) {
+        if ((i - run.begin) % together == 0) blocks.push_back({.cells = {}, .count = 0, .kind = run.kind});
+        GeneralPatches& block = blocks.back();
+        const auto cells = patch_cells(level_.level.grid, level_.level.patches.lower_cell[i]);
+        std::copy(cells.begin(), cells.end(), block.cells[block.count++]);
+      }
+    }
+    return blocks;
+  }
 
   void lay_out(const PatchData<T>& kind, T* to) const {
     const int modes = layout_.modes();
@@ -86,8 +107,9 @@ class GeneralSmoother final : public ColourSmoother<T> {
   }
 
   struct OfColour {
-    Array<GeneralPatch> patches;
+    Array<GeneralPatches> blocks;
     std::int32_t count;
+    int together;
     bool others;  ///< there are patches that it does not take
   };
 

@@ -11,9 +11,16 @@
 
 namespace solenoid::cuda {
 
-/// A patch of the list that the kernel works on.
-struct GeneralPatch {
-  std::int32_t cells[8];  ///< patch_cells
+/// Names of its variants (Engine::smoother_variants).
+inline constexpr const char* one_by_one = "general";
+inline constexpr const char* in_pairs = "general_pairs";
+
+/// Patches of one kind that a thread block works on: one or, if it is to share what the kind's tables cost, two.
+struct GeneralPatches {
+  static constexpr int most = 2;
+
+  std::int32_t cells[most][8];  ///< patch_cells
+  std::int32_t count;
   std::int32_t kind;
 };
 
@@ -45,8 +52,9 @@ struct GeneralArguments {
   const PatchData<T>* kinds;  ///< tables are whole matrices; rows of block_inverse are padded to a multiple of four
   const T* tables;            ///< GeneralTables of each kind
   LocalSolverKind local;
-  const GeneralPatch* patches;
-  std::int32_t count;
+  const GeneralPatches* patches;
+  std::int32_t count;     ///< of thread blocks
+  std::int32_t together;  ///< most patches of one of them; one for local solvers other than `direct`
   /// The kernel launched before this one has the other patches of the colour: both may run at the same time.
   bool beside;
   Colour<T> colour;

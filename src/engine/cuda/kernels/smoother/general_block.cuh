@@ -22,24 +22,33 @@ struct GeneralBlock {
   static constexpr int columns = power(modes, dim - 1);
   static constexpr int functions = modes + 1;
   static constexpr int rows = modes + 2;  // of both cells
-  static constexpr int component = functions * columns;
+  /// Lines of a patch lie an odd number of places apart in shared memory, so that what neighbouring threads read of
+  /// neighbouring lines is in different banks, along whichever direction they run.
+  static constexpr int line_pitch = modes + 1;
+  static constexpr int row_pitch = dim == 3 ? modes * line_pitch : line_pitch;
+  static constexpr int component = functions * row_pitch;
   static constexpr int pressures = power(modes, dim);
+  static constexpr int pressure_room = modes * row_pitch;
   static constexpr int corners = 1 << dim;
   static constexpr int halves = corners / 2;
   static constexpr int others = columns / modes;  // lines of a row along a tangential direction
   /// One for each line of a tangential transform, as far as possible.
-  static constexpr int threads = [] {
-    constexpr int whole_warps = (dim * functions * others + columns + 31) / 32 * 32;
-    return whole_warps <= 384 ? whole_warps : 512;
-  }();
+  static constexpr int threads = std::min((dim * functions * others + columns + 31) / 32 * 32, 512);
   /// On a multiprocessor, which bounds registers: a block waits for memory more often than it works, so that many
   /// should be there.
   static constexpr int blocks = [] {
     constexpr int registers = (n <= 3 ? 64 : 96) * static_cast<int>(sizeof(T) / sizeof(float));
     return std::max(65536 / (threads * registers), 1);
   }();
-  /// The columns of S^-1 are shared out in so many parts where there are threads left.
-  static constexpr int parts = std::clamp(threads / (corners * ((S::block + 3) / 4)), 1, dim);
+  /// The columns of S^-1 are shared out in so many parts that a thread passes the fewest, four rows at a time.
+  static constexpr int parts = [] {
+    const auto rounds = [](int parts) { return (parts * corners * ((S::block + 3) / 4) + threads - 1) / threads; };
+    int best = 1;
+    for (int count = 2; count <= dim; ++count) {
+      if (rounds(count) * best < rounds(best) * count) best = count;
+    }
+    return best;
+  }();
   static_assert(parts * pressures <= dim * component);  // sums lie where flux was
   static constexpr GeneralTables layout{dim, n};
   using Row = T[layout.row_length()];
@@ -48,22 +57,23 @@ struct GeneralBlock {
     Row eigen_p[functions];
     Row divergence[modes];
   };
+  struct KindMemory {
+    alignas(16) Direction tables[dim];
+    PatchData<T> data;
+    const T* inverse_lambda;  ///< [component][eigenfunction][column]
+  };
   template <bool roomy>
   struct PatchMemory {
-    alignas(16) Direction tables[dim];
-    PatchData<T> kind;
-    const T* inverse_lambda;  ///< [component][eigenfunction][column]
-    T u[dim][component];      ///< old velocity
-    T w[dim][rows * columns];
+    T u[dim][component];  ///< old velocity
+    T w[dim][rows * row_pitch];
     T r[roomy ? dim : 1][roomy ? component : 1];
-    T old_pressure[roomy ? pressures : 1];
-    T pressure[pressures];  ///< residual, correction
+    T old_pressure[roomy ? pressure_room : 1];
+    T pressure[pressure_room];  ///< residual, correction
+    T schur[pressure_room];     ///< right-hand side
     std::int32_t cells[corners];
     std::int32_t above[dim][corners];                 ///< the records above cells
     std::int32_t behind[2 * dim][halves];             ///< the record behind an end, or -1 - weight of the face there
     std::int32_t above_behind[dim][2 * dim][halves];  ///< the record above that one
-    T sums[threads];
-    T schur[3][pressures];  ///< right-hand side; two more vectors of the iterative solvers
 
     /// b, residual, f, correction; in the place of w if there is no other.
     __device__ T* residual(int c) { return roomy ? r[c] : w[c]; }
@@ -75,28 +85,74 @@ struct GeneralBlock {
     __device__ const T* old() const { return roomy ? old_pressure : pressure; }
   };
   /// The largest patches have no room for old values, which are read again, and for b on its way.
-  static constexpr bool roomy = sizeof(PatchMemory<true>) <= most_shared_bytes;
+  static constexpr bool roomy = sizeof(KindMemory) + sizeof(PatchMemory<true>) <= most_shared_bytes;
   using Memory = PatchMemory<roomy>;
-  static constexpr std::size_t shared_bytes(LocalSolverKind local) {
+  /// What iterative solvers need besides.
+  struct Iteration {
+    T sums[threads];
+    T direction[pressure_room];
+    T image[pressure_room];
+  };
+  struct BlockMemory {
+    KindMemory kind;
+    Memory first;
+    char apart[192 - sizeof(Memory) % 128];  ///< what neighbouring threads use of two patches is 16 banks apart
+    union {
+      Memory second;
+      Iteration iteration;
+    };
+  };
+  static constexpr std::size_t shared_bytes(LocalSolverKind local, int together) {
     const bool iterative = local == LocalSolverKind::chebyshev || local == LocalSolverKind::cg;
-    return sizeof(Memory) - (iterative ? 0 : 2 * sizeof(Memory::schur[0]));
+    return offsetof(BlockMemory, second) + (iterative ? sizeof(Iteration) : (together - 1) * sizeof(Memory));
   }
+  /// Patches for a multiprocessor from which on two are better off together: these keep as many threads busy.
+  static constexpr int many = std::max(576 / threads, 1);
+  /// Whether two have room.
+  static constexpr bool two = shared_bytes(LocalSolverKind::direct, 2) * blocks <= most_shared_bytes;
 
   struct Arguments : GeneralArguments<T> {
     T alpha;
     T factor;  ///< of corrections
   };
 
-  /// visit(i) for i < count, by all threads.
-  template <class F>
-  __device__ static void for_each(int count, F&& visit) {
-    for (int i = static_cast<int>(threadIdx.x); i < count; i += threads) visit(i);
-  }
-  /// The same by other threads: the last ones first, which have less to do where there are not enough things for all.
-  template <class F>
-  __device__ static void for_each_from_last(int count, F&& visit) {
-    for (int i = threads - 1 - static_cast<int>(threadIdx.x); i < count; i += threads) visit(i);
-  }
+  /// What a thread block works on.
+  struct Work {
+    BlockMemory& memory;
+    int count;  ///< patches
+
+    /// visit(memory of a patch, i) for i < things of all patches, by all threads: neighbours have the same thing of
+    /// both patches, which are mostly neighbours in x, then neighbouring things.
+    template <class F>
+    __device__ void for_each(int things, F&& visit) const {
+      from(static_cast<int>(threadIdx.x), things, visit);
+    }
+    /// The same by other threads: the last ones first, which have less to do where there are not enough things for all.
+    template <class F>
+    __device__ void for_each_from_last(int things, F&& visit) const {
+      from(threads - 1 - static_cast<int>(threadIdx.x), things, visit);
+    }
+    /// visit(memory, corner, i) for all values i of the records of all cells; those of cells that are neighbours in x,
+    /// which are neighbours in memory, by neighbouring threads.
+    template <class F>
+    __device__ void for_values(F&& visit) const {
+      for_each(corners * S::record, [&](Memory& memory, int k) { visit(memory, k % corners, k / corners); });
+    }
+    /// visit(memory, c, column) for all columns of all components.
+    template <class F>
+    __device__ void for_columns(F&& visit) const {
+      for_each(dim * columns, [&](Memory& memory, int k) { visit(memory, k / columns, k % columns); });
+    }
+
+   private:
+    template <class F>
+    __device__ void from(int begin, int things, F& visit) const {
+      const int shift = count - 1;
+      Memory& mine = (begin & shift) != 0 ? memory.second : memory.first;
+#pragma unroll 1
+      for (int i = begin; i < things * count; i += threads) visit(mine, i >> shift);
+    }
+  };
   /// What threads have stored is there for all.
   __device__ static void meet() { __syncthreads(); }
   /// Copies to shared memory on their way until meet_copies().
@@ -105,20 +161,14 @@ struct GeneralBlock {
   template <int step, class U>
   __device__ static void copy_all(U& to, const void* from) {
     static_assert(sizeof(U) % step == 0);
-    for_each(static_cast<int>(sizeof(U)) / step, [&](int i) {
-      __pipeline_memcpy_async(reinterpret_cast<char*>(&to) + i * step, static_cast<const char*>(from) + i * step, step);
-    });
+    for (int i = static_cast<int>(threadIdx.x) * step; i < static_cast<int>(sizeof(U)); i += threads * step) {
+      __pipeline_memcpy_async(reinterpret_cast<char*>(&to) + i, static_cast<const char*>(from) + i, step);
+    }
   }
   __device__ static void meet_copies() {
     __pipeline_commit();
     __pipeline_wait_prior(0);
     meet();
-  }
-
-  /// visit(c, column) for all columns of all components.
-  template <class F>
-  __device__ static void for_columns(F&& visit) {
-    for_each(dim * columns, [&](int k) { visit(k / columns, k % columns); });
   }
 
   // --- places --------------------------------------------------------------------------------------------------------
@@ -147,30 +197,50 @@ struct GeneralBlock {
     }
     __device__ std::int64_t operator[](int e) const { return part[e / n] + e % n * row_step; }
   };
+  /// Place of a column in the rows of a velocity component.
+  __device__ static int place_of(int column) { return column % modes + column / modes * line_pitch; }
   /// Place in the pressure array of mode i along c, in a column of component c.
   __device__ static int pressure_place(int c, int i, int column) {
-    const auto stride = [](int a) { return a == 0 ? 1 : a == 1 ? modes : modes * modes; };
+    const auto stride = [](int a) { return a == 0 ? 1 : a == 1 ? line_pitch : row_pitch; };
     return i * stride(c) + column % modes * stride(a_of(c)) + (dim == 3 ? column / modes * stride(b_of(c)) : 0);
   }
-  /// The sum of what components give to the divergence at a place of the pressure array: of row i of each column there.
-  __device__ static T divergence(const Memory& memory, int place) {
-    const int index[3] = {place % modes, place / modes % modes, place / (modes * modes)};
+  /// A pressure, counted x fastest: its index in each direction.
+  struct Pressure {
+    int index[3];
+
+    __device__ explicit Pressure(int i) : index{i % modes, i / modes % modes, i / (modes * modes)} {}
+    /// In the pressure array.
+    __device__ int place() const { return index[0] + index[1] * line_pitch + index[2] * row_pitch; }
+  };
+  /// Value i of the record of a patch's cell: of velocity component c, in row e; or of the pressure, c = dim.
+  struct Value {
+    int c;
+    int e;
+    int place;  ///< in that row; or in the pressure array
+
+    __device__ Value(int corner, int i) : c(i / S::block) {
+      const auto along = [corner](int a, int mode) { return mode + n * (corner >> a & 1); };
+      const int in_block = i % S::block;
+      if (c == dim) {
+        e = 0;
+        place = along(0, in_block % n) + along(1, in_block / n % n) * line_pitch;
+        if (dim == 3) place += along(2, in_block / (n * n)) * row_pitch;
+      } else {
+        e = along(c, in_block / S::columns);
+        place = along(a_of(c), in_block % n);
+        if (dim == 3) place += along(b_of(c), in_block / n % n) * line_pitch;
+      }
+    }
+    __device__ bool is_velocity() const { return c < dim; }
+    __device__ int in_component() const { return e * row_pitch + place; }
+  };
+  /// The sum of what components give to the divergence at a pressure: of row i of each column there.
+  __device__ static T divergence(const Memory& memory, const Pressure& p) {
     T sum{};
     for (int c = 0; c < dim; ++c) {
-      sum += memory.flux(c)[index[c] * columns + index[a_of(c)] + (dim == 3 ? modes * index[b_of(c)] : 0)];
+      sum += memory.flux(c)[p.index[c] * row_pitch + p.index[a_of(c)] + (dim == 3 ? line_pitch * p.index[b_of(c)] : 0)];
     }
     return sum;
-  }
-  /// Of value `place` of the pressure array: the corner of its cell, and where it is in the record.
-  __device__ static int pressure_cell(int place) {
-    int corner = 0;
-    for (int a = 0; a < dim; ++a, place /= modes) corner |= place % modes / n << a;
-    return corner;
-  }
-  __device__ static int pressure_start(int place) {
-    int start = 0;
-    for (int a = 0, stride = 1; a < dim; ++a, place /= modes, stride *= n) start += place % n * stride;
-    return (dim * S::block + start) * interleave;
   }
   /// The other directions' bits of the corner of a patch, packed: which of the `halves` lines ends in direction t.
   __device__ static int half_of(int t, int corner) { return (corner & ((1 << t) - 1)) | corner >> (t + 1) << t; }

@@ -10,29 +10,31 @@ namespace solenoid::cuda {
 template <class T, int dim, int order>
 struct GeneralResidual : GeneralBlock<T, dim, order> {
   using Base = GeneralBlock<T, dim, order>;
-  using Base::n, Base::modes, Base::columns, Base::functions, Base::rows, Base::component, Base::pressures,
-      Base::corners, Base::halves, Base::others, Base::roomy, Base::layout, Base::for_each, Base::for_each_from_last,
-      Base::meet, Base::copy, Base::copy_all, Base::for_columns, Base::a_of, Base::b_of, Base::cell_of, Base::start_of,
-      Base::row_step, Base::pressure_place, Base::pressure_cell, Base::pressure_start, Base::divergence, Base::half_of,
-      Base::lower_corner;
-  using typename Base::S, typename Base::Memory, typename Base::Arguments, typename Base::Column, typename Base::Line,
-      typename Base::Tables;
+  using Base::n, Base::modes, Base::columns, Base::functions, Base::rows, Base::line_pitch, Base::row_pitch,
+      Base::pressures, Base::corners, Base::halves, Base::others, Base::roomy, Base::layout, Base::threads, Base::meet,
+      Base::copy, Base::copy_all, Base::a_of, Base::b_of, Base::cell_of, Base::start_of, Base::row_step, Base::place_of,
+      Base::pressure_place, Base::divergence, Base::half_of, Base::lower_corner;
+  using typename Base::S, typename Base::KindMemory, typename Base::Memory, typename Base::Work,
+      typename Base::Arguments, typename Base::Column, typename Base::Pressure, typename Base::Value,
+      typename Base::Line, typename Base::Tables;
 
-  /// The kind of a patch and its univariate tables, to shared memory; the eigenvalues closer.
-  __device__ static void load_tables(const Arguments& arguments, int kind, Memory& memory) {
-    const T* const tables = arguments.tables + kind * layout.size();
-    static_assert(sizeof(memory.tables) == layout.inverse_lambda_at() * sizeof(T));
-    copy_all<16>(memory.tables, tables);
-    copy_all<8>(memory.kind, arguments.kinds + kind);
+  /// The kind of patches and its univariate tables, to shared memory; the eigenvalues closer.
+  __device__ static void load_tables(const Arguments& arguments, int number, KindMemory& kind) {
+    const T* const tables = arguments.tables + number * layout.size();
+    static_assert(sizeof(kind.tables) == layout.inverse_lambda_at() * sizeof(T));
+    copy_all<16>(kind.tables, tables);
+    copy_all<8>(kind.data, arguments.kinds + number);
     const T* const inverse_lambda = tables + layout.inverse_lambda_at();
     constexpr int line = 128 / sizeof(T);
-    for_each((dim * component + line - 1) / line, [&](int i) { prefetch(inverse_lambda + i * line); });
-    if (threadIdx.x == 0) memory.inverse_lambda = inverse_lambda;
+    for (int i = static_cast<int>(threadIdx.x) * line; i < dim * functions * columns; i += threads * line) {
+      prefetch(inverse_lambda + i);
+    }
+    if (threadIdx.x == 0) kind.inverse_lambda = inverse_lambda;
   }
 
   /// The records behind the ends of a patch and above its cells.
-  __device__ static void look_up(const CellTopology& topology, Memory& memory) {
-    for_each_from_last((2 * dim + 2 * dim) * halves, [&](int i) {
+  __device__ static void look_up(const CellTopology& topology, const Work& work) {
+    work.for_each_from_last((2 * dim + 2 * dim) * halves, [&](Memory& memory, int i) {
       const int side = i / halves;
       if (side < 2 * dim) {
         const int half = i % halves;
@@ -48,8 +50,8 @@ struct GeneralResidual : GeneralBlock<T, dim, order> {
     });
   }
   /// Those above the records behind the ends.
-  __device__ static void look_up_above(const CellTopology& topology, Memory& memory) {
-    for_each_from_last(dim * 2 * dim * halves, [&](int i) {
+  __device__ static void look_up_above(const CellTopology& topology, const Work& work) {
+    work.for_each_from_last(dim * 2 * dim * halves, [&](Memory& memory, int i) {
       const int c = i / (2 * dim * halves);
       const int side = i / halves % (2 * dim);
       const std::int32_t behind = memory.behind[side][i % halves];
@@ -66,31 +68,26 @@ struct GeneralResidual : GeneralBlock<T, dim, order> {
     }
   }
   /// What vectors have in the patch's cells: b, and old values if there are any.
-  __device__ static void load(const Arguments& arguments, Memory& memory) {
+  __device__ static void load(const Arguments& arguments, const Work& work) {
     const T* const x = arguments.colour.x;
-    for_columns([&](int c, int column) {
-#pragma unroll
-      for (int upper = 0; upper < 2; ++upper) {
-        const std::int64_t at = S::offset(memory.cells[cell_of(c, column, upper)]) + start_of(c, column);
-#pragma unroll
-        for (int i = 0; i < n; ++i) {
-          const int to = (upper * n + i) * columns + column;
-          if (x != nullptr) copy(memory.u[c][to], x + at + i * row_step);
-          fetch(memory.residual(c)[to], arguments.colour.b + at + i * row_step);
-        }
+    const T* const b = arguments.colour.b;
+    work.for_values([&](Memory& memory, int corner, int i) {
+      const Value value(corner, i);
+      const std::int64_t at = S::offset(memory.cells[corner]) + i * interleave;
+      if (value.is_velocity()) {
+        if (x != nullptr) copy(memory.u[value.c][value.in_component()], x + at);
+        fetch(memory.residual(value.c)[value.in_component()], b + at);
+      } else {
+        if (x != nullptr) copy(memory.old()[value.place], x + at);
+        copy(memory.schur[value.place], b + at);
       }
-    });
-    for_each(pressures, [&](int i) {
-      const std::int64_t at = S::offset(memory.cells[pressure_cell(i)]) + pressure_start(i);
-      if (x != nullptr) copy(memory.old()[i], x + at);
-      copy(memory.schur[0][i], arguments.colour.b + at);
     });
   }
   /// The hats above.
-  __device__ static void load_above(const Arguments& arguments, Memory& memory) {
-    for_columns([&](int c, int column) {
+  __device__ static void load_above(const Arguments& arguments, const Work& work) {
+    work.for_columns([&](Memory& memory, int c, int column) {
       const std::int64_t at = S::offset(memory.above[c][cell_of(c, column, 1)]) + start_of(c, column);
-      const int to = modes * columns + column;
+      const int to = modes * row_pitch + place_of(column);
       if (arguments.colour.x != nullptr) copy(memory.u[c][to], arguments.colour.x + at);
       fetch(memory.residual(c)[to], arguments.colour.b + at);
     });
@@ -98,30 +95,34 @@ struct GeneralResidual : GeneralBlock<T, dim, order> {
 
   // --- residual ------------------------------------------------------------------------------------------------------
 
-  /// A line in the tangential direction c + 1 + tau: of row `row` of component c, of those of both cells.
+  /// A line in the tangential direction c + 1 + tau: of row `row` of component c, of those of both cells. Lines that
+  /// cross cells which are neighbours in x follow each other.
   struct TangentialLine {
     int c;
+    int upper;  ///< its cell in direction c
+    int i;      ///< its row there, n + 1 each
     int row;
-    int upper;               ///< its cell in direction c
-    int i;                   ///< its row there, n + 1 each
     int t;                   ///< its direction
+    int stride;              ///< in the arrays of a patch
+    int record_stride;       ///< in records
     int first;               ///< column it begins in
-    int stride;              ///< from there on
-    std::int32_t record[2];  ///< behind its ends, or -1 - weight of the face there
-    int start;               ///< in those records
-    int record_stride;
+    int place;               ///< of that column
+    int start;               ///< in the records behind its ends
+    std::int32_t record[2];  ///< these, or -1 - weight of the face there
 
     static constexpr int count = dim * rows * others;
     __device__ TangentialLine(const Memory& memory, int tau, int k)
         : c(k / (rows * others)),
-          row(k / others % rows),
-          upper(row / (n + 1)),
-          i(row % (n + 1)),
+          upper(dim == 2 || c == 0 ? k % 2 : k / 2 % 2),
+          i(dim == 2 ? k / 2 % (n + 1) : k / (4 * n) % (n + 1)),
+          row(upper * (n + 1) + i),
           t(tau == 0 ? a_of(c) : b_of(c)),
-          first(k % others * (tau == 0 ? modes : 1)),
-          stride(tau == 0 ? 1 : modes),
-          start(start_of(c, first) + i % n * row_step),
+          stride(tau == 0 ? 1 : line_pitch),
           record_stride((tau == 0 ? 1 : n) * interleave) {
+      const int other = dim == 2 ? 0 : k / 4 % n + n * (c == 0 ? k / 2 % 2 : k % 2);
+      first = other * (tau == 0 ? modes : 1);
+      place = other * (tau == 0 ? line_pitch : 1);
+      start = start_of(c, first) + i % n * row_step;
       const auto& records = i < n ? memory.behind : memory.above_behind[c];
       const int half = half_of(t, cell_of(c, first, upper));
       for (int end = 0; end < 2; ++end) record[end] = records[2 * t + end][half];
@@ -131,20 +132,9 @@ struct GeneralResidual : GeneralBlock<T, dim, order> {
       return x + S::offset(record[end] < 0 ? 0 : record[end]) + start;
     }
   };
-  /// What lies behind the ends of lines on its way to the caches.
-  __device__ static void fetch_beyond(const Arguments& arguments, int tau, const Memory& memory) {
-    for_each(TangentialLine::count, [&](int k) {
-      const TangentialLine line(memory, tau, k);
-#pragma unroll
-      for (int end = 0; end < 2; ++end) {
-#pragma unroll
-        for (int m = 0; m < n; ++m) prefetch(line.beyond(arguments.colour.x, end) + m * line.record_stride);
-      }
-    });
-  }
   /// w += nu L^O u in the tangential direction c + 1 + tau; the first of them adds to alpha u.
-  __device__ static void apply_laplacian(const Tables& tables, const Arguments& arguments, int tau, Memory& memory) {
-    for_each(TangentialLine::count, [&](int k) {
+  __device__ static void apply_laplacian(const Tables& tables, const Arguments& arguments, int tau, const Work& work) {
+    work.for_each(TangentialLine::count, [&](Memory& memory, int k) {
       const TangentialLine line(memory, tau, k);
       T beyond[2][n];
 #pragma unroll
@@ -154,8 +144,8 @@ struct GeneralResidual : GeneralBlock<T, dim, order> {
           beyond[end][m] = __ldg(line.beyond(arguments.colour.x, end) + m * line.record_stride);
         }
       }
-      const T* const u = memory.u[line.c] + (line.upper * n + line.i) * columns + line.first;
-      T* const w = memory.w[line.c] + line.row * columns + line.first;
+      const T* const u = memory.u[line.c] + (line.upper * n + line.i) * row_pitch + line.place;
+      T* const w = memory.w[line.c] + line.row * row_pitch + line.place;
       const int stride = line.stride;
       const auto own = [&](int half) { return [=](int m) { return u[(half * n + m) * stride]; }; };
       const auto behind = [&](int end) {
@@ -174,20 +164,20 @@ struct GeneralResidual : GeneralBlock<T, dim, order> {
   }
 
   /// r = b - A x of the patch, by functions of P, and in the pressure.
-  __device__ static void residual(const Tables& tables, const Arguments& arguments, Memory& memory) {
+  __device__ static void residual(const Tables& tables, const Arguments& arguments, const Work& work) {
     const bool with_x = arguments.colour.x != nullptr;
-    if (with_x && dim == 3) fetch_beyond(arguments, 1, memory);
 #pragma unroll 1
     for (int tau = 0; tau < dim - 1 && with_x; ++tau) {
-      apply_laplacian(tables, arguments, tau, memory);
+      apply_laplacian(tables, arguments, tau, work);
       meet();
     }
-    for_columns([&](int c, int column) {
-      T* const residual = memory.residual(c) + column;
+    work.for_columns([&](Memory& memory, int c, int column) {
+      const int place = place_of(column);
+      T* const residual = memory.residual(c) + place;
       T r[functions];
       if constexpr (roomy) {
 #pragma unroll
-        for (int e = 0; e < functions; ++e) r[e] = residual[e * columns];
+        for (int e = 0; e < functions; ++e) r[e] = residual[e * row_pitch];
       } else {
         const Column at(memory, c, column);
 #pragma unroll
@@ -196,15 +186,15 @@ struct GeneralResidual : GeneralBlock<T, dim, order> {
       if (with_x) {
 #pragma unroll
         for (int upper = 0; upper < 2; ++upper) {
-          const T* const u = memory.u[c] + upper * n * columns + column;
-          T* const flux = memory.flux(c) + upper * n * columns + column;
-          const T* const w = memory.w[c] + upper * (n + 1) * columns + column;
+          const T* const u = memory.u[c] + upper * n * row_pitch + place;
+          T* const flux = memory.flux(c) + upper * n * row_pitch + place;
+          const T* const w = memory.w[c] + upper * (n + 1) * row_pitch + place;
           const T* const p = memory.old() + pressure_place(c, upper * n, column);
           const int p_step = pressure_place(c, 1, 0);
-          const T jump = u[n * columns] - u[0];
+          const T jump = u[n * row_pitch] - u[0];
 #pragma unroll
           for (int j = 0; j <= n; ++j) {
-            const T of_j = w[j * columns];
+            const T of_j = w[j * row_pitch];
 #pragma unroll
             for (int i = 0; i <= n; ++i) {
               if (mass_couples(n, i, j)) r[upper * n + i] -= tables.mass[i][j] * of_j;
@@ -217,18 +207,20 @@ struct GeneralResidual : GeneralBlock<T, dim, order> {
           flux[0] = tables.inverse_h[c] * jump;
 #pragma unroll
           for (int i = 1; i < n; ++i) {
-            const T bubble = u[i * columns];
+            const T bubble = u[i * row_pitch];
             r[upper * n + i] -= tables.factor[c] * bubble - tables.inverse_h[c] * p[i * p_step];
-            flux[i * columns] = tables.inverse_h[c] * bubble;
+            flux[i * row_pitch] = tables.inverse_h[c] * bubble;
           }
         }
       }
 #pragma unroll
-      for (int e = 0; e < functions; ++e) residual[e * columns] = r[e];
+      for (int e = 0; e < functions; ++e) residual[e * row_pitch] = r[e];
     });
     meet();
-    for_each(pressures, [&](int i) {
-      memory.pressure[i] = with_x ? memory.schur[0][i] + divergence(memory, i) : memory.schur[0][i];
+    work.for_each(pressures, [&](Memory& memory, int i) {
+      const Pressure p(i);
+      const T b = memory.schur[p.place()];
+      memory.pressure[p.place()] = with_x ? b + divergence(memory, p) : b;
     });
     meet();
   }
