@@ -176,7 +176,7 @@ class CornersStudy {
     row.coarsest_dofs = hierarchy->levels.front()->dofs();
     row.coarsest = hierarchy->coarse;
 
-    constexpr double long_enough = 0.15;  // seconds of a part
+    constexpr double long_enough = 0.06;  // seconds of a part
     timed->limit(long_enough);
     row.seconds[corners::solve] = timed->solve_seconds();
     const Convergence& convergence = timed->convergence();
