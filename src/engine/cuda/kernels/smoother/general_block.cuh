@@ -40,15 +40,8 @@ struct GeneralBlock {
     constexpr int registers = (n <= 3 ? 64 : 96) * static_cast<int>(sizeof(T) / sizeof(float));
     return std::max(65536 / (threads * registers), 1);
   }();
-  /// The columns of S^-1 are shared out in so many parts that a thread passes the fewest, four rows at a time.
-  static constexpr int parts = [] {
-    const auto rounds = [](int parts) { return (parts * corners * ((S::block + 3) / 4) + threads - 1) / threads; };
-    int best = 1;
-    for (int count = 2; count <= dim; ++count) {
-      if (rounds(count) * best < rounds(best) * count) best = count;
-    }
-    return best;
-  }();
+  /// The columns of S^-1 are shared out in so many parts where there are threads left.
+  static constexpr int parts = std::clamp(threads / (corners * ((S::block + 3) / 4)), 1, dim);
   static_assert(parts * pressures <= dim * component);  // sums lie where flux was
   static constexpr GeneralTables layout{dim, n};
   using Row = T[layout.row_length()];
