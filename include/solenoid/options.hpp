@@ -21,8 +21,8 @@ struct MultigridOptions {
   LocalSolverKind local_solver = LocalSolverKind::direct;
   double damping = 0.0;  ///< of the additive smoother; 0 chooses 0.9 / 2^dim
   /// Coarse solves per cycle: 1 is the V-cycle; 2 the F-cycle, whose second coarse solve is a V-cycle; 0 chooses the
-  /// F-cycle for k = 0, and for k = 1 in 2D: there the V-cycle's convergence depends on the number of levels. It chooses
-  /// the V-cycle otherwise and in full multigrid.
+  /// F-cycle for k = 0, and for k = 1 in 2D: there the V-cycle's convergence depends on the number of levels. It
+  /// chooses the V-cycle otherwise and in full multigrid.
   int cycle_index = 0;
   /// Interior penalty of all levels but the finest, relative to that of the element on their cells; 0 chooses 2/3 for
   /// k = 1 on the first level made by coarsening in three directions at once and below it, otherwise 1.

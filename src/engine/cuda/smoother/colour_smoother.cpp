@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "engine/cuda/kernels/smoother/general.hpp"
 #include "engine/cuda/smoother/parity_plan.hpp"
 #include "engine/tables.hpp"
 
@@ -84,7 +85,7 @@ DeviceKinds<T>::DeviceKinds(const SmoothedLevel<T>& level, const std::vector<cha
   for (std::size_t i = 0; i < kinds.size(); ++i) {
     if (take[i] != 0) taken.push_back(static_cast<int>(i));
   }
-  const PatchTables<T> tables(level.level, taken, level.local, false, 4);
+  const PatchTables<T> tables(level.level, taken, level.local, false, inverse_row_multiple);
   tables_ = {level.shared.engine, tables.values()};
   std::vector<PatchData<T>> data(kinds.size());
   for (std::size_t i = 0; i < taken.size(); ++i) {

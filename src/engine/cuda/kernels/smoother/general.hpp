@@ -24,6 +24,9 @@ struct GeneralPatches {
   std::int32_t kind;
 };
 
+/// Rows of inverse Schur complements are padded to as many numbers, whole lines of the caches.
+inline constexpr int inverse_row_multiple = 32;
+
 /// The univariate tables of a kind of patch, N = 2n, and 1 / lambda, as the kernel copies them: for each direction S_O
 /// (N rows), S_P (N + 1) and C (N), rows are functions, columns eigenfunctions; then 1 / lambda, [component]
 /// [eigenfunction][column]. All N + 1 functions of P have their rows and eigenfunctions their columns: what is no
@@ -49,7 +52,7 @@ template <class T>
 struct GeneralArguments {
   const CellData<T>* cell;  ///< host memory
   CellTopology topology;
-  const PatchData<T>* kinds;  ///< tables are whole matrices; rows of block_inverse are padded to a multiple of four
+  const PatchData<T>* kinds;  ///< tables are whole matrices; rows of block_inverse are padded
   const T* tables;            ///< GeneralTables of each kind
   LocalSolverKind local;
   const GeneralPatches* patches;

@@ -146,7 +146,7 @@ struct GeneralSolver : GeneralBlock<T, dim, order> {
     constexpr int count = sizeof...(memories);
     const T* const rhs[count]{memories.schur...};
     T* const sums[count]{memories.flux(0)...};
-    const int quads = (size + 3) / 4;
+    const int quads = (size + inverse_row_multiple - 1) / inverse_row_multiple * (inverse_row_multiple / 4);
     for (int i = static_cast<int>(threadIdx.x); i < parts * kind.block_count * quads; i += threads) {
       const int part = i % parts;
       const int block = i / parts / quads;

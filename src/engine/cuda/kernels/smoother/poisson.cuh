@@ -32,9 +32,11 @@ struct PoissonSmoother {
   using InRecord = Lines<dim, n, n>;
   using InPatch = Lines<dim, modes, modes + 1>;
 
+  /// Low orders in space: many small thread blocks with few registers.
+  static constexpr bool lean = dim == 3 && n <= 3 && sizeof(T) == sizeof(float);
   /// Of a thread block.
   static constexpr int patches = [] {
-    constexpr int most_threads = 640;
+    constexpr int most_threads = lean ? 320 : 640;
     constexpr int most_bytes = 96 << 10;
     int count = 32;
     while (count > 1 &&
@@ -44,6 +46,8 @@ struct PoissonSmoother {
     return count;
   }();
   static constexpr int threads = patches * InPatch::count;
+  /// On a multiprocessor, which bounds registers; 0: whatever the compiler finds best.
+  static constexpr int blocks = lean ? 65536 / (32 * threads) : 0;
 
   struct Memory {
     alignas(16) T eigen[dim][modes][(modes + 3) / 4 * 4];  ///< S_O: rows are functions, columns eigenvectors
@@ -278,7 +282,8 @@ struct PoissonSmoother {
 
 /// Threads: (patch, line).
 template <class T, int dim, int order>
-__global__ __launch_bounds__(PoissonSmoother<T, dim, order>::threads) void smooth_poisson(
+__global__
+__launch_bounds__(PoissonSmoother<T, dim, order>::threads, PoissonSmoother<T, dim, order>::blocks) void smooth_poisson(
     const __grid_constant__ OperatorTables<T, dim, order> tables,
     const __grid_constant__ typename PoissonSmoother<T, dim, order>::Arguments arguments) {
   using Smoother = PoissonSmoother<T, dim, order>;
