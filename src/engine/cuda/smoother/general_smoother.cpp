@@ -22,6 +22,9 @@ class GeneralSmoother final : public ColourSmoother<T> {
       std::vector<PatchRun> mine;
       std::copy_if(runs.begin(), runs.end(), std::back_inserter(mine),
                    [&](const PatchRun& run) { return take[run.kind] != 0; });
+      std::stable_sort(mine.begin(), mine.end(), [&](const PatchRun& a, const PatchRun& b) {
+        return symmetric_directions(a) < symmetric_directions(b);
+      });
       const int together = together_of(mine);
       const std::vector<GeneralPatches> blocks = blocks_of(mine, together);
       colours_.push_back({{level.shared.engine, blocks},
@@ -66,6 +69,12 @@ class GeneralSmoother final : public ColourSmoother<T> {
     Array<T> rows;  // GeneralTables of each kind
   };
 
+  /// S^-1 halves with each. Those with the largest begin, so that nobody waits for them in the end.
+  [[nodiscard]] int symmetric_directions(const PatchRun& run) const {
+    const PatchKind& kind = level_.level.patches.kinds[run.kind];
+    return static_cast<int>(std::count_if(kind.begin(), kind.begin() + layout_.dim,
+                                          [](const PatchEnds& ends) { return ends.symmetric(); }));
+  }
   /// Patches of a thread block.
   [[nodiscard]] int together_of(const std::vector<PatchRun>& runs) const {
     const GeneralKernel<T>& kernel = level_.table.general;
