@@ -7,6 +7,7 @@
 #include "base/new_file.hpp"
 #include "solenoid/error.hpp"
 #include "studies/paper/experiment.hpp"
+#include "studies/paper/published.hpp"
 #include "studies/run.hpp"
 #include "studies/study.hpp"
 
@@ -182,6 +183,7 @@ class PaperStudy {
     page.text(fmt::format("Measured with solenoid {} (commit {}) on {}, {}.{}", header_["solenoid"].get<std::string>(),
                           header_["commit"].get<std::string>(), engine_->description(),
                           header_["date"].get<std::string>(), options_.quick ? " A quick run: small sizes." : ""));
+    page.text(fmt::format("The paper: {}.", published::paper));
     page.text(
         "Every number is of this run, or is the paper's or its authors' and said to be. Times are medians of at least "
         "ten runs. paper.json and the CSV files beside this page have all rows.");

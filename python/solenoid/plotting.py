@@ -61,7 +61,7 @@ def plot(
 
     Raises:
         InputError: for a quantity that the solution does not have, or a slice outside of the mesh.
-        ImportError: without matplotlib (pip install "solenoid[plot]").
+        ImportError: without matplotlib (pip install matplotlib).
     """
     import matplotlib.pyplot as plt  # optional, and slow to import
 

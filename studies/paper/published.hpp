@@ -2,12 +2,16 @@
 /// \file
 /// Figures that others have printed, to stand beside those measured here.
 ///
-/// "The paper" is "Multigrid methods for the Stokes problem on GPU systems".
+/// "The paper" is `paper`.
 
 #include <array>
 #include <optional>
 
 namespace solenoid::studies::published {
+
+inline constexpr auto paper =
+    "Cu Cui and Guido Kanschat, Multigrid methods for the Stokes problem on GPU systems, Computers & Fluids 299 (2025) "
+    "106703, doi:10.1016/j.compfluid.2025.106703, arXiv:2410.09497";
 
 /// Table 1: fractional GMRES iterations in 2D to a relative accuracy of 1e-8. Rows L = 3..9, columns k = 3..8.
 struct Table1 {
