@@ -47,10 +47,21 @@ sphinx_gallery_conf = {
 }
 
 
+def for_html(app, page, source):
+    """Pages read well on code-hosting sites too: what only HTML pages have, directives of Sphinx, stands in comments
+    `<!-- html ... -->`, what they do not have between `<!-- elsewhere -->` and `<!-- end of elsewhere -->`, and the gallery
+    is linked by its scripts."""
+    text = re.sub(r"<!-- elsewhere -->\n.*?\n<!-- end of elsewhere -->\n", "", source[0], flags=re.DOTALL)
+    text = re.sub(r"<!-- html\n(.*?)\n-->", r"\1", text, flags=re.DOTALL)
+    text = re.sub(r"\]\(((?:\.\./)?)gallery/\)", r"](\1auto_gallery/index.rst)", text)
+    source[0] = re.sub(r"\]\(((?:\.\./)?)gallery/(\w+)\.py\)", r"](\1auto_gallery/\2.rst)", text)
+
+
 def escape_bars(app, what, name, obj, options, lines):
     """|u| in a docstring is a norm, not a substitution."""
     lines[:] = [line.replace("|", "\\|") for line in lines]
 
 
 def setup(app):
+    app.connect("source-read", for_html)
     app.connect("autodoc-process-docstring", escape_bars)

@@ -187,15 +187,18 @@ def check_page(path, options):
 
 
 def check_links():
-    """Links between pages and to files lead somewhere; every case has a tutorial with a picture."""
+    """Links between pages and to files of the sources lead somewhere, directives of Sphinx are hidden from other readers,
+    every case has a tutorial with a picture."""
     failures = []
     for path in pages():
         text = re.sub(r"```.*?```", "", path.read_text(), flags=re.DOTALL)
         for target in re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", text):
-            if "://" in target or "auto_gallery" in target or target.startswith("mailto:"):
+            if "://" in target or target.startswith("mailto:"):
                 continue
             if not (path.parent / target).exists():
                 failures.append(f"{path.relative_to(ROOT)}: the link {target} leads nowhere")
+        if re.search(r"^ *```+\{", re.sub(r"<!-- html\n.*?\n-->", "", path.read_text(), flags=re.DOTALL), re.MULTILINE):
+            failures.append(f"{path.relative_to(ROOT)}: a directive of Sphinx outside of <!-- html ... -->")
     for case in (ROOT / "cases").glob("*.toml"):
         for file in (ROOT / "docs/tutorials" / f"{case.stem}.md", ROOT / "docs/images/cases" / f"{case.stem}.png"):
             if not file.exists():
