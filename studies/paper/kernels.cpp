@@ -280,7 +280,7 @@ void add_roofline(const Figures& figures, report::Page& page) {
               "formulas, in transactions of 128 bytes without conflicts (a wide load may move its bytes in fewer), the "
               "ceilings measured on this card in this run. Our operator is not bounded by shared memory, "
               "through which neighbouring cells of a tile share values, but by the time that loads from DRAM and the "
-              "second-level cache take (docs/performance.md).");
+              "second-level cache take (docs/notebook.md).");
   page.text(
       "On an A100 the paper has its conflict-free kernel at 3.95 TFLOP/s, 45 % of the peak there, the basic one at "
       "3.62 "
@@ -314,7 +314,7 @@ void add_limits(const Figures& figures, report::Page& page) {
   page.text(fmt::format(
       "What memory allows at most: an operator reads and writes every unknown once, {:.4f} ns at the copy rate of "
       "{:.2f} TB/s; a smoothing step reads two vectors and writes one for every colour, {:.3f} ns in single precision. "
-      "The table has the part of it that ours reach; docs/performance.md has the limits kernel by kernel. The paper's "
+      "The table has the part of it that ours reach; docs/notebook.md has the limits kernel by kernel. The paper's "
       "kernels are bounded by shared memory; written anew they are faster than the authors' own, so that the ratios "
       "are smaller than those to the authors' kernels.",
       operator_floor, copy * 1e-12, smoothing_floor));
