@@ -12,11 +12,12 @@ where its figures come from; readers of the page do not see it, readers of its s
     | GMRES = [report.dofs for report in reports]
     -->
 
-names files of docs/results (or of the repository). Every other line binds numbers as they are written to an expression of
+names files of docs/results, or others of the repository: .hpp for its constants, .md for table_row(label), a row of a page
+that is bound there. Every other line binds numbers as they are written to an expression of
 the file's fields, in Python: one number or several; with `|` all numbers of the table rows, or lines of a `text` block,
 that begin with these words: a list for one row, a list of lists for several. `name := expression` is for use in later
 lines. Of several files each has its name: `cuda_capacity.rows`. A number agrees if the value rounds to it. Helpers:
-row(rows, order=2, ...) is the one row with these fields, flat(lists) one list of several.
+row(rows, order=2, ...) is the one row with these fields, fields(...) an object with such, and log2.
 
     <!-- figures not stored: REASON -->      measured, but not kept; the text itself must say "not stored"
     <!-- figures exact: REASON -->           counted, chosen or quoted, not measured
@@ -63,15 +64,19 @@ def row(rows, **fields):
     return found[0]
 
 
-def flat(lists):
-    return [value for values in lists for value in values]
-
-
 def constants(path):
     """The numbers of `inline constexpr TYPE NAME{...};` in a C++ header."""
     text = re.sub(r"//.*", "", path.read_text())
     return {name: [float(number) for number in NUMBER.findall(values)]
             for name, values in re.findall(r"inline constexpr [\w:<>, ]+ (\w+)\{([^;]*)\};", text)}
+
+
+def table_row(path, label):
+    """The numbers of the row of another page's table that begins with the label; there they are bound themselves."""
+    found = [line for line in path.read_text().splitlines() if line.startswith(f"| {label} |")]
+    if len(found) != 1:
+        raise Wrong(f"{len(found)} rows of {path.name} begin with {label!r}")
+    return [float(number) for _, number in numbers(found[0][found[0].index("|", 1):])]
 
 
 def fields_of(name):
@@ -80,6 +85,8 @@ def fields_of(name):
         raise Wrong(f"there is no {name} in docs/results")
     if path.suffix == ".hpp":
         return constants(path)
+    if path.suffix == ".md":
+        return {"table_row": lambda label: table_row(path, label)}
     return vars(json.loads(path.read_text(), object_hook=lambda fields: SimpleNamespace(**fields)))
 
 
@@ -102,9 +109,9 @@ def numbers(line):
     """(place, number) of those in a line that are no part of a name, power, date or version."""
     for match in NUMBER.finditer(line):
         before, after = line[:match.start()], line[match.end():]
-        if re.search(r"[\w.^/#\0]$|\w-$|[\d)]\^?-$", before) or re.match(r"[\w^/]|\.\w|-\d|\0", after):
+        if re.search(r"[\w.^/#\0:]$|\w-$|[\d)]\^?-$", before) or re.match(r"[\w^/]|\.\w|-\d|\0", after):
             continue
-        if re.search(rf"= ?-?$|\b{VERSIONED} $", before) or (re.search(r"\bto $", before) and match[0].startswith("1e-")):
+        if re.search(rf"= ?-?$|\b{VERSIONED} $", before) or (re.search(r"\bto (?:exactly )?$", before) and match[0].startswith("1e-")):
             continue
         yield match.start(), match[0]
 
@@ -126,8 +133,7 @@ class Block:
     def visible(self):
         """What is read as text: code, formulas, links and comments are blanks."""
         if self.fence() is not None:
-            return re.sub(r"^.*\n|\n```$", lambda match: "\n" * match[0].count("\n"), self.text, flags=0) \
-                if self.fence() == "text" else ""
+            return re.sub(r"^.*\n|\n```$", "\n", self.text) if self.fence() == "text" else ""
         text = blanked(self.text, r"<!--.*?-->", re.DOTALL)
         text = blanked(text, r"\$\$.*?\$\$|\$[^$\n]+\$|``.*?``|`[^`]*`", re.DOTALL)
         return blanked(text, r"(?<=\])\([^)]*\)|https?://\S+|!\[[^\]]*\]|^ *#.*|^    \S.*", re.MULTILINE)
@@ -219,25 +225,12 @@ def reach(lines, place, kind):
     return place + 1, end
 
 
-def evaluate(expression, names):
-    try:
-        return eval(expression, {"__builtins__": {}}, names)  # noqa: S307: of our own pages
-    except Wrong:
-        raise
-    except Exception as error:
-        raise Wrong(f"{expression}: {type(error).__name__}: {error}") from error
-
-
-class Names(dict):
-    """Also what comprehensions see."""
-
-
 def check_bound(block):
     """Compares a block with its files; returns the places of numbers that are bound."""
     head, _, body = block.mark["text"].partition("\n")
     files = [name.strip() for name in head.split(",")]
-    names = {"row": row, "flat": flat, "sum": sum, "len": len, "max": max, "min": min, "abs": abs, "round": round,
-             "zip": zip, "sorted": sorted, "range": range, "str": str}
+    names = {function.__name__: function for function in (row, abs, len, max, min, range, sum, vars, zip)}
+    names |= {"fields": SimpleNamespace, "log2": math.log2}
     for name in files:
         fields = fields_of(name)
         if len(files) == 1:
@@ -246,7 +239,7 @@ def check_bound(block):
 
     def value_of(expression):
         try:
-            return eval(expression, {"__builtins__": {}, **names})  # of our own pages
+            return eval(expression, {"__builtins__": {}, **names})  # it stands in a page of ours
         except Wrong:
             raise
         except Exception as error:
