@@ -363,6 +363,9 @@ TEST_F(Study, ThePaperInOneReport) {
   }
   const std::string page = text("report.html");
   EXPECT_NE(page.find("Iterations in three dimensions"), std::string::npos);
+  EXPECT_NE(page.find("Cu Cui and Guido Kanschat"), std::string::npos);
+  EXPECT_NE(page.find("Computers &amp; Fluids 299 (2025) 106703"), std::string::npos);
+  EXPECT_NE(page.find("arXiv:2410.09497"), std::string::npos);
   EXPECT_NE(page.find("<polyline"), std::string::npos);
   EXPECT_EQ(page.find("src="), std::string::npos) << "the page must need no other file";
   EXPECT_EQ(page.find("nan"), std::string::npos);
