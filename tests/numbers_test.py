@@ -96,8 +96,8 @@ def agrees(written, value):
         return False
     mantissa, _, exponent = written.replace(" ", "").partition("e")
     digits = len(mantissa.partition(".")[2])
-    unit = 10.0 ** (int(exponent or 0) - digits)
-    return abs(abs(value) - float(mantissa) * 10.0 ** int(exponent or 0)) <= 0.5000001 * unit
+    power = 10.0 ** int(exponent or 0)
+    return abs(value - float(mantissa) * power) <= 0.5000001 * 10.0**-digits * power
 
 
 def blanked(text, pattern, flags=0):
@@ -113,7 +113,8 @@ def numbers(line):
             continue
         if re.search(rf"= ?-?$|\b{VERSIONED} $", before) or (re.search(r"\bto (?:exactly )?$", before) and match[0].startswith("1e-")):
             continue
-        yield match.start(), match[0]
+        sign = "-" if before.endswith("-") else ""
+        yield match.start() - len(sign), sign + match[0]
 
 
 class Block:
@@ -226,7 +227,7 @@ def reach(lines, place, kind):
 
 
 def check_bound(block):
-    """Compares a block with its files; returns the places of numbers that are bound."""
+    """Compares a block with its files; returns the places of numbers that are bound, and what is wrong."""
     head, _, body = block.mark["text"].partition("\n")
     files = [name.strip() for name in head.split(",")]
     names = {function.__name__: function for function in (row, abs, len, max, min, range, sum, vars, zip)}
@@ -245,20 +246,23 @@ def check_bound(block):
         except Exception as error:
             raise Wrong(f"{expression.strip()}: {type(error).__name__}: {error}") from error
 
-    bound = set()
+    bound, wrong = set(), []
     for line in filter(None, (line.strip() for line in body.split("\n"))):
-        if match := re.fullmatch(r"(\w+) := (.*)", line):
-            names[match[1]] = value_of(match[2])
-            continue
-        written, equals, expression = line.partition(" = ")
-        if not equals:
-            raise Wrong(f"not a binding: {line}")
-        value = value_of(expression)
-        if written.startswith("|"):
-            bound |= check_rows(block, written[1:].strip(), value)
-        else:
-            bound |= check_words(block, [number.strip() for number in written.split(",")], value)
-    return bound
+        try:
+            if match := re.fullmatch(r"(\w+) := (.*)", line):
+                names[match[1]] = value_of(match[2])
+                continue
+            written, equals, expression = line.partition(" = ")
+            if not equals:
+                raise Wrong(f"not a binding: {line}")
+            value = value_of(expression)
+            if written.startswith("|"):
+                bound |= check_rows(block, written[1:].strip(), value)
+            else:
+                bound |= check_words(block, [number.strip() for number in written.split(",")], value)
+        except Wrong as problem:
+            wrong.append(str(problem))
+    return bound, wrong
 
 
 def check_words(block, words, value):
@@ -310,14 +314,14 @@ def check_page(path):
         mark = block.mark
         try:
             if mark and not mark["kind"]:
-                bound = check_bound(block)
+                bound, wrong = check_bound(block)
+                failures += [(block.line, problem) for problem in wrong]
             elif mark and not mark["text"]:
                 raise Wrong(f"figures{mark['kind']}: why?")
             elif mark and mark["kind"] == " not stored" and "not stored" not in " ".join(block.text.split()):
                 raise Wrong("marked as not stored, but the text does not say so")
-        except Wrong as wrong:
-            failures.append((block.line, str(wrong)))
-            continue
+        except Wrong as problem:
+            failures.append((block.line, str(problem)))
         if (mark and mark["kind"]) or any(first <= block.line <= last for first, last, _ in reaches):
             continue
         for (index, place), number in sorted(block.figures.items()):
