@@ -12,12 +12,15 @@
 #include <fstream>
 #include <future>
 #include <numbers>
+#include <numeric>
+#include <optional>
 #include <random>
 
 #include "base/new_file.hpp"
 #include "interpolate.hpp"
 #include "output/canvas.hpp"
 #include "output/streamlines.hpp"
+#include "output/ticks.hpp"
 #include "solenoid/error.hpp"
 
 // The Python that has VTK: Debian's python3-vtk9 belongs to the system's.
@@ -234,11 +237,93 @@ struct Image {
   }
 };
 
+// The centre of the first place, from the top, where a picture has a text and nothing around it.
+std::optional<Spot> find_text(const Image& image, const std::string& text, double height) {
+  constexpr int border = 4;  // of nothing
+  constexpr int descent = 8;
+  constexpr Colour ink{0.13F, 0.14F, 0.16F};
+  const int width = static_cast<int>(text_width(text, height)) + 2 * border;
+  const int rows = static_cast<int>(height) + border + descent;
+  Canvas pattern(width, rows, {1, 1, 1});
+  Coverage letters = pattern.coverage();
+  letters.text(text, {1.0 * border, height + border}, height, 1.8);
+  pattern.paint(letters, ink);
+  const auto matches = [&](int left, int top) {
+    for (int j = 0; j < rows; ++j) {
+      for (int i = 0; i < width; ++i) {
+        for (int c = 0; c < 3; ++c) {
+          if (std::abs(image.at(left + i, top + j)[c] - 255.0F * pattern.pixel(i, j)[c]) > 1) return false;
+        }
+      }
+    }
+    return true;
+  };
+  for (int top = 0; top + rows <= image.height; ++top) {
+    for (int left = 0; left + width <= image.width; ++left) {
+      if (matches(left, top)) return Spot{left + 0.5 * width, top + border + 0.5 * height};
+    }
+  }
+  return std::nullopt;
+}
+constexpr double title_height = 18;
+constexpr double label_height = 16;
+
+TEST_F(Output, PicturesHaveAxesWithCoordinates) {
+  write_picture(swirl(2, 2), folder_ / "u.png");
+  const Image image(folder_ / "u.png");
+  for (const char* label : {"x", "y", "0", "0.2", "0.5", "0.8", "1", "1.5"}) {
+    EXPECT_TRUE(find_text(image, label, label_height)) << label;
+  }
+  EXPECT_FALSE(find_text(image, "0.7", label_height));
+  // The domain is 1.5 wide, 1060 pixels of the picture.
+  const auto left = find_text(image, "0.5", label_height);
+  const auto right = find_text(image, "1.5", label_height);
+  ASSERT_TRUE(left && right);
+  EXPECT_NEAR((*right)[0] - (*left)[0], 1060 / 1.5, 2);
+  EXPECT_EQ((*right)[1], (*left)[1]);
+  const auto low = find_text(image, "0.2", label_height);
+  const auto high = find_text(image, "0.8", label_height);
+  ASSERT_TRUE(low && high);
+  EXPECT_NEAR((*low)[1] - (*high)[1], 0.6 * 1060 / 1.5, 2);
+  EXPECT_TRUE(find_text(image, "speed |u|", title_height));
+}
+
+TEST_F(Output, PicturesSayWhichStreamlinesTheyShow) {
+  write_picture(swirl(3, 2), folder_ / "u.png");
+  EXPECT_TRUE(
+      find_text(Image(folder_ / "u.png"), "speed |u|, slice z = 0.625, streamlines: in-plane velocity", title_height));
+  // What a solver leaves of a velocity that is zero is no flow.
+  Problem p;
+  p.mesh = Mesh::unit(3, 1);
+  p.order = 1;
+  write_picture(test::interpolate(p,
+                                  {[](const Point& x) { return 1e-9 * x[1]; }, [](const Point&) { return 0.0; },
+                                   [](const Point& x) { return x[0]; }},
+                                  [](const Point&) { return 0.0; }),
+                folder_ / "u.png");
+  EXPECT_TRUE(find_text(Image(folder_ / "u.png"), "speed |u|, slice z = 0.5, no in-plane velocity", title_height));
+}
+
+TEST_F(Output, ColourBarsHaveLabelsAtTheirEnds) {
+  Problem p;
+  p.mesh = Mesh::unit(2, 1);
+  p.order = 1;
+  const auto zero = [](const Point&) { return 0.0; };
+  for (const auto& [scale, end] : {std::pair{3.7, "3.7"}, std::pair{3.7e-60, "3.7e-60"}, std::pair{3.7e99, "3.7e99"}}) {
+    write_picture(test::interpolate(p, {[scale = scale](const Point& x) { return scale * x[1]; }, zero}, zero),
+                  folder_ / "u.png");
+    const Image image(folder_ / "u.png");
+    EXPECT_TRUE(find_text(image, end, label_height)) << end;
+    const auto colour = image.at(600, 200);
+    EXPECT_GT(colour[0] + colour[1], 200) << "fast at the top, whatever the unit";
+  }
+}
+
 TEST_F(Output, PicturesShowDomainsOfAnyShape) {
   for (const int dim : {2, 3}) {
     write_picture(swirl(dim, 2), folder_ / "u.png");
     const Image image(folder_ / "u.png");
-    EXPECT_EQ(image.width, 1200);
+    EXPECT_NEAR(image.width, 1170, 30);
     EXPECT_EQ(image.at(2, 2), (std::array<int, 3>{255, 255, 255}));
   }
   Problem p;
@@ -290,6 +375,42 @@ TEST(Streamlines, OfARotationAreCirclesApart) {
     }
   }
   EXPECT_GT(radii.size(), 2U);
+}
+
+TEST(Coverage, HasAllLettersOfThePictures) {
+  for (const char letter :
+       std::string("speed|u|,slicez=0123456789.e+-streamlines:in-planevelocity,noaxesnottoscalexy")) {
+    Coverage coverage(30, 30);
+    coverage.text(std::string(1, letter), {10, 20}, 16, 2);
+    const auto& drawn = coverage.values();
+    EXPECT_GT(std::accumulate(drawn.begin(), drawn.end(), 0.0F), 1.0F) << letter;
+  }
+}
+
+TEST(Ticks, AreRoundNumbers) {
+  EXPECT_DOUBLE_EQ(nice_step(1, 6), 0.2);
+  EXPECT_DOUBLE_EQ(nice_step(1, 5), 0.2);
+  EXPECT_DOUBLE_EQ(nice_step(1e-60, 10), 1e-61);
+  EXPECT_DOUBLE_EQ(nice_step(7e8, 1), 1e9);
+  const auto list = multiples(0.1, -0.3, 0.2);
+  ASSERT_EQ(list.size(), 6U);
+  EXPECT_DOUBLE_EQ(list[0], -0.3);
+  EXPECT_FALSE(std::signbit(list[3]));
+  EXPECT_EQ(list[3], 0.0);
+  EXPECT_LE(multiples(1e-9, 1e16, 1e17).size(), 100U);  // and ends
+}
+
+TEST(Ticks, HaveLabelsThatDiffer) {
+  EXPECT_EQ(number_label(0.25, 0.05, 1), "0.25");
+  EXPECT_EQ(number_label(-0.0, 0.1, 1), "0");
+  EXPECT_EQ(number_label(-1e-9, 0.1, 1), "0");
+  EXPECT_EQ(number_label(40, 20, 100), "40");
+  EXPECT_EQ(number_label(100, 100, 500), "100");
+  EXPECT_EQ(number_label(1.5e-4, 5e-5, 3.5e-4), "1.5e-4");
+  EXPECT_EQ(number_label(0, 5e-5, 3.5e-4), "0");
+  EXPECT_EQ(number_label(-2e100, 1e100, 4e100), "-2e100");
+  EXPECT_EQ(number_label(1000.002, 0.001, 1000.004), "1000.002");
+  EXPECT_EQ(number_label(1000000.2, 0.2, 1000001), "1.0000002e6");
 }
 
 TEST(Coverage, OverlapsCountOnce) {

@@ -1,7 +1,8 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <cstdio>
+#include <limits>
+#include <numeric>
 #include <string>
 #include <vector>
 
@@ -9,6 +10,7 @@
 #include "mesh/grid.hpp"
 #include "output/canvas.hpp"
 #include "output/streamlines.hpp"
+#include "output/ticks.hpp"
 #include "solenoid/output.hpp"
 
 namespace solenoid {
@@ -21,19 +23,26 @@ constexpr Colour outline{0.35F, 0.36F, 0.38F};
 constexpr Colour nothing{0.88F, 0.885F, 0.89F};  // outside the domain
 
 // Layout in pixels.
-constexpr int margin = 40;
-constexpr int title_space = 62;
-constexpr int longest_width = 1120;  // of the plot
-constexpr int longest_height = 1300;
-constexpr int shortest = 60;
-constexpr int smallest_canvas = 480;
-constexpr int bar_gap = 30;
+constexpr int margin = 24;           // around everything
+constexpr int longest_width = 1060;  // of the plot
+constexpr int longest_height = 1200;
+constexpr int shortest = 100;
+constexpr int smallest_bar = 420;
+constexpr int bar_gap = 26;
 constexpr int bar_height = 18;
-constexpr int label_space = 46;
-constexpr double text_height = 16;
-constexpr double text_thickness = 1.7;
+constexpr double outline_width = 2;
+constexpr double tick_length = 7;
+constexpr double title_height = 18;  // of digits
+constexpr double label_height = 16;
+constexpr double letter_gap = 8;
+constexpr double text_thickness = 1.8;
 
-// The colour map viridis, t in [0, 1].
+constexpr double constant_range = 1e-12;  // relative: where there is less, rounding is all that differs
+constexpr double negligible_flow =
+    1e-5;  // of the largest speed: what the solver leaves where there is no flow in the plane
+
+// The colour map viridis, t in [0, 1]: a smooth curve (Catmull and Rom's) through eleven of its colours, since kinks
+// would be seen as bands.
 Colour viridis(double t) {
   static constexpr std::array<std::array<int, 3>, 11> table{{{68, 1, 84},
                                                              {72, 36, 117},
@@ -46,38 +55,75 @@ Colour viridis(double t) {
                                                              {122, 209, 81},
                                                              {189, 223, 38},
                                                              {253, 231, 37}}};
-  const double place = std::clamp(t, 0.0, 1.0) * (table.size() - 1);
-  const auto i = std::min(static_cast<std::size_t>(place), table.size() - 2);
-  const double s = place - static_cast<double>(i);
+  constexpr int last = table.size() - 1;
+  const double place = std::clamp(t, 0.0, 1.0) * last;
+  const int i = std::min(static_cast<int>(place), last - 1);
+  const double s = place - i;
   Colour colour;
-  for (int c = 0; c < 3; ++c) colour[c] = static_cast<float>(((1 - s) * table[i][c] + s * table[i + 1][c]) / 255.0);
+  for (int c = 0; c < 3; ++c) {
+    const double p1 = table[i][c];
+    const double p2 = table[i + 1][c];
+    const double p0 = i > 0 ? table[i - 1][c] : 2 * p1 - p2;
+    const double p3 = i + 1 < last ? table[i + 2][c] : 2 * p2 - p1;
+    const double value = p1 + 0.5 * s * (p2 - p0 + s * (2 * p0 - 5 * p1 + 4 * p2 - p3 + s * (3 * (p1 - p2) + p3 - p0)));
+    colour[c] = static_cast<float>(value / 255.0);
+  }
   return colour;
 }
 
-std::string formatted(const char* format, double value) {
-  std::array<char, 32> text{};
-  std::snprintf(text.data(), text.size(), format, value);
-  return text.data();
-}
+struct Tick {
+  double value;
+  std::string label;
+};
 
-// A tick's label: all labels of a very small or large scale have an exponent.
-std::string label_of(double tick, double max) {
-  const bool exponent = tick != 0.0 && (max < 1e-3 || max >= 1e5);
-  return formatted(exponent ? "%.1e" : "%.4g", tick);
-}
+double largest(double low, double high) { return std::max(std::abs(low), std::abs(high)); }
 
-// Multiples of 1, 2 or 5 times a power of ten in [low, high], about five of them.
-std::vector<double> round_ticks(double low, double high) {
-  const double rough = (high - low) / 5;
-  const double decade = std::pow(10.0, std::floor(std::log10(rough)));
-  const double digit = rough / decade;
-  const double step = decade * (digit < 1.5 ? 1 : digit < 3.5 ? 2 : digit < 7.5 ? 5 : 10);
-  std::vector<double> ticks;
-  constexpr double slack = 1e-9;
-  for (double i = std::ceil(low / step - slack); i * step <= high + slack * step; ++i) {
-    ticks.push_back(i * step + 0.0);  // + 0.0: no -0
+// Ticks of [low, high] for `pixels` of an axis, as many up to seven as leave each label its `room` (a function).
+template <class Room>
+std::vector<Tick> ticks_of(double low, double high, double pixels, Room room) {
+  std::vector<Tick> ticks;
+  for (int count = 7; count > 0; --count) {
+    const double step = nice_step(high - low, count);
+    double needed = 0;
+    ticks.clear();
+    for (const double value : multiples(step, low, high)) {
+      ticks.push_back({value, number_label(value, step, largest(low, high))});
+      needed = std::max<double>(needed, room(ticks.back().label));
+    }
+    if (needed <= step / (high - low) * pixels) return ticks;
   }
+  ticks.resize(std::min<std::size_t>(ticks.size(), 1));
   return ticks;
+}
+
+double label_width(const std::string& label) { return text_width(label, label_height); }
+double room_beside(const std::string& label) { return label_width(label) + 2 * letter_gap; }
+double room_above(const std::string& /*label*/) { return 3 * label_height; }
+
+// The scale of colours.
+struct Range {
+  double low = 0;
+  double high = 1;
+};
+
+// Of all numbers but NaN. From zero for what cannot be negative, and where that takes at most half of the colours; a
+// constant is not blown up to show its rounding errors.
+Range range_of(const std::vector<double>& values, bool from_zero) {
+  constexpr double infinity = std::numeric_limits<double>::infinity();
+  double low = infinity;
+  double high = -infinity;
+  for (const double value : values) {
+    if (value < low) low = value;
+    if (value > high) high = value;
+  }
+  if (low > high) return {};
+  if (low > 0 && (from_zero || low <= high - low)) low = 0;
+  if (high < 0 && -high <= high - low) high = 0;
+  if (high - low <= constant_range * largest(low, high)) {
+    low = std::min(low, 0.0);
+    high = std::max(high, 0.0);
+  }
+  return low < high ? Range{low, high} : Range{};
 }
 
 // The plane that is shown, where it lies on the canvas, and the velocity, or Poisson's u, at its pixels.
@@ -86,11 +132,10 @@ struct Slice {
   double z = 0.0;
   int width = 0;  // of the plot
   int height = 0;
-  Spot scale{};  // pixels per length
-  double lowest = 0.0;
-  double highest = 0.0;
-  std::vector<float> shade;  // speed or u per pixel, NaN outside the domain
-  VectorRaster field;        // empty without a velocity
+  Spot scale{};               // pixels per length
+  std::vector<double> shade;  // speed or u per pixel, NaN outside the domain
+  Range range;                // of the shades
+  VectorRaster field;         // empty without a velocity in the plane
 
   explicit Slice(const Solution& s) : solution(s) {
     const Mesh& mesh = s.problem().mesh;
@@ -109,6 +154,10 @@ struct Slice {
     sample();
   }
 
+  [[nodiscard]] bool has_velocity() const { return solution.problem().equation == EquationKind::stokes; }
+  // Whether a length has other numbers of pixels in x and in y, because the domain is so long.
+  [[nodiscard]] bool distorted() const { return std::abs(scale[0] / scale[1] - 1) > 0.1; }
+
   // Plot pixels of a point of the plane.
   [[nodiscard]] Spot spot(double x, double y) const {
     const Mesh& mesh = solution.problem().mesh;
@@ -125,19 +174,21 @@ struct Slice {
         points.push_back({mesh.lower[0] + (i + 0.5) / scale[0], mesh.upper[1] - (j + 0.5) / scale[1], z});
       }
     }
-    if (solution.problem().equation == EquationKind::poisson) {
-      for (const double u : solution.value(points)) shade.push_back(static_cast<float>(u));
-    } else {
-      field = {width, height, {}};
-      for (const Point& u : solution.velocity(points)) {
-        shade.push_back(static_cast<float>(std::hypot(u[0], u[1], u[2])));
-        field.values.push_back({static_cast<float>(u[0] * scale[0]), static_cast<float>(-u[1] * scale[1])});
-      }
+    if (!has_velocity()) {
+      shade = solution.value(points);
+      range = range_of(shade, false);
+      return;
     }
-    for (const double value : shade) {
-      if (value > highest) highest = value;
-      if (value < lowest) lowest = value;
+    double fastest_in_plane = 0;
+    field = {width, height, {}};
+    for (const Point& u : solution.velocity(points)) {
+      shade.push_back(std::hypot(u[0], u[1], u[2]));
+      field.values.push_back({u[0] * scale[0], -u[1] * scale[1]});
+      const double in_plane = std::hypot(u[0], u[1]);
+      if (in_plane > fastest_in_plane) fastest_in_plane = in_plane;
     }
+    range = range_of(shade, true);
+    if (fastest_in_plane <= negligible_flow * range.high) field = {};
   }
 };
 
@@ -145,53 +196,101 @@ class Picture {
  public:
   explicit Picture(const Slice& slice)
       : slice_(slice),
-        canvas_(std::max(smallest_canvas, slice.width + 2 * margin),
-                title_space + slice.height + bar_gap + bar_height + label_space, white),
-        left_((canvas_.width() - slice.width) / 2),
-        scale_end_(slice.highest > slice.lowest ? slice.highest : 1.0) {}
+        x_ticks_(ticks_of(mesh().lower[0], mesh().upper[0], slice.width, room_beside)),
+        y_ticks_(ticks_of(mesh().lower[1], mesh().upper[1], slice.height, room_above)) {
+    const double labels = std::accumulate(y_ticks_.begin(), y_ticks_.end(), 0.0, [](double widest, const Tick& tick) {
+      return std::max(widest, label_width(tick.label));
+    });
+    bar_width_ = std::max(slice.width, smallest_bar);
+    // The plot in the middle of the bar, with room for its labels.
+    const double beside = margin + label_width("y") + 2 * letter_gap + labels + letter_gap + tick_length;
+    left_ = static_cast<int>(std::max(beside, 0.5 * (bar_width_ - slice.width) + 2.5 * margin));
+    bar_left_ = left_ - (bar_width_ - slice.width) / 2;
+    const double right = left_ + slice.width + (x_ticks_.empty() ? 0 : 0.5 * room_beside(x_ticks_.back().label));
+    const int width = std::max(bar_left_ + bar_width_ + 2 * margin, static_cast<int>(right));
+    wrap_title(width - 2 * margin);
+    top_ = margin + static_cast<int>(letter_gap + static_cast<double>(title_.size()) * line_height);
+    bar_top_ = top_ + slice.height + static_cast<int>(tick_length + 2 * (label_height + letter_gap)) + bar_gap;
+    const double height = bar_top_ + bar_height + tick_length + letter_gap + label_height + margin;
+    canvas_ = Canvas(width, static_cast<int>(height), white);
+  }
 
   const Canvas& draw() {
     title();
     shade();
     if (!slice_.field.values.empty()) lines();
     edges();
+    axes();
     colour_bar();
     return canvas_;
   }
 
  private:
-  [[nodiscard]] Spot placed(const Spot& spot) const { return {spot[0] + left_, spot[1] + title_space}; }
+  [[nodiscard]] const Mesh& mesh() const { return slice_.solution.problem().mesh; }
+  [[nodiscard]] Spot placed(const Spot& spot) const { return {spot[0] + left_, spot[1] + top_}; }
+
+  // What is shown, in as many lines as it takes.
+  void wrap_title(double room) {
+    std::vector<std::string> parts{slice_.has_velocity() ? "speed |u|" : "u"};
+    if (mesh().dim == 3) {
+      parts.push_back("slice z = " + number_label(slice_.z, 1e-4 * (mesh().upper[2] - mesh().lower[2]),
+                                                  largest(mesh().lower[2], mesh().upper[2])));
+      if (!slice_.field.values.empty()) parts.emplace_back("streamlines: in-plane velocity");
+      if (slice_.has_velocity() && slice_.field.values.empty()) parts.emplace_back("no in-plane velocity");
+    }
+    if (slice_.distorted()) parts.emplace_back("axes not to scale");
+    for (const std::string& part : parts) {
+      if (!title_.empty() && text_width(title_.back() + ", " + part, title_height) <= room) {
+        title_.back() += ", " + part;
+      } else {
+        title_.push_back(part);
+      }
+    }
+  }
 
   void title() {
-    std::string text = slice_.field.values.empty() ? "u" : "speed |u|";
-    if (slice_.solution.problem().mesh.dim == 3) text += ", slice z = " + formatted("%.4g", slice_.z);
     Coverage letters = canvas_.coverage();
-    letters.text(text, {static_cast<double>(left_), title_space - 22.0}, 1.15 * text_height, 1.15 * text_thickness);
+    const double left = std::min(left_, bar_left_);
+    double base = margin + title_height;
+    for (const std::string& line : title_) {
+      const double room = canvas_.width() - margin - text_width(line, title_height);
+      write(letters, line, std::min(left, room), base, title_height);
+      base += line_height;
+    }
     canvas_.paint(letters, ink);
   }
 
+  // Text from `left` on, at whole pixels.
+  static void write(Coverage& letters, const std::string& text, double left, double base, double height) {
+    letters.text(text, {std::round(left), std::round(base)}, height, text_thickness);
+  }
+
   void shade() {
+    const auto [low, high] = slice_.range;
     for (int j = 0; j < slice_.height; ++j) {
       for (int i = 0; i < slice_.width; ++i) {
-        const float value = slice_.shade[i + static_cast<std::size_t>(slice_.width) * j];
-        canvas_.pixel(left_ + i, title_space + j) =
-            std::isnan(value) ? nothing : viridis((value - slice_.lowest) / (scale_end_ - slice_.lowest));
+        const double value = slice_.shade[i + static_cast<std::size_t>(slice_.width) * j];
+        canvas_.pixel(left_ + i, top_ + j) = std::isnan(value) ? nothing : viridis((value - low) / (high - low));
       }
     }
   }
 
   void lines() {
     constexpr double arrow_spacing = 300;
+    constexpr double golden_ratio = 0.618;
     Coverage thin = canvas_.coverage();
     Coverage halo = canvas_.coverage();
+    double phase = 0.0;  // of the first arrow, so that those of neighbouring lines do not touch
     const double separation = std::clamp(0.03 * std::min(slice_.width, slice_.height), 9.0, 26.0);
     for (Polyline& line : streamlines(slice_.field, separation)) {
       for (Spot& spot : line) spot = placed(spot);
       thin.stroke(line, 1.1);
       halo.stroke(line, 2.6);
       const auto arrows = std::max<std::size_t>(1, std::lround(static_cast<double>(line.size()) / arrow_spacing));
+      phase = std::fmod(phase + golden_ratio, 1.0);
       for (std::size_t i = 0; i < arrows; ++i) {
-        const std::size_t middle = line.size() * (2 * i + 1) / (2 * arrows);
+        const double part = (static_cast<double>(i) + 0.25 + 0.5 * phase) / static_cast<double>(arrows);
+        const auto middle = static_cast<std::size_t>(part * static_cast<double>(line.size()));
         if (middle < 4 || middle + 4 >= line.size() || near_frame(line[middle])) continue;
         thin.triangle(arrow(line[middle - 4], line[middle + 4], 1.0));
         halo.triangle(arrow(line[middle - 4], line[middle + 4], 1.3));
@@ -204,8 +303,8 @@ class Picture {
   // Where an arrow would stick out of the plot.
   [[nodiscard]] bool near_frame(const Spot& spot) const {
     constexpr double room = 6;
-    return spot[0] < left_ + room || spot[0] > left_ + slice_.width - room || spot[1] < title_space + room ||
-           spot[1] > title_space + slice_.height - room;
+    return spot[0] < left_ + room || spot[0] > left_ + slice_.width - room || spot[1] < top_ + room ||
+           spot[1] > top_ + slice_.height - room;
   }
 
   static std::array<Spot, 3> arrow(const Spot& from, const Spot& to, double size) {
@@ -243,36 +342,83 @@ class Picture {
     canvas_.paint(drawn, outline);
   }
 
-  void colour_bar() {
-    const int top = title_space + slice_.height + bar_gap;
-    const int left = std::min(left_, margin);
-    const int width = canvas_.width() - 2 * left;
-    for (int i = 0; i < width; ++i) {
-      for (int j = 0; j < bar_height; ++j) canvas_.pixel(left + i, top + j) = viridis((i + 0.5) / width);
-    }
-    Coverage frame = canvas_.coverage();
-    const double x0 = left;
-    const double x1 = left + width;
-    const double bottom = top + bar_height;
-    frame.stroke({{x0, 1.0 * top}, {x1, 1.0 * top}, {x1, bottom}, {x0, bottom}, {x0, 1.0 * top}}, 1.2);
+  // Ticks with coordinates at the lower and the left side.
+  void axes() {
+    Coverage marks = canvas_.coverage();
     Coverage letters = canvas_.coverage();
-    for (const double tick : round_ticks(slice_.lowest, scale_end_)) {
-      const double x = left + width * (tick - slice_.lowest) / (scale_end_ - slice_.lowest);
-      frame.stroke({{x, bottom}, {x, bottom + 6}}, 1.2);
-      const std::string label = label_of(tick, std::max(scale_end_, -slice_.lowest));
-      letters.text(label, {x - 0.5 * text_width(label, 0.9 * text_height), bottom + 11 + 0.9 * text_height},
-                   0.9 * text_height, text_thickness);
+    const double bottom = top_ + slice_.height;
+    for (const auto& [value, label] : x_ticks_) {
+      const double x = placed(slice_.spot(value, mesh().lower[1]))[0];
+      marks.stroke({{x, bottom}, {x, bottom + tick_length}}, 1.2);
+      write(letters, label, x - 0.5 * label_width(label), bottom + tick_length + letter_gap + label_height,
+            label_height);
     }
-    canvas_.paint(frame, outline);
+    write(letters, "x", left_ + 0.5 * (slice_.width - label_width("x")),
+          bottom + tick_length + 2 * (letter_gap + label_height), label_height);
+    double labels_left = left_;
+    for (const auto& [value, label] : y_ticks_) {
+      const double y = placed(slice_.spot(mesh().lower[0], value))[1];
+      const double left = left_ - tick_length - letter_gap - label_width(label);
+      marks.stroke({{left_ - tick_length, y}, {1.0 * left_, y}}, 1.2);
+      write(letters, label, left, y + 0.5 * label_height, label_height);
+      labels_left = std::min(labels_left, left);
+    }
+    write(letters, "y", labels_left - 2 * letter_gap - label_width("y"), top_ + 0.5 * (slice_.height + label_height),
+          label_height);
+    canvas_.paint(marks, outline);
     canvas_.paint(letters, ink);
   }
 
-  static constexpr double outline_width = 2.0;
+  // With its ends labelled, and ticks between them where their labels have room.
+  void colour_bar() {
+    for (int i = 0; i < bar_width_; ++i) {
+      for (int j = 0; j < bar_height; ++j) {
+        canvas_.pixel(bar_left_ + i, bar_top_ + j) = viridis((i + 0.5) / bar_width_);
+      }
+    }
+    Coverage marks = canvas_.coverage();
+    const double x0 = bar_left_;
+    const double x1 = bar_left_ + bar_width_;
+    const double y0 = bar_top_;
+    const double y1 = bar_top_ + bar_height;
+    marks.stroke({{x0, y0}, {x1, y0}, {x1, y1}, {x0, y1}, {x0, y0}}, 1.2);
+    Coverage letters = canvas_.coverage();
+    const auto [low, high] = slice_.range;
+    constexpr double end_resolution = 5e-3;  // relative: three digits or so
+    std::vector<Tick> ticks;
+    for (const double end : {low, high}) {
+      ticks.push_back({end, number_label(end, end_resolution * (high - low), largest(low, high))});
+    }
+    const auto place = [&](double value) { return x0 + bar_width_ * ((value - low) / (high - low)); };
+    const double free_from = x0 + 0.5 * room_beside(ticks[0].label);
+    const double free_to = x1 - 0.5 * room_beside(ticks[1].label);
+    for (const Tick& tick : ticks_of(low, high, bar_width_, room_beside)) {
+      const double half = 0.5 * room_beside(tick.label);
+      if (place(tick.value) - half >= free_from && place(tick.value) + half <= free_to) ticks.push_back(tick);
+    }
+    for (const auto& [value, label] : ticks) {
+      const double x = place(value);
+      marks.stroke({{x, y1}, {x, y1 + tick_length}}, 1.2);
+      const double last_left = canvas_.width() - letter_gap - label_width(label);
+      write(letters, label, std::clamp(x - 0.5 * label_width(label), letter_gap, std::max(letter_gap, last_left)),
+            y1 + tick_length + letter_gap + label_height, label_height);
+    }
+    canvas_.paint(marks, outline);
+    canvas_.paint(letters, ink);
+  }
+
+  static constexpr double line_height = 1.9 * title_height;
 
   const Slice& slice_;
-  Canvas canvas_;
-  int left_;  // of the plot
-  double scale_end_;
+  std::vector<Tick> x_ticks_;
+  std::vector<Tick> y_ticks_;
+  std::vector<std::string> title_;
+  int left_ = 0;  // of the plot
+  int top_ = 0;
+  int bar_left_ = 0;
+  int bar_top_ = 0;
+  int bar_width_ = 0;
+  Canvas canvas_{0, 0, white};
 };
 
 }  // namespace

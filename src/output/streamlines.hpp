@@ -2,7 +2,6 @@
 /// \file
 /// Evenly spaced streamlines of a plane vector field (Jobard and Lefer, 1997).
 
-#include <array>
 #include <vector>
 
 #include "output/canvas.hpp"
@@ -13,7 +12,7 @@ namespace solenoid {
 struct VectorRaster {
   int width = 0;
   int height = 0;
-  std::vector<std::array<float, 2>> values;
+  std::vector<Spot> values;
 
   /// Bilinear interpolation between pixel centres; NaN outside or next to a NaN.
   [[nodiscard]] Spot at(const Spot& spot) const;
