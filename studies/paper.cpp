@@ -28,6 +28,7 @@ struct Options {
   DeviceChoice device = DeviceChoice::automatic;
   int threads = 0;
   bool quick = false;
+  bool render = false;
   std::vector<std::string> only;
 };
 
@@ -65,6 +66,59 @@ std::string csv(const Rows& rows) {
   return text + '\n';
 }
 
+fs::path store(const fs::path& output) { return output / "paper.json"; }
+
+/// What was measured: where and with which code, and the rows of each experiment.
+struct Measured {
+  Json header;
+  std::map<std::string, Rows> rows;
+
+  void take_rows(const Json& content) {
+    for (const Experiment* experiment : experiments) {
+      if (!content["experiments"].contains(experiment->name)) continue;
+      for (const Json& row : content["experiments"][experiment->name]) rows[experiment->name].push_back(row);
+    }
+  }
+
+  /// Writes report and tables to the folder; returns the report's path.
+  [[nodiscard]] fs::path write_report(const fs::path& output) {
+    const paper::Machine machine{header["device"], header["device"].get<std::string>().rfind("cuda", 0) == 0,
+                                 header["quick"]};
+    report::Page page("Multigrid methods for the Stokes problem on GPU systems, measured with solenoid");
+    page.text(fmt::format("Measured with solenoid {} (commit {}) on {}, {}.{}", header["solenoid"].get<std::string>(),
+                          header["commit"].get<std::string>(), machine.device, header["date"].get<std::string>(),
+                          machine.quick ? " A quick run: small sizes." : ""));
+    page.text(fmt::format("The paper: {}.", published::paper));
+    page.text(
+        "Every number is of this run, or is the paper's or its authors' and said to be. Times are medians of at least "
+        "ten runs. paper.json and the CSV files beside this page have all rows.");
+    if (StudyRun::interrupted()) page.remark("This run was interrupted: rows are missing.");
+    for (const Experiment* experiment : experiments) {
+      if (rows[experiment->name].empty()) continue;
+      experiment->present(rows[experiment->name], machine, page);
+      write(output / fmt::format("{}.csv", experiment->name), csv(rows[experiment->name]));
+    }
+    fs::path file = output / "report.html";
+    write(file, page.html());
+    return file;
+  }
+};
+
+/// Report and tables once more, of rows that are there.
+int render(const fs::path& output) {
+  const fs::path file = store(output);
+  const auto content = earlier_run(file, "--output", {}, {}, "experiments");
+  if (!content) throw InputError(fmt::format("--render: there is no '{}' to make a report of", file.string()));
+  Measured measured;
+  for (const char* field : {"solenoid", "commit", "date", "device", "quick"}) {
+    if (!content->contains(field)) throw InputError(fmt::format("'{}' has no `{}`", file.string(), field));
+    measured.header[field] = (*content)[field];
+  }
+  measured.take_rows(*content);
+  fmt::print("written {}\n", measured.write_report(output).string());
+  return solved;
+}
+
 /// A run whose rows are kept in a file as they are measured, so that it can be interrupted and taken up again.
 class PaperStudy {
  public:
@@ -78,10 +132,10 @@ class PaperStudy {
   int operator()() {
     check_writable(options_.output);
     fs::create_directories(options_.output);
-    header_ = run_.json;
-    header_["device"] = engine_->description();
-    header_["threads"] = engine_->threads();
-    header_["quick"] = options_.quick;
+    measured_.header = run_.json;
+    measured_.header["device"] = engine_->description();
+    measured_.header["threads"] = engine_->threads();
+    measured_.header["quick"] = options_.quick;
     take_up();
     std::vector<std::vector<Task>> tasks;
     for (const Experiment* experiment : experiments) {
@@ -111,7 +165,6 @@ class PaperStudy {
   }
 
  private:
-  [[nodiscard]] fs::path store() const { return options_.output / "paper.json"; }
   [[nodiscard]] bool wanted(const Experiment& experiment) const {
     return options_.only.empty() ||
            std::find(options_.only.begin(), options_.only.end(), experiment.name) != options_.only.end();
@@ -119,20 +172,16 @@ class PaperStudy {
 
   /// Rows of an earlier run, if there was one with the same code on the same device.
   void take_up() {
-    const auto earlier =
-        earlier_run(store(), "--output", header_, {"solenoid", "commit", "device", "threads", "quick"}, "experiments");
+    const auto earlier = earlier_run(store(options_.output), "--output", measured_.header,
+                                     {"solenoid", "commit", "device", "threads", "quick"}, "experiments");
     if (!earlier) return;
-    header_["date"] = (*earlier)["date"];
-    const Json& experiments_there = (*earlier)["experiments"];
-    for (const Experiment* experiment : experiments) {
-      if (!experiments_there.contains(experiment->name)) continue;
-      for (const Json& row : experiments_there[experiment->name]) rows_[experiment->name].push_back(row);
-    }
+    measured_.header["date"] = (*earlier)["date"];
+    measured_.take_rows(*earlier);
   }
 
   [[nodiscard]] bool known(const Experiment& experiment, const Task& task) const {
-    const auto found = rows_.find(experiment.name);
-    if (found == rows_.end()) return false;
+    const auto found = measured_.rows.find(experiment.name);
+    if (found == measured_.rows.end()) return false;
     return std::any_of(found->second.begin(), found->second.end(), [&](const Json& row) {
       return std::all_of(task.key.items().begin(), task.key.items().end(), [&](const auto& field) {
         return row.contains(field.key()) && row[field.key()] == field.value();
@@ -156,7 +205,7 @@ class PaperStudy {
     run_.print(
         fmt::format("{:<15} {}{}", experiment.name, task.label,
                     figures.contains("left_out") ? ": " + figures["left_out"].get<std::string>() : summary(figures)));
-    rows_[experiment.name].push_back(std::move(row));
+    measured_.rows[experiment.name].push_back(std::move(row));
     run_.done(task.cost);
     save();
   }
@@ -172,39 +221,19 @@ class PaperStudy {
   }
 
   void save() const {
-    Json content = header_;
+    Json content = measured_.header;
     content["experiments"] = Json::object();
-    for (const auto& [name, rows] : rows_) content["experiments"][name] = rows;
-    write(store(), content.dump(1) + '\n');
+    for (const auto& [name, rows] : measured_.rows) content["experiments"][name] = rows;
+    write(store(options_.output), content.dump(1) + '\n');
   }
 
-  void report() {
-    report::Page page("Multigrid methods for the Stokes problem on GPU systems, measured with solenoid");
-    page.text(fmt::format("Measured with solenoid {} (commit {}) on {}, {}.{}", header_["solenoid"].get<std::string>(),
-                          header_["commit"].get<std::string>(), engine_->description(),
-                          header_["date"].get<std::string>(), options_.quick ? " A quick run: small sizes." : ""));
-    page.text(fmt::format("The paper: {}.", published::paper));
-    page.text(
-        "Every number is of this run, or is the paper's or its authors' and said to be. Times are medians of at least "
-        "ten runs. paper.json and the CSV files beside this page have all rows.");
-    if (StudyRun::interrupted()) page.remark("This run was interrupted: rows are missing.");
-    for (const Experiment* experiment : experiments) {
-      const Rows& rows = rows_[experiment->name];
-      if (rows.empty()) continue;
-      experiment->present(rows, setting_, page);
-      write(options_.output / fmt::format("{}.csv", experiment->name), csv(rows));
-    }
-    const fs::path file = options_.output / "report.html";
-    write(file, page.html());
-    run_.print(fmt::format("\nwritten {}", file.string()));
-  }
+  void report() { run_.print(fmt::format("\nwritten {}", measured_.write_report(options_.output).string())); }
 
   const Options& options_;
   std::unique_ptr<Engine> engine_;
   Setting setting_;
   StudyRun run_;
-  Json header_;
-  std::map<std::string, Rows> rows_;
+  Measured measured_;
 };
 
 }  // namespace
@@ -225,7 +254,9 @@ Command add_paper(CLI::App& app) {
       ->delimiter(',')
       ->check(CLI::IsMember(names))
       ->type_name("LIST");
-  return [options] { return PaperStudy(*options)(); };
+  app.add_flag("--render", options->render,
+               "measure nothing: make report and CSV files anew of the rows that are there");
+  return [options] { return options->render ? render(options->output) : PaperStudy(*options)(); };
 }
 
 }  // namespace solenoid::studies

@@ -397,6 +397,51 @@ TEST_F(Study, ThePaperInOneReport) {
   EXPECT_NE(errors().find("another"), std::string::npos) << errors();
 }
 
+/// The stored report is what the program makes of the stored rows, on a machine without the GPU that they are of.
+TEST_F(Study, TheStoredReportIsOfTheStoredRows) {
+  const auto text = [](const fs::path& path) {
+    std::ifstream stream(path);
+    return std::string(std::istreambuf_iterator<char>(stream), {});
+  };
+  const fs::path stored = SOLENOID_SOURCE_DIR "/docs/results/paper_h200";
+  EXPECT_EQ(start("paper --render --output " + folder().string()), 2);
+  EXPECT_NE(errors().find("paper.json"), std::string::npos) << errors();
+  fs::copy_file(stored / "paper.json", folder() / "paper.json");
+  ASSERT_EQ(start("paper --render --output " + folder().string()), 0) << errors();
+  int files = 0;
+  for (const auto& entry : fs::directory_iterator(stored)) {
+    const fs::path name = entry.path().filename();
+    EXPECT_TRUE(text(entry.path()) == text(folder() / name))
+        << name << " differs: solenoid study paper --render --output docs/results/paper_h200";
+    ++files;
+  }
+  EXPECT_EQ(files, 8);
+
+  const std::string page = text(stored / "report.html");
+  EXPECT_EQ(page.find("&lt;float"), std::string::npos) << "a kernel by its name in the code";
+  EXPECT_EQ(page.find("_kernel"), std::string::npos) << "a kernel by its name in the code";
+  EXPECT_NE(page.find("<div class=\"scroll\""), std::string::npos);
+  // On logarithmic axes rates are points: titles belong to markers, and no rectangle is higher than a marker but
+  // frames.
+  const auto rates = page.find("billion unknowns per second");
+  ASSERT_NE(rates, std::string::npos);
+  const std::string chart = page.substr(rates, page.find("</svg>", rates) - rates);
+  EXPECT_NE(chart.find("<circle"), std::string::npos);
+  for (auto at = chart.find("<rect"); at != std::string::npos; at = chart.find("<rect", at + 1)) {
+    const std::string element = chart.substr(at, chart.find('>', at) - at);
+    EXPECT_TRUE(element.find("height=\"7.2\"") != std::string::npos || element.find("frame") != std::string::npos)
+        << element;
+  }
+  EXPECT_NE(chart.find("<title>solenoid: "), std::string::npos);
+}
+
+TEST(Roofline, NamesKernelsByWhatTheyDo) {
+  std::ifstream stream(SOLENOID_SOURCE_DIR "/docs/results/cuda_roofline.svg");
+  const std::string picture(std::istreambuf_iterator<char>(stream), {});
+  EXPECT_NE(picture.find(">residual, fp32</text>"), std::string::npos);
+  EXPECT_EQ(picture.find("&lt;"), std::string::npos) << "a kernel by its name in the code";
+}
+
 /// The studies are a program of their own, found beside the program whatever it is called by.
 TEST_F(Study, AreFoundBesideTheProgram) {
   const fs::path link = folder() / "link";

@@ -62,7 +62,7 @@ report::LineChart chart(const Rows& rows, const char* field, const char* what, b
   return chart;
 }
 
-void present(const Rows& all, const Setting& setting, report::Page& page) {
+void present(const Rows& all, const Machine& machine, report::Page& page) {
   const Rows rows = measured(all);
   page.heading("Convergence in three dimensions");
   page.text(
@@ -97,7 +97,7 @@ void present(const Rows& all, const Setting& setting, report::Page& page) {
   page.heading("Error against run time");
   page.text(
       fmt::format("Time of the solve, without set-up, on {}. As in the paper, higher orders reach an accuracy sooner.",
-                  setting.engine.description()));
+                  machine.device));
   page.figure(svg(chart(rows, "velocity_l2", "velocity", true)), "Velocity.");
   page.figure(svg(chart(rows, "pressure_l2", "pressure", true)), "Pressure.");
   remark_left_out(all, page);

@@ -34,6 +34,13 @@ struct Setting {
   }
 };
 
+/// What a report says of where its rows were measured.
+struct Machine {
+  std::string device;
+  bool cuda;
+  bool quick;
+};
+
 /// One row: what it is (`key`), its share of the work, and the function that measures it. The function returns the
 /// row's figures, or {"left_out": reason}, or throws an InputError or ResourceError, whose message is the reason: an
 /// order that the build lacks, too, is a row that says so.
@@ -50,7 +57,7 @@ using Rows = std::vector<Json>;
 struct Experiment {
   const char* name;  ///< of its rows in paper.json and of its CSV file
   std::vector<Task> (*tasks)(const Setting& setting);
-  void (*present)(const Rows& rows, const Setting& setting, report::Page& page);
+  void (*present)(const Rows& rows, const Machine& machine, report::Page& page);
 };
 
 // In the order of the paper.

@@ -64,7 +64,7 @@ std::vector<Task> table1_tasks(const Setting& setting) {
   return tasks;
 }
 
-void present_table1(const Rows& rows, const Setting& /*setting*/, report::Page& page) {
+void present_table1(const Rows& rows, const Machine& /*machine*/, report::Page& page) {
   page.heading("Table 1: iterations in two dimensions");
   page.text(
       "Fractional GMRES iterations to a relative accuracy of 1e-8, the paper's method: left preconditioning by a "
@@ -121,7 +121,7 @@ std::vector<Task> tasks_3d(const Setting& setting) {
   return tasks;
 }
 
-void present_3d(const Rows& rows, const Setting& /*setting*/, report::Page& page) {
+void present_3d(const Rows& rows, const Machine& /*machine*/, report::Page& page) {
   page.heading("Iterations in three dimensions");
   for (const Preset preset : {Preset::paper, Preset::standard}) {
     const Rows part = measured(where(rows, "preset", name_of(preset)));

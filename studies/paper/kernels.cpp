@@ -195,7 +195,8 @@ std::string three_digits(double value) { return fmt::format("{:#.3g}", value); }
 template <std::size_t stages>
 void add_rates(const Figures& figures, const Variant (&variants)[stages], const char* kernel, const char* part,
                double share_of_part, const std::string& caption, report::Page& page) {
-  report::BarChart chart{.title = "billion unknowns per second", .groups = {}, .bars = {}, .logarithmic = true};
+  report::PointChart chart{
+      .y = {.title = "billion unknowns per second", .logarithmic = true}, .groups = {}, .series = {}};
   report::Table table{.caption = "ns per unknown, double precision (in brackets: single)", .head = {""}, .rows = {}};
   std::vector<std::vector<std::string>> lines;
   for (int order = 1; order <= last_order; ++order) {
@@ -207,7 +208,7 @@ void add_rates(const Figures& figures, const Variant (&variants)[stages], const 
     return fmt::format("{} ({})", text(in_double), text(in_single));
   };
   for (const Variant& variant : variants) {
-    report::BarChart::Bars bars{variant.name, {}, variant.colour};
+    report::PointChart::Values points{variant.name, {}, variant.colour};
     std::vector<std::string> line{fmt::format("the paper's, {}", variant.name)};
     for (int order = 1; order <= last_order; ++order) {
       const auto ns = [&](const char* precision) -> std::optional<double> {
@@ -215,13 +216,13 @@ void add_rates(const Figures& figures, const Variant (&variants)[stages], const 
         return found.empty() ? std::nullopt : std::optional(Figures::ns_of(found[0]));
       };
       const auto in_double = ns("double");
-      bars.values.push_back(in_double ? std::optional(1.0 / *in_double) : std::nullopt);
+      points.values.push_back(in_double ? std::optional(1.0 / *in_double) : std::nullopt);
       line.push_back(cell(in_double, ns("single")));
     }
-    chart.bars.push_back(bars);
+    chart.series.push_back(points);
     table.rows.push_back(line);
   }
-  report::BarChart::Bars bars{our_kernels.name, {}, our_kernels.colour};
+  report::PointChart::Values points{our_kernels.name, {}, our_kernels.colour};
   std::vector<std::string> line{our_kernels.name};
   for (int order = 1; order <= last_order; ++order) {
     const auto ns = [&](const char* precision) -> std::optional<double> {
@@ -229,10 +230,10 @@ void add_rates(const Figures& figures, const Variant (&variants)[stages], const 
       return whole ? std::optional(*whole * share_of_part) : std::nullopt;
     };
     const auto in_double = ns("double");
-    bars.values.push_back(in_double ? std::optional(1.0 / *in_double) : std::nullopt);
+    points.values.push_back(in_double ? std::optional(1.0 / *in_double) : std::nullopt);
     line.push_back(cell(in_double, ns("single")));
   }
-  chart.bars.push_back(bars);
+  chart.series.push_back(points);
   table.rows.push_back(line);
   page.figure(svg(chart), caption);
   page.table(table);
@@ -380,13 +381,13 @@ void add_comparison(const Figures& figures, report::Page& page) {
   add_limits(figures, page);
 }
 
-void present(const Rows& rows, const Setting& setting, report::Page& page) {
+void present(const Rows& rows, const Machine& machine, report::Page& page) {
   const Figures figures(rows);
   page.heading("Throughput of the operator");
   page.text(
       fmt::format("On {}: the kernels of the paper's Section 5.1, written from its text, and ours, on the same cubes "
                   "of 28 to 131 million unknowns{}.",
-                  setting.engine.description(), setting.quick ? " (here, a quick run, fewer)" : ""));
+                  machine.device, machine.quick ? " (here, a quick run, fewer)" : ""));
   add_rates(figures, operator_stages, "operator", "operator_seconds", 1.0,
             "Double precision. On an A100 the paper's fastest variant comes close to 2 billion unknowns per second.",
             page);
@@ -400,7 +401,7 @@ void present(const Rows& rows, const Setting& setting, report::Page& page) {
   add_rates(figures, smoother_stages, "local solver", "smoothing_step_seconds", 0.125,
             "Double precision, unknowns of the whole mesh per second and colour.", page);
   remark_left_out(where(rows, "kernel", "smoother"), page);
-  if (setting.cuda) add_comparison(figures, page);
+  if (machine.cuda) add_comparison(figures, page);
 }
 
 }  // namespace

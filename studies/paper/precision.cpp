@@ -49,7 +49,7 @@ std::vector<Task> tasks(const Setting& setting) {
   return list;
 }
 
-void present(const Rows& all, const Setting& setting, report::Page& page) {
+void present(const Rows& all, const Machine& machine, report::Page& page) {
   const Rows rows = measured(all);
   page.heading("Double against mixed precision");
   page.text(fmt::format(
@@ -57,7 +57,7 @@ void present(const Rows& all, const Setting& setting, report::Page& page) {
       "iteration and residuals in double. On an A100 the paper reaches more than 20 million unknowns per second in "
       "mixed "
       "precision, up to 1.6 times as many as in double.",
-      rtol, setting.engine.description()));
+      rtol, machine.device));
   report::LineChart chart;
   chart.x = {.title = "unknowns", .logarithmic = true};
   chart.y = {.title = "million unknowns per second", .logarithmic = true};

@@ -71,14 +71,14 @@ std::vector<Task> tasks(const Setting& setting) {
   return list;
 }
 
-void present(const Rows& all, const Setting& setting, report::Page& page) {
+void present(const Rows& all, const Machine& machine, report::Page& page) {
   const Rows rows = measured(all);
   page.heading("Table 2: Poisson against Stokes");
   const int refine = rows.empty() ? 5 : rows[0]["refine"].get<int>();
   report::Table table{
       .caption = fmt::format("{} cells, relative residual {:.0e}; times in ns per unknown, on {}; in brackets the "
                              "paper's, 32^3 cells on an A100",
-                             cells_text(3, refine), rtol, setting.engine.description()),
+                             cells_text(3, refine), rtol, machine.device),
       .head = {"", "unknowns of a patch", "operator fp64", "smoothing step fp32", "iterations", "solve"},
       .rows = {}};
   for (const Column& column : columns) {

@@ -6,6 +6,8 @@
 #include <cmath>
 #include <iterator>
 
+#include "output/ticks.hpp"
+
 namespace solenoid::report {
 namespace {
 
@@ -17,6 +19,7 @@ constexpr double plot_height = 260.0;
 constexpr double below = 50.0;       // for the labels and the title of the x axis
 constexpr double legend_row = 20.0;  // height
 constexpr double character = 7.4;    // width, about
+constexpr int steps = 6;             // between ticks, at most
 
 /// Of Okabe and Ito: distinguishable with any colour vision.
 constexpr const char* colours[] = {"#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000"};
@@ -36,20 +39,10 @@ struct Scale {
   }
 };
 
-/// 1, 2 or 5 times a power of ten, so that about `count` steps make `range`.
-double nice_step(double range, int count) {
-  const double raw = range / count;
-  const double power = std::pow(10.0, std::floor(std::log10(raw)));
-  for (const double factor : {1.0, 2.0, 5.0}) {
-    if (raw <= factor * power * 1.0001) return factor * power;
-  }
-  return 10.0 * power;
-}
-
 std::vector<double> ticks(const Scale& scale) {
-  std::vector<double> list;
-  constexpr double rounding = 1e-9;
   if (scale.logarithmic) {
+    std::vector<double> list;
+    constexpr double rounding = 1e-9;
     const double decades = std::log10(scale.upper / scale.lower);
     const int first = static_cast<int>(std::floor(std::log10(scale.lower) + rounding));
     const int last = static_cast<int>(std::ceil(std::log10(scale.upper) - rounding));
@@ -63,12 +56,8 @@ std::vector<double> ticks(const Scale& scale) {
     }
     return list;
   }
-  const double step = std::max(nice_step(scale.upper - scale.lower, 6), scale.whole ? 1.0 : 0.0);
-  const double slack = rounding * step;
-  for (double i = std::ceil((scale.lower - slack) / step); i * step <= scale.upper + slack; ++i) {
-    list.push_back(i == 0.0 ? 0.0 : i * step);  // not -0
-  }
-  return list;
+  const double step = std::max(nice_step(scale.upper - scale.lower, steps), scale.whole ? 1.0 : 0.0);
+  return multiples(step, scale.lower, scale.upper);
 }
 
 std::string tick_label(double value) {
@@ -107,7 +96,7 @@ Scale scale_for(const Axis& axis, const std::vector<double>& values, double from
     if (scale.upper <= scale.lower) scale.upper = 10.0 * scale.lower;
   } else {
     if (scale.upper <= scale.lower) scale.upper = scale.lower + 1.0;
-    const double step = nice_step(scale.upper - scale.lower, 6);
+    const double step = nice_step(scale.upper - scale.lower, steps);
     if (!axis.lower) scale.lower = step * std::floor(scale.lower / step + 1e-9);
     if (!axis.upper) scale.upper = step * std::ceil(scale.upper / step - 1e-9);
   }
@@ -239,48 +228,38 @@ std::string svg(const LineChart& chart) {
   return document(body, top + plot_height + below);
 }
 
-std::string svg(const BarChart& chart) {
+std::string svg(const PointChart& chart) {
   std::string body;
   std::vector<LegendEntry> legend;
   std::vector<double> values;
-  for (const BarChart::Bars& bars : chart.bars) {
-    legend.push_back({bars.name, fmt::format("<rect x=\"-11\" y=\"-6\" width=\"22\" height=\"12\" fill=\"{}\"/>",
-                                             colour_of(bars.colour))});
-    for (const auto& value : bars.values) {
+  for (const PointChart::Values& series : chart.series) {
+    legend.push_back({series.name, marker(series.colour, colour_of(series.colour), 0.0, 0.0)});
+    for (const auto& value : series.values) {
       if (value) values.push_back(*value);
     }
   }
   const double top = add_legend(legend, body) + 8.0;
-  Axis axis{chart.title, chart.logarithmic};
-  if (chart.logarithmic && !values.empty()) {
-    const double least = *std::min_element(values.begin(), values.end());
-    axis.lower = std::pow(10.0, std::floor(std::log10(least) - 0.1));
-  } else {
-    axis.lower = chart.logarithmic ? 0.1 : 0.0;
-  }
-  const Scale y = scale_for(axis, values, top + plot_height, top);
-  add_y_axis(y, chart.title, body);
+  const Scale y = scale_for(chart.y, values, top + plot_height, top);
+  add_y_axis(y, chart.y.title, body);
   const double group_width =
       (plot_right - plot_left) / static_cast<double>(std::max<std::size_t>(chart.groups.size(), 1));
-  const double bar_width = 0.84 * group_width / static_cast<double>(std::max<std::size_t>(chart.bars.size(), 1));
+  const double spacing = group_width / static_cast<double>(chart.series.size() + 1);
   for (std::size_t group = 0; group < chart.groups.size(); ++group) {
     const double left = plot_left + group_width * static_cast<double>(group);
+    if (group > 0) {
+      body += fmt::format("<line x1=\"{0:.1f}\" x2=\"{0:.1f}\" y1=\"{1:.1f}\" y2=\"{2:.1f}\" class=\"frame\"/>", left,
+                          top, top + plot_height);
+    }
     body += fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"middle\">{}</text>", left + 0.5 * group_width,
                         top + plot_height + 19.0, escaped(chart.groups[group]));
-    for (std::size_t i = 0; i < chart.bars.size(); ++i) {
-      const auto& all = chart.bars[i].values;
-      if (group >= all.size() || !all[group]) continue;
-      const double height = y.from - y(*all[group]);
-      const double x = left + 0.08 * group_width + bar_width * static_cast<double>(i);
+    for (std::size_t i = 0; i < chart.series.size(); ++i) {
+      const PointChart::Values& series = chart.series[i];
+      if (group >= series.values.size() || !series.values[group]) continue;
+      const double value = *series.values[group];
       body += fmt::format(
-          "<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\" fill=\"{}\"><title>{}: {:.4g}</title>"
-          "</rect>",
-          x, y.from - height, bar_width - 1.5, height, colour_of(chart.bars[i].colour), escaped(chart.bars[i].name),
-          *all[group]);
-      if (bar_width > 26.0) {
-        body += fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"middle\" font-size=\"10.5\">{:.3g}</text>",
-                            x + 0.5 * bar_width, y.from - height - 3.0, *all[group]);
-      }
+          "<g>{}<title>{}: {:.4g}</title></g>",
+          marker(series.colour, colour_of(series.colour), left + spacing * static_cast<double>(i + 1), y(value)),
+          escaped(series.name), value);
     }
   }
   body += frame(top);

@@ -1,6 +1,6 @@
 #pragma once
 /// \file
-/// Charts as SVG text: lines over linear or logarithmic axes, and grouped bars.
+/// Charts as SVG text: lines and groups of points over linear or logarithmic axes.
 
 #include <array>
 #include <optional>
@@ -36,22 +36,21 @@ struct LineChart {
   std::vector<Series> series;
 };
 
-/// Bars side by side in groups, from zero.
-struct BarChart {
-  std::string title;  ///< of the values
+/// Points side by side in groups: for a logarithmic axis, where bars would have a length that means nothing.
+struct PointChart {
+  Axis y;
   std::vector<std::string> groups;
-  struct Bars {
+  struct Values {
     std::string name;
     std::vector<std::optional<double>> values;  ///< one per group; nothing leaves a gap
-    int colour = 0;
+    int colour = 0;                             ///< and marker
   };
-  std::vector<Bars> bars;
-  bool logarithmic = false;  ///< then from a power of ten below all values
+  std::vector<Values> series;
 };
 
 /// SVG elements of a fixed aspect ratio that scale with their width. Series without points leave a chart with its axes.
 std::string svg(const LineChart& chart);
-std::string svg(const BarChart& chart);
+std::string svg(const PointChart& chart);
 
 /// Text with &, <, > and " replaced, for SVG and HTML.
 std::string escaped(const std::string& text);
