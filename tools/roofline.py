@@ -28,7 +28,7 @@ METRICS.update(
 )
 FACTORS = {"seconds": 1e-9, "l2_bytes": 32, "shared_bytes": 128, "l1_bytes": 128}  # sectors, wavefronts
 
-LABELS = [  # of kernels, by the beginning of their names
+LABELS = [  # what kernels do, by the beginning of their names
     (r"smooth_parity", "smoother, one colour"),
     (r"apply_cells<(1|true)", "residual"),
     (r"apply_cells", "operator"),
@@ -88,7 +88,16 @@ def label(name):
     for start, text in LABELS:
         if re.match(start, name):
             return text
-    return name
+    sys.exit(f"tools/roofline.py: LABELS has no text for the kernel {name!r}: add what it does")
+
+
+def full_label(name):
+    """What a kernel does, on how many vectors at once, in which precision."""
+    arguments = re.search(r"<(.*)>", name)[1].split(", ")
+    precisions = list(dict.fromkeys({"float": "fp32", "double": "fp64"}[a] for a in arguments if a in ("float", "double")))
+    vectors = {"dots": "with", "combine": "of"}.get(name.split("_")[0])
+    count = f" {vectors} {arguments[-1]} vector{'s' * (arguments[-1] != '1')}" if vectors else ""
+    return f"{label(name)}{count}, {' to '.join(precisions)}"
 
 
 def plot(path, picture):
@@ -96,6 +105,9 @@ def plot(path, picture):
 
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
+
+    plt.rcParams["svg.fonttype"] = "none"  # text that is text: a small file, legible at any size
+    plt.rcParams["svg.hashsalt"] = "solenoid"  # the same file each time
 
     with open(path) as file:
         content = json.load(file)
@@ -113,12 +125,15 @@ def plot(path, picture):
     markers = dict(zip(names, "osD^vP*X<>hp"))
     colours = dict(zip([solve["order"] for solve in solves], plt.get_cmap("viridis")([0.0, 0.3, 0.6, 0.85])))
 
-    figure, axes = plt.subplots(2, 2, figsize=(13, 10.5))
-    for axis, (key, name, rate) in zip(axes.flat, memories):
-        x = [10 ** (i / 20) for i in range(-30, 41)]
+    figure = plt.figure(figsize=(10, 13), layout="constrained")
+    figure.get_layout_engine().set(w_pad=0.1, h_pad=0.1)
+    roofs, bars = figure.subfigures(2, 1, height_ratios=[8, 5])
+    axes = list(roofs.subplots(2, 2).flat)
+    for axis, (key, name, rate) in zip(axes, memories):
+        x = [10**-1.5, fma["fp64"] / rate, fma["fp32"] / rate, 10**2]
         for kind, style in (("fp32", "-"), ("fp64", "--")):
             axis.loglog(x, [min(rate * i, fma[kind]) * 1e-12 for i in x], "k" + style, lw=1)
-            axis.text(x[-1], fma[kind] * 1.06e-12, f"FMA {kind}, {fma[kind] * 1e-12:.0f} TFLOP/s", ha="right", fontsize=8)
+            axis.text(x[-1], fma[kind] * 1.06e-12, f"{kind}: {fma[kind] * 1e-12:.0f} TFLOP/s ", ha="right", fontsize=9)
         for solve in solves:
             for kernel in solve["kernels"]:
                 if flops(kernel) == 0 or kernel[key] < 1e-2 * kernel["dram_bytes"]:
@@ -133,33 +148,33 @@ def plot(path, picture):
                 )
         axis.set_xlim(x[0], x[-1])
         axis.set_ylim(0.1, 120)
-        axis.set_title(f"{name}, {rate * 1e-12:.1f} TB/s", fontsize=10)
+        axis.set_title(f"{name}, {rate * 1e-12:.1f} TB/s", fontsize=11)
         axis.set_xlabel(f"flops per byte, {name}")
         axis.set_ylabel("TFLOP/s")
         axis.grid(alpha=0.3)
     handles = [plt.Line2D([], [], marker=marker, color="k", ls="", label=name) for name, marker in markers.items()]
     handles += [plt.Line2D([], [], marker="s", color=colour, ls="", label=f"k = {order}") for order, colour in colours.items()]
     handles += [plt.Line2D([], [], marker="o", color="k", ls="", mfc="none", label="hollow: fp64")]
-    axes[0, 0].legend(handles=handles, fontsize=7.5, loc="lower right")
+    axes[3].axis("off")
+    axes[3].legend(handles=handles, loc="center", frameon=False)
 
     # What part of each ceiling the kernels of one order reach.
-    axis = axes[1, 1]
+    axis = bars.subplots()
     solve = next((s for s in solves if s["order"] == 2), solves[0])
-    kernels = sorted(solve["kernels"], key=lambda kernel: label(kernel["name"]) + precision(kernel), reverse=True)
+    kernels = sorted(solve["kernels"], key=lambda kernel: full_label(kernel["name"]), reverse=True)
     parts = [(name, lambda k, key=key, rate=rate: k[key] / k["seconds"] / rate) for key, name, rate in memories]
     parts.insert(2, ("first-level cache and shared memory", lambda k: k["l1_bytes"] / k["seconds"] / memories[2][2]))
     parts.append(("FMA", lambda k: flops(k) / k["seconds"] / fma[precision(k)]))
     for i, (name, part) in enumerate(parts):
         axis.barh([row - 0.17 * (i - 2) for row in range(len(kernels))], [part(k) for k in kernels], 0.17, label=name)
     axis.set_yticks(range(len(kernels)))
-    axis.set_yticklabels([re.sub(r"_(kernel|cells)", "", k["name"]) for k in kernels], fontsize=7.5)
+    axis.set_yticklabels([full_label(k["name"]) for k in kernels])
     axis.set_xlim(0, 1)
     axis.set_xlabel(f"part of the ceiling, k = {solve['order']}")
-    axis.legend(fontsize=7.5, loc="lower center", bbox_to_anchor=(0.3, 1.0), ncol=3)
+    axis.legend(loc="lower center", bbox_to_anchor=(0.3, 1.0), ncol=3, frameon=False)
     axis.grid(alpha=0.3, axis="x")
-    figure.suptitle(f"{content['device']}; {content['date']}, {content['commit']}", fontsize=10)
-    figure.tight_layout()
-    figure.savefig(picture)
+    figure.suptitle(f"{content['device']}; {content['date']}, {content['commit']}", fontsize=11)
+    figure.savefig(picture, metadata={"Date": None})
 
 
 if __name__ == "__main__":
