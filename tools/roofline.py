@@ -94,7 +94,8 @@ def label(name):
 def full_label(name):
     """What a kernel does, on how many vectors at once, in which precision."""
     arguments = re.search(r"<(.*)>", name)[1].split(", ")
-    precisions = list(dict.fromkeys({"float": "fp32", "double": "fp64"}[a] for a in arguments if a in ("float", "double")))
+    names = {"float": "fp32", "double": "fp64"}
+    precisions = list(dict.fromkeys(names[argument] for argument in arguments if argument in names))
     vectors = {"dots": "with", "combine": "of"}.get(name.split("_")[0])
     count = f" {vectors} {arguments[-1]} vector{'s' * (arguments[-1] != '1')}" if vectors else ""
     return f"{label(name)}{count}, {' to '.join(precisions)}"

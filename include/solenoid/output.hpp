@@ -16,8 +16,8 @@ namespace solenoid {
 /// if it is negative, Error if the file cannot be written.
 void write_vtu(const Solution& solution, const std::filesystem::path& file, int subdivide = 0);
 
-/// PNG of the speed on the domain (2D) or its middle slice z = const (3D) with streamlines of the velocity in the plane;
-/// of Poisson's u without streamlines. Axes have coordinates, and the colour bar the ends of its scale.
+/// PNG of the speed on the domain (2D) or its middle slice z = const (3D) with streamlines of the velocity in the
+/// plane; of Poisson's u without streamlines. Axes have coordinates, and the colour bar the ends of its scale.
 void write_picture(const Solution& solution, const std::filesystem::path& file);
 
 /// The result file (JSON) of a finished solve of `what`.
