@@ -126,14 +126,14 @@ class LinearSystem:
 
     @property
     def unknowns(self) -> np.ndarray:
-        """The places of the unknowns in a vector: `dofs` integers, ascending."""
+        """The places of the unknowns in a vector, `dofs` integers, ascending."""
         if self._unknowns is None:
             self._unknowns = self._core.unknowns()
         return self._unknowns
 
     @property
     def device(self) -> str:
-        """What it runs on: "cpu, 2 threads, AVX2"."""
+        """What it runs on, such as "cpu, 2 threads, AVX2"."""
         return self._core.device
 
     @property

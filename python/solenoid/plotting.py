@@ -19,6 +19,40 @@ _LABELS = {
 }
 
 
+_NEGLIGIBLE = 1e-5  # flow in the plane, as a part of the largest speed: what a solver leaves where there is none
+_CONSTANT = 1e-12  # relative: where values differ less, rounding is all that differs
+
+
+def _limits(values: np.ndarray, from_zero: bool) -> dict[str, float]:
+    """The ends of the colours; rounding errors of a constant are not blown up."""
+    known = values[~np.isnan(values)]
+    if known.size == 0:
+        return {}
+    low, high = float(known.min()), float(known.max())
+    if from_zero or high - low <= _CONSTANT * max(abs(low), abs(high)):
+        low, high = min(low, 0.0), max(high, 0.0)
+    return {"vmin": low, "vmax": high if low < high else low + 1.0}
+
+
+def _middle(mesh: Any, axis: int) -> float:
+    """Where a slice lies by default: not along faces of holes, but through the cells above."""
+    lower, upper = mesh.lower[axis], mesh.upper[axis]
+    count = mesh.cells[axis] * 2**mesh.refine
+    beside = 0.5 / count if mesh.holes and count % 2 == 0 else 0.0
+    return lower + (0.5 + beside) * (upper - lower)
+
+
+def _label_ends(bar: Any) -> None:
+    """Puts ticks at both ends of a colour bar, instead of those that their labels would touch."""
+    low, high = bar.vmin, bar.vmax
+    if not low < high:  # limits of the caller
+        return
+    inner = [tick for tick in bar.get_ticks() if 0.05 < (tick - low) / (high - low) < 0.95]
+    ticks = [low, *inner, high]
+    digits = 3 + max(0, int(np.log10(max(abs(low), abs(high)) / (high - low))))  # three of the range
+    bar.set_ticks(ticks, labels=[f"{tick:.{digits}g}" for tick in ticks])
+
+
 def _values(solution: Any, quantity: str, points: np.ndarray) -> np.ndarray:
     if quantity == "speed":
         return np.linalg.norm(solution.velocity(points), axis=-1)
@@ -50,11 +84,12 @@ def plot(
         solution: a Solution, which has this as a method.
         quantity: "speed" (default), "pressure", "u", "v", "w" (3D), "vorticity" (2D); with Poisson's equation "value".
         ax: axes to draw into; new ones if there are none.
-        axis, position: in 3D the slice {axis = position}; in the middle of the domain by default.
+        axis, position: in 3D the slice {axis = position}; by default in the middle of the domain, or, where there
+            are holes, through the cells above it.
         resolution: points along the longer side.
         streamlines: of the velocity in the plane; by default with the speed.
         colorbar: whether to draw one.
-        arguments: passed on to matplotlib's imshow, `cmap` for example.
+        arguments: passed on to matplotlib's imshow, `cmap`, `vmin` and `vmax` for example.
 
     Returns:
         The axes.
@@ -86,27 +121,35 @@ def plot(
     points = np.empty((len(ticks[1]), len(ticks[0]), dim))
     points[..., across], points[..., up] = np.meshgrid(*ticks)
     if dim == 3:
-        position = float(lower[normal] + upper[normal]) / 2 if position is None else position
+        position = _middle(mesh, normal) if position is None else position
         if not lower[normal] <= position <= upper[normal]:
             limits = f"{lower[normal]} to {upper[normal]}"
             raise InputError(f"position: the mesh goes from {limits} in {axis}, got {position}")
         points[..., normal] = position
 
     if ax is None:
-        inches = np.clip(5.0 * size[up] / size[across] + 0.8, 2.2, 6.4)  # no blank above and below a long domain
+        inches = np.clip(4.6 * size[up] / size[across] + 0.8, 2.2, 6.4)  # no blank above and below a long domain
         _, ax = plt.subplots(figsize=(6.4, inches), constrained_layout=True)
     extent = (lower[across], upper[across], lower[up], upper[up])
-    image = ax.imshow(
-        _values(solution, quantity, points), **{"origin": "lower", "extent": extent, "aspect": "equal", **arguments}
-    )
+    values = _values(solution, quantity, points)
+    limits = {} if "norm" in arguments else _limits(values, from_zero=quantity == "speed")
+    image = ax.imshow(values, **{"origin": "lower", "extent": extent, "aspect": "equal", **limits, **arguments})
     if colorbar:
-        ax.figure.colorbar(image, ax=ax, label=_LABELS[quantity])
+        bar = ax.figure.colorbar(image, ax=ax, label=_LABELS[quantity])
+        if "norm" not in arguments:
+            _label_ends(bar)
+    title = [f"{axis} = {position:g}"] if dim == 3 else []
     if quantity == "speed" if streamlines is None else streamlines:
         velocity = solution.velocity(points)
-        if np.nanmax(np.abs(velocity[..., [across, up]])) > 0.0:
-            style = {"color": "white", "linewidth": 0.6, "arrowsize": 0.6, "density": 1.2}
+        in_plane = np.linalg.norm(velocity[..., [across, up]], axis=-1)
+        if np.nanmax(in_plane) > _NEGLIGIBLE * np.nanmax(np.linalg.norm(velocity, axis=-1)):
+            density = tuple(np.maximum(1.2 * size[[across, up]] / max(size[across], size[up]), 0.2))
+            style = {"color": "white", "linewidth": 0.6, "arrowsize": 0.6, "density": density}
             ax.streamplot(*ticks, velocity[..., across], velocity[..., up], **style)
+            title.append("streamlines: in-plane velocity")
+        else:
+            title.append("no in-plane velocity")
     ax.set(xlim=extent[:2], ylim=extent[2:], xlabel="xyz"[across], ylabel="xyz"[up])
     if dim == 3:
-        ax.set_title(f"{axis} = {position:g}")
+        ax.set_title(", ".join(title), fontsize="medium")
     return ax

@@ -176,7 +176,7 @@ class Problem:
 
     @property
     def equation(self) -> str:
-        """The name of the equation: "stokes" or "poisson"."""
+        """The name of the equation, "stokes" or "poisson"."""
         return self._core.equation
 
     @property
@@ -196,8 +196,8 @@ class Problem:
 
     @property
     def sides(self) -> dict[str, str]:
-        """The kind of condition of every side, by name: "velocity", "slip", "outflow" or "periodic"; with Poisson's
-        equation "value" or "periodic"."""
+        """The kind of condition of every side, by name, one of "velocity", "slip", "outflow" or "periodic"; with
+        Poisson's equation "value" or "periodic"."""
         return self._core.sides
 
     def estimate(self, **options: Any) -> dict[str, int]:

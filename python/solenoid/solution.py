@@ -55,8 +55,9 @@ class Solution:
 
     @property
     def report(self) -> Report:
-        """What happened: the fields of the result file, such as `iterations`, `residual_history`, `time.solve`,
-        `divergence_max`, with full multigrid `error_estimate.velocity_l2`. Raises InputError for a solution that does not come from solve()."""
+        """What happened, as the fields of the result file, such as `iterations`, `residual_history`, `time.solve`,
+        `divergence_max`, with full multigrid `error_estimate.velocity_l2`. Raises InputError for a solution that does
+        not come from solve()."""
         if not self._core.has_report:
             raise InputError("this solution does not come from solve(), so that there is no report of it")
         if self._report is None:
@@ -70,7 +71,7 @@ class Solution:
 
     @property
     def coefficients(self) -> np.ndarray:
-        """The coefficients, boundary velocities included: a read-only array of float64 that shares the solution's
+        """The coefficients, boundary velocities included, as a read-only array of float64 that shares the solution's
         memory. In the layout of LinearSystem's vectors, on a grid that stores the normal velocities of all upper
         boundary faces."""
         return self._core.coefficients

@@ -40,7 +40,7 @@ class Case:
 
     @property
     def exact(self) -> dict[str, Any]:
-        """The known fields of the table [exact], as Solution.error() takes them: `exact` and `pressure`, those there
+        """The known fields of the table [exact], as Solution.error() takes them, `exact` and `pressure`, those there
         are."""
         core = self._core
         fields = {"exact": core.exact_velocity or core.exact_value, "pressure": core.exact_pressure}

@@ -96,11 +96,44 @@ def test_plot(flow, cavity, poisson, tmp_path):
     figure, axes = plt.subplots()
     assert flow.plot("w", axis="x", position=0.25, ax=axes, resolution=30, cmap="magma") is axes
     assert axes.get_title() == "x = 0.25" and axes.get_xlabel() == "y"
+    assert flow.plot(resolution=30).get_title() == "z = 0.5, streamlines: in-plane velocity"
+    assert flow.plot(axis="x", resolution=30).get_title() == "x = 0.5, no in-plane velocity"
     figure.savefig(tmp_path / "flow.png")
     with pytest.raises(so.InputError, match="quantity: expected one of"):
         solution.plot("w")
     with pytest.raises(so.InputError, match="position"):
         flow.plot(position=2.0)
+    plt.close("all")
+
+
+def test_colour_bars_have_labels_at_their_ends(cavity):
+    plt = pytest.importorskip("matplotlib.pyplot")
+    solution = so.solve(cavity)
+    for quantity, arguments in (("speed", {}), ("pressure", {}), ("u", {"vmin": -2, "vmax": 3})):
+        axes = solution.plot(quantity, resolution=40, **arguments)
+        image = axes.images[0]
+        ticks = image.colorbar.get_ticks()
+        assert (ticks[0], ticks[-1]) == pytest.approx(image.get_clim())
+        labels = [float(label.get_text()) for label in image.colorbar.ax.get_yticklabels()]
+        np.testing.assert_allclose(labels, ticks, atol=0.01 * (ticks[-1] - ticks[0]))
+    assert solution.plot("speed", resolution=40).images[0].get_clim()[0] == 0.0
+    plt.close("all")
+
+
+def test_slices_do_not_lie_along_faces_of_holes():
+    plt = pytest.importorskip("matplotlib.pyplot")
+    mesh = so.Mesh.box(cells=(2, 2, 2), refine=1, holes=[((0, 0, 0), (1, 1, 1))])
+    flow = so.solve(so.Problem(mesh, order=2, force=[1, 0, 0], periodic="x"))
+    assert flow.plot(resolution=20).get_title().startswith("z = 0.625,")
+    plt.close("all")
+
+
+def test_a_constant_is_one_colour(poisson):
+    plt = pytest.importorskip("matplotlib.pyplot")
+    sides = ("xmin", "xmax", "ymin", "ymax")
+    three = so.Problem(poisson.mesh, order=2, equation="poisson", value=dict.fromkeys(sides, 3.0))
+    limits = so.solve(three, rtol=1e-14).plot(resolution=30).images[0].get_clim()
+    assert limits == pytest.approx((0.0, 3.0))
     plt.close("all")
 
 
