@@ -61,6 +61,8 @@ for i, name in enumerate(("velocity", "pressure")):
         (line,) = axes[i].loglog(h, values, "o-", label=f"k = {k}")
         axes[i].loglog(h, values[-1] * (h / h[-1])**(k + 1), "--", color=line.get_color(), linewidth=0.8)
     axes[i].set(xlabel="h", title=f"L2 error of the {name} (dashed: order k + 1)")
+    axes[i].set_xticks(h, [f"1/{2**refine}" for refine in refinements])
+    axes[i].set_xticks([], minor=True)
     axes[i].grid(which="both", alpha=0.3)
 axes[0].legend()
 plt.show()

@@ -47,7 +47,7 @@ def _label_ends(bar: Any) -> None:
     low, high = bar.vmin, bar.vmax
     if not low < high:  # limits of the caller
         return
-    inner = [tick for tick in bar.get_ticks() if 0.05 < (tick - low) / (high - low) < 0.95]
+    inner = [tick for tick in bar.get_ticks() if 0.07 < (tick - low) / (high - low) < 0.93]
     ticks = [low, *inner, high]
     digits = 3 + max(0, int(np.log10(max(abs(low), abs(high)) / (high - low))))  # three of the range
     bar.set_ticks(ticks, labels=[f"{tick:.{digits}g}" for tick in ticks])
