@@ -27,7 +27,7 @@ set(cpu_target_flags_native -march=native)
 
 # Fused where that keeps the meaning of the formulas; sums stay in the order they are written. Sanitizers (Debug too)
 # take minutes per kernel at -O3.
-set(cpu_kernel_flags $<IF:$<CONFIG:Debug>,-Og,-O3>
+set(cpu_kernel_flags $<IF:$<CONFIG:Debug>,-Og,-O2> $<$<NOT:$<CONFIG:Debug>>:-fpeel-loops>
   -fno-math-errno -fno-trapping-math -ffp-contract=fast -fno-signed-zeros -fno-associative-math)
 
 foreach(target IN LISTS SOLENOID_CPU_TARGETS)

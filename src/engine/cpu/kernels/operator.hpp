@@ -230,7 +230,9 @@ struct TangentialOperator {
     const T alpha = cell.alpha;
     Factor below[n][n];
     Factor mine[n][n];
+#pragma GCC unroll 16
     for (int j = 0; j < n; ++j) {
+#pragma GCC unroll 16
       for (int i = 0; i < n; ++i) {
         below[j][i] = Factor{} + cell.below[t][j][i];
         mine[j][i] = Factor{} + cell.own[t][j][i];

@@ -232,8 +232,9 @@ struct PatchArrays<T, EquationKind::poisson, dim, order> {
   Simd<T> pressure[power(2 * (order + 1), dim)];
 };
 
-template <class T, EquationKind equation, int dim, int order, bool parity>
-struct PatchSmoother {
+/// Where things are in the arrays of a patch, its residual, and writing.
+template <class T, EquationKind equation, int dim, int order>
+struct PatchBatch {
   static constexpr int n = order + 1;
   static constexpr int modes = 2 * n;
   static constexpr int columns = power(modes, dim - 1);
@@ -244,7 +245,6 @@ struct PatchSmoother {
   static constexpr int velocities = velocity_components(equation, dim);
   static constexpr int record = record_size(dim, order, equation);
   using V = Simd<T>;
-  using Line = LineTransform<T, order, parity>;
   using Arrays = PatchArrays<T, equation, dim, order>;
   using Cells = CellBatch<dim, record>;
 
@@ -376,6 +376,64 @@ struct PatchSmoother {
     for (int i = 0; i < cell_columns; ++i) velocity[velocity_offset[block + i]] = hats[i];
   }
 
+  // --- writing -------------------------------------------------------------------------------------------------------
+
+  /// y = x + correction on all records of the patch, or y += damping * correction.
+  static void write(const SmoothArguments<T>& arguments, const Batch& batch, const Arrays& work) {
+    for (int bits = 0; bits < corners; ++bits) {
+      const Places places(batch.cells[bits], arguments.topology.null);
+      V correction[record]{};
+      if constexpr (velocities > 0) write_velocity(arguments, batch, work, bits, correction);
+      const V* pressure = work.pressure + pressure_start(bits);
+      for (int i = 0; i < block; ++i) correction[velocities * block + i] = pressure[pressure_offset[i]];
+      update<record>(arguments, places, 0, correction, batch.active);
+    }
+  }
+
+  /// Gathers the correction of the velocity on a cell, and updates free end hats.
+  static void write_velocity(const SmoothArguments<T>& arguments, const Batch& batch, const Arrays& work, int bits,
+                             V* correction) {
+    const std::int32_t* cells = batch.cells[bits];
+    for (int c = 0; c < velocities; ++c) {
+      const bool upper = (bits >> c & 1) != 0;
+      const V* velocity = work.velocity[c] + velocity_start(c, bits);
+      for (int i = upper || arguments.patch->hat[c][0] ? 0 : cell_columns; i < block; ++i) {
+        correction[c * block + i] = velocity[velocity_offset[i]];
+      }
+      if (!upper || !arguments.patch->hat[c][1]) continue;
+      std::int32_t behind[width];
+      for (int l = 0; l < width; ++l) behind[l] = arguments.topology.neighbour[2 * c + 1][cells[l]];
+      V hats[cell_columns];
+      for (int i = 0; i < cell_columns; ++i) hats[i] = velocity[velocity_offset[block + i]];
+      update<cell_columns>(arguments, Places(behind, arguments.topology.null), c * block, hats, batch.active);
+    }
+  }
+
+  template <int count>
+  static void update(const SmoothArguments<T>& arguments, const Places& places, int first, V* correction,
+                     std::uint32_t active) {
+    if (arguments.add) {
+      for (int i = 0; i < count; ++i) correction[i] *= arguments.damping;
+      places.template write<true>(count, arguments.y, first, correction, active);
+      return;
+    }
+    if (arguments.x != nullptr) {
+      alignas(SOLENOID_SIMD_BYTES) T scratch[count * interleave];
+      const T* x = places.template view<count>(arguments.x, first, scratch);
+      for (int i = 0; i < count; ++i) correction[i] += load(x + i * interleave);
+    }
+    places.template write<false>(count, arguments.y, first, correction, active);
+  }
+};
+
+/// The smoother for patches that split by parity, or for all.
+template <class T, EquationKind equation, int dim, int order, bool parity>
+struct PatchSmoother : PatchBatch<T, equation, dim, order> {
+  using Base = PatchBatch<T, equation, dim, order>;
+  using Base::n, Base::modes, Base::columns, Base::pressures, Base::a_of, Base::b_of, Base::pressure_stride_of;
+  using typename Base::V, typename Base::Arrays, typename Base::Batch;
+  using Line = LineTransform<T, order, parity>;
+
   // --- local solve ---------------------------------------------------------------------------------------------------
 
   /// residual -> correction
@@ -493,8 +551,7 @@ struct PatchSmoother {
     }
   }
 
-  // --- Schur complement solvers: work.schur[0] -> work.pressure
-  // ----------------------------------------------------------
+  // --- Schur complement solvers: work.schur[0] -> work.pressure ------------------------------------------------------
 
   static void schur_direct(const PatchData<T>& patch, Arrays& work) {
     V* in = work.schur[1];
@@ -538,7 +595,7 @@ struct PatchSmoother {
   }
 
   /// out = S v
-  static void schur_apply(const PatchData<T>& patch, const V* v, V* out) {
+  [[gnu::noinline]] static void schur_apply(const PatchData<T>& patch, const V* v, V* out) {
     for (int i = 0; i < pressures; ++i) out[i] = V{};
     schur_add<0>(patch, v, out);
     schur_add<1>(patch, v, out);
@@ -570,7 +627,7 @@ struct PatchSmoother {
   }
 
   /// P^-1 r, in z; r itself if there is no preconditioner.
-  static const V* preconditioned(const PatchData<T>& patch, const V* r, V* z) {
+  [[gnu::noinline]] static const V* preconditioned(const PatchData<T>& patch, const V* r, V* z) {
     if (patch.preconditioner == nullptr) return r;
     std::copy_n(r, pressures, z);
     const auto for_directions = [&](auto&& transform) {
@@ -670,62 +727,13 @@ struct PatchSmoother {
     for_unknowns([&](int i, V& value) { value = out[i]; });
   }
 
-  // --- writing -------------------------------------------------------------------------------------------------------
-
-  /// y = x + correction on all records of the patch, or y += damping * correction.
-  static void write(const SmoothArguments<T>& arguments, const Batch& batch, const Arrays& work) {
-    for (int bits = 0; bits < corners; ++bits) {
-      const Places places(batch.cells[bits], arguments.topology.null);
-      V correction[record]{};
-      if constexpr (velocities > 0) write_velocity(arguments, batch, work, bits, correction);
-      const V* pressure = work.pressure + pressure_start(bits);
-      for (int i = 0; i < block; ++i) correction[velocities * block + i] = pressure[pressure_offset[i]];
-      update<record>(arguments, places, 0, correction, batch.active);
-    }
-  }
-
-  /// Gathers the correction of the velocity on a cell, and updates free end hats.
-  static void write_velocity(const SmoothArguments<T>& arguments, const Batch& batch, const Arrays& work, int bits,
-                             V* correction) {
-    const std::int32_t* cells = batch.cells[bits];
-    for (int c = 0; c < velocities; ++c) {
-      const bool upper = (bits >> c & 1) != 0;
-      const V* velocity = work.velocity[c] + velocity_start(c, bits);
-      for (int i = upper || arguments.patch->hat[c][0] ? 0 : cell_columns; i < block; ++i) {
-        correction[c * block + i] = velocity[velocity_offset[i]];
-      }
-      if (!upper || !arguments.patch->hat[c][1]) continue;
-      std::int32_t behind[width];
-      for (int l = 0; l < width; ++l) behind[l] = arguments.topology.neighbour[2 * c + 1][cells[l]];
-      V hats[cell_columns];
-      for (int i = 0; i < cell_columns; ++i) hats[i] = velocity[velocity_offset[block + i]];
-      update<cell_columns>(arguments, Places(behind, arguments.topology.null), c * block, hats, batch.active);
-    }
-  }
-
-  template <int count>
-  static void update(const SmoothArguments<T>& arguments, const Places& places, int first, V* correction,
-                     std::uint32_t active) {
-    if (arguments.add) {
-      for (int i = 0; i < count; ++i) correction[i] *= arguments.damping;
-      places.template write<true>(count, arguments.y, first, correction, active);
-      return;
-    }
-    if (arguments.x != nullptr) {
-      alignas(SOLENOID_SIMD_BYTES) T scratch[count * interleave];
-      const T* x = places.template view<count>(arguments.x, first, scratch);
-      for (int i = 0; i < count; ++i) correction[i] += load(x + i * interleave);
-    }
-    places.template write<false>(count, arguments.y, first, correction, active);
-  }
-
   static void smooth(const SmoothArguments<T>& arguments) {
     Arrays& work = *static_cast<Arrays*>(arguments.workspace);
     for (std::int64_t index = arguments.begin; index < arguments.end; ++index) {
-      const Batch batch = make_batch(arguments, index);
-      residual(arguments, batch, work);
+      const Batch batch = Base::make_batch(arguments, index);
+      Base::residual(arguments, batch, work);
       solve(arguments, work);
-      write(arguments, batch, work);
+      Base::write(arguments, batch, work);
     }
   }
 };

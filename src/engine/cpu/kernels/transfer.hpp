@@ -50,8 +50,10 @@ struct Transfer {
   [[gnu::always_inline]] static void tangential(const T (*embed)[max_n], const V* x, V* y, int values, int stride) {
     for (int line = 0; line < values / n; ++line) {
       const int start = line / stride * stride * n + line % stride;
+#pragma GCC unroll 16
       for (int i = 0; i < n; ++i) {
         V sum{};
+#pragma GCC unroll 16
         for (int j = 0; j < n; ++j) sum += (transposed ? embed[j][i] : embed[i][j]) * x[start + j * stride];
         y[start + i * stride] = sum;
       }
@@ -119,6 +121,7 @@ struct Transfer {
     for (int column = 0; column < columns; ++column) {
       for (int i = 0; i < n; ++i) {
         V sum = embed[i][n] * upper[column];
+#pragma GCC unroll 16
         for (int j = 0; j < n; ++j) sum += embed[i][j] * coarse[j * columns + column];
         fine[i * columns + column] = sum;
       }
