@@ -1,7 +1,8 @@
 # The cuda engine: one source file per (equation, dimension, order, precision), as for the cpu engine.
 
-set(SOLENOID_CUDA AUTO CACHE STRING "Build the CUDA engine: ON, OFF, or AUTO (if nvcc is found)")
-set_property(CACHE SOLENOID_CUDA PROPERTY STRINGS AUTO ON OFF)
+set(SOLENOID_CUDA AUTO CACHE STRING
+  "Build the CUDA engine: ON, OFF, AUTO (if nvcc is found) or DEVICE (if, besides, this machine has a GPU: for that one)")
+set_property(CACHE SOLENOID_CUDA PROPERTY STRINGS AUTO DEVICE ON OFF)
 # A build with few orders has few of both equations.
 foreach(dim 2 3)
   set(cuda_poisson_orders_${dim}d "${SOLENOID_POISSON_ORDERS_${dim}D}")
@@ -19,12 +20,14 @@ set(SOLENOID_CUDA_POISSON_ORDERS_3D "${cuda_poisson_orders_3d}" CACHE STRING
 # Patches of higher orders do not fit into the shared memory of a multiprocessor (kernels/smoother/general.cuh).
 set(largest_cuda_order_3d 6)
 set(solenoid_cuda OFF)
-if(SOLENOID_CUDA STREQUAL "AUTO")
+if(SOLENOID_CUDA STREQUAL "AUTO" OR (SOLENOID_CUDA STREQUAL "DEVICE" AND EXISTS /dev/nvidiactl))
   include(CheckLanguage)
   check_language(CUDA)
   if(CMAKE_CUDA_COMPILER)
     set(solenoid_cuda ON)
   endif()
+elseif(SOLENOID_CUDA STREQUAL "DEVICE")
+  # none
 elseif(SOLENOID_CUDA)
   set(solenoid_cuda ON)
 endif()
@@ -37,7 +40,11 @@ if(solenoid_cuda)
     endif()
   endforeach()
   if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES)
-    set(CMAKE_CUDA_ARCHITECTURES 80-real 90 CACHE STRING "GPU architectures; PTX of the last one serves later ones")
+    set(architectures 80-real 90)
+    if(SOLENOID_CUDA STREQUAL "DEVICE")
+      set(architectures native)
+    endif()
+    set(CMAKE_CUDA_ARCHITECTURES ${architectures} CACHE STRING "GPU architectures; PTX of the last one serves later ones")
   endif()
   enable_language(CUDA)
   find_package(CUDAToolkit REQUIRED)
