@@ -83,6 +83,24 @@ point = [1, 1, 3]
 vtu = true
 subdivide = 3
 picture = "speed.png"
+forces = true
+torques_about = [1, 2, 3]
+energy = true
+[[output.flux]]
+axis = "y"
+position = 0.75
+[[output.line]]
+file = "line.csv"
+from = [-1, 1, 0]
+to = [1, 1, 3]
+points = 5
+[[output.plane]]
+file = "plane.csv"
+axis = "y"
+position = 1
+points = [3, 2]
+[[output.plane]]
+file = "middle.csv"
 )",
                             "folder/name.toml");
   const Point p{0.5, 0.25, 2.0};
@@ -128,6 +146,21 @@ picture = "speed.png"
   EXPECT_TRUE(c.output.vtu);
   EXPECT_EQ(c.output.subdivide, 3);
   EXPECT_EQ(c.output.picture, "speed.png");
+  EXPECT_TRUE(c.output.forces && c.output.energy && !c.output.permeability);
+  EXPECT_EQ(c.output.torques_about, (Point{1, 2, 3}));
+  ASSERT_EQ(c.output.fluxes.size(), 1U);
+  EXPECT_EQ(c.output.fluxes[0].axis, 1);
+  EXPECT_EQ(c.output.fluxes[0].position, 0.75);
+  ASSERT_EQ(c.output.samples.size(), 3U);
+  EXPECT_EQ(c.output.samples[0].file, "line.csv");
+  EXPECT_EQ(c.output.samples[0].points(),
+            (std::vector<Point>{{-1, 1, 0}, {-0.5, 1, 0.75}, {0, 1, 1.5}, {0.5, 1, 2.25}, {1, 1, 3}}));
+  EXPECT_EQ(c.output.samples[1].points(),
+            (std::vector<Point>{{-1, 1, 0}, {0, 1, 0}, {1, 1, 0}, {-1, 1, 3}, {0, 1, 3}, {1, 1, 3}}));
+  const std::vector<Point> middle = c.output.samples[2].points();
+  ASSERT_EQ(middle.size(), 101U * 101U);
+  EXPECT_EQ(middle.front(), (Point{-1, 0.5, 1.5}));
+  EXPECT_EQ(middle.back(), (Point{1, 1.5, 1.5}));
 }
 
 /// Everything of a case that the reader sets, as text, to compare two cases.
@@ -142,7 +175,10 @@ std::string fingerprint(const Case& c) {
   const MultigridOptions& g = s.multigrid;
   out << ' ' << name_of(s.method) << s.rtol << ' ' << s.max_iterations << ' ' << s.restart << s.cycles
       << name_of(s.side) << name_of(g.smoother) << g.damping << name_of(g.colour_order) << name_of(g.patch)
-      << name_of(g.local_solver) << c.output.vtu << c.output.subdivide << c.output.picture << c.probes.size();
+      << name_of(g.local_solver) << c.output.vtu << c.output.subdivide << c.output.picture << c.probes.size()
+      << c.output.forces << c.output.energy << c.output.permeability << c.output.fluxes.size()
+      << c.output.samples.size();
+  for (const double x : c.output.torques_about) out << ' ' << x;
   return out.str();
 }
 
@@ -289,6 +325,47 @@ TEST(Case, KeysOfPoissonsEquation) {
   expect_contains(message(square + "[physics]\nequation = \"poisson\"\nforce = [0, 0]\n"), {"[physics] force, line 5"});
   expect_contains(message(square + "[boundary]\nymax = {value = 1}\n"), {"ymax.value, line 4", "Poisson"});
   expect_contains(message(square + "[solver]\npatch = \"fused\"\n"), {"[solver] patch, line 4", "Poisson"});
+}
+
+TEST(Case, MeasuresAndSamplesAreValidated) {
+  const auto output = [](const std::string& keys, const std::string& physics = "") {
+    return message(square + physics + "[output]\n" + keys);
+  };
+  expect_contains(output("force = true\n"), {"unknown key `force` in [output], line 4", "`forces`"});
+  expect_contains(output("[[output.flux]]\naxis = 0\nposition = 0.5\n"),
+                  {"[output] flux[0].axis, line 5: expected \"x\", \"y\" or \"z\", got 0"});
+  expect_contains(output("[[output.flux]]\naxis = \"z\"\nposition = 0.5\n"), {"2 dimensions, so there is no z"});
+  expect_contains(output("[[output.flux]]\naxis = \"x\"\nposition = 1.5\n"),
+                  {"[output] flux[0].position, line 6: x = 1.5 lies outside the mesh"});
+  expect_contains(output("[[output.flux]]\naxis = \"x\"\n"), {"[output] flux[0], line 4", "`position` is missing"});
+  expect_contains(output("flux = {axis = \"x\"}\n"), {"[output] flux, line 4", "[[output.flux]]"});
+  const std::string line = "[[output.line]]\nfile = \"a.csv\"\n";
+  expect_contains(output(line + "from = [0, 0]\nto = [2, 0]\n"), {"line[0].to, line 7: x = 2 lies outside"});
+  expect_contains(output(line + "from = [0, 0]\nto = [1, 0]\npoints = 1\n"),
+                  {"line[0].points, line 8: expected an integer from 2 to 1000000, got 1"});
+  expect_contains(output("[[output.line]]\nfile = \"../a.csv\"\nfrom = [0, 0]\nto = [1, 0]\n"), {"without folders"});
+  const std::string plane = "[[output.plane]]\nfile = \"a.csv\"\n";
+  expect_contains(output(plane + "axis = \"x\"\n"), {"plane[0].axis, line 6", "in 2D the plane is the domain"});
+  expect_contains(output(plane + "points = [10, 1]\n"), {"plane[0].points[1], line 6", "from 2 to 10000"});
+  EXPECT_EQ(output(plane), "no error");
+
+  const std::string poisson = "[physics]\nequation = \"poisson\"\n";
+  EXPECT_EQ(output(line + "from = [0, 0]\nto = [1, 0]\n", poisson), "no error");
+  for (const char* key : {"forces = true\n", "energy = true\n", "permeability = true\n", "torques_about = [0, 0]\n",
+                          "[[output.flux]]\naxis = \"x\"\nposition = 0.5\n"}) {
+    expect_contains(output(key, poisson), {"[output] ", "is for the Stokes equations"});
+  }
+  // The permeability needs more than a key.
+  const auto permeability = [&](const std::string& rest) { return output("permeability = true\n" + rest); };
+  const std::string force = "[physics]\nforce = [1, 0]\n";
+  const std::string periodic = "[boundary]\nxmin = {periodic = true}\n";
+  EXPECT_EQ(permeability(force + periodic), "no error");
+  expect_contains(permeability(periodic), {"[physics] force", "it is zero"});
+  expect_contains(permeability(force), {"[physics] force[0], line 6", "x is not"});
+  expect_contains(permeability("[physics]\nforce = [1, 0]\nmass = 2.0\n" + periodic),
+                  {"[physics] mass, line 7", "without mass term"});
+  expect_contains(permeability("[physics]\nforce = [\"1\", 0]\n" + periodic), {"force[0], line 6", "give a number"});
+  expect_contains(permeability(force + periodic + "ymin = {outflow = true}\n"), {"[boundary] ymin, line 9"});
 }
 
 TEST(Case, FilesThatCannotBeRead) {
@@ -447,6 +524,77 @@ method = "fmg"
   const auto open = nlohmann::json::parse(read("result.json"));
   EXPECT_TRUE(open["error_estimate"]["velocity_l2"].is_null());
   EXPECT_NE(open["reason"].get<std::string>().find("flow through sides"), std::string::npos) << open["reason"];
+}
+
+TEST_F(Program, MeasuresAndSamples) {
+  write("sample.toml", R"([mesh]
+cells = [4, 4]
+refine = 2
+holes = [{lower = [1, 1], upper = [2, 3]}]
+[physics]
+viscosity = 0.5
+force = [2, 0]
+[boundary]
+xmin = {periodic = true}
+[solver]
+rtol = 1e-11
+[[probe]]
+point = [0.8, 0.5]
+[output]
+forces = true
+torques_about = [0.5, 0.5]
+energy = true
+permeability = true
+[[output.flux]]
+axis = "x"
+position = 0.25
+[[output.flux]]
+axis = "y"
+position = 0.5
+[[output.line]]
+file = "line.csv"
+from = [0, 0.5]
+to = [1, 0.5]
+points = 3
+[[output.plane]]
+file = "plane.csv"
+points = [4, 3]
+)");
+  ASSERT_EQ(run("solve sample.toml --output results --threads 1 --precision double"), 0) << errors();
+  const auto json = nlohmann::json::parse(read("results/result.json"));
+  ASSERT_EQ(json["forces"].size(), 3U);
+  double drag = 0.0;
+  for (const auto& force : json["forces"]) {
+    drag += force["force"][0].get<double>();
+    EXPECT_EQ(force["force"].size(), 2U);
+    EXPECT_EQ(force["sampled_pressure"].size() + force["sampled_viscous"].size(), 4U);
+    EXPECT_TRUE(force["torque"].is_number());
+  }
+  EXPECT_NEAR(drag, 2.0 * (1.0 - 2.0 / 16.0), 1e-8);
+  EXPECT_EQ(json["forces"][2]["on"], "holes[0]");
+  ASSERT_EQ(json["fluxes"].size(), 2U);
+  const double flux = json["fluxes"][0]["flux"];
+  EXPECT_EQ(json["fluxes"][0]["axis"], "x");
+  EXPECT_EQ(json["fluxes"][0]["position"], 0.25);
+  EXPECT_GT(flux, 0.01);
+  EXPECT_NEAR(json["fluxes"][1]["flux"], 0.0, 1e-12);
+  // The flux is the same through all planes of a unit square, so that it is the mean velocity.
+  EXPECT_NEAR(json["permeability"][0], 0.5 * flux / 2.0, 1e-12);
+  // The flow takes from the force what it dissipates, but for the penalty: the order of the element.
+  EXPECT_NEAR(json["dissipation"].get<double>() / (2.0 * flux), 1.0, 0.1);
+  EXPECT_GT(json["kinetic_energy"].get<double>(), 0.5 * flux * flux);
+  expect_contains(output(), {"at points", "(0.8, 0.5): u = (", "force, torque", "holes[0]: (", "flux", "x = 0.25: ",
+                             "kinetic energy", "dissipation", "permeability", "results/line.csv", "results/plane.csv"});
+  const std::string line = read("results/line.csv");
+  EXPECT_EQ(line.substr(0, line.find('\n')), "x,y,u_x,u_y,p");
+  expect_contains(line, {"\n0.5,0.5,", "\n1,0.5,"});
+  const std::string plane = read("results/plane.csv");
+  EXPECT_EQ(std::count(plane.begin(), plane.end(), '\n'), 13);
+
+  ASSERT_EQ(run("solve sample.toml --threads 1"), 0);
+  expect_contains(output(), {"The case asks for files"});
+  EXPECT_EQ(run("solve sample.toml --output results --json results/line.csv"), 2);
+  expect_contains(errors(), {"the samples 'results/line.csv' would replace the result file"});
 }
 
 TEST(ResultFile, HasAllSettingsByTheNamesOfTheCaseFile) {

@@ -15,6 +15,8 @@
 #include <numeric>
 #include <optional>
 #include <random>
+#include <regex>
+#include <sstream>
 
 #include "base/new_file.hpp"
 #include "interpolate.hpp"
@@ -145,6 +147,77 @@ TEST_F(Output, VtkFindsTheSolutionInSubdividedCells) {
     expect_vtk_agrees(s, folder_ / "u.vtu");
     if (IsSkipped()) return;
   }
+}
+
+// The XML in front of the binary part.
+std::string head_of(const fs::path& file) {
+  std::ostringstream text;
+  text << std::ifstream(file, std::ios::binary).rdbuf();
+  return text.str().substr(0, text.str().find("<AppendedData"));
+}
+
+TEST_F(Output, VtuFilesAreWhatOtherReadersTake) {
+  for (const int subdivide : {0, 2}) {
+    write_vtu(swirl(2, 2), folder_ / "u.vtu", subdivide);
+    const std::string head = head_of(folder_ / "u.vtu");
+    const std::regex attribute("\\w+=\"([^\"]*)\"");
+    int count = 0;
+    for (std::sregex_iterator match(head.begin(), head.end(), attribute), end; match != end; ++match, ++count) {
+      EXPECT_EQ((*match)[1].str().find(' '), std::string::npos) << match->str();
+    }
+    EXPECT_GT(count, 20);
+    const std::string version = subdivide == 0 ? "version=\"2.2\"" : "version=\"1.0\"";
+    EXPECT_NE(head.find("<VTKFile type=\"UnstructuredGrid\" " + version), std::string::npos) << head;
+  }
+}
+
+// Lines of a file, split at commas.
+std::vector<std::vector<std::string>> table_of(const fs::path& file) {
+  std::vector<std::vector<std::string>> rows;
+  std::ifstream stream(file);
+  for (std::string line; std::getline(stream, line);) {
+    std::istringstream words(line);
+    rows.emplace_back();
+    for (std::string word; std::getline(words, word, ',');) rows.back().push_back(word);
+  }
+  return rows;
+}
+
+TEST_F(Output, SamplesAreATableWithAllDigits) {
+  const auto same = [](const std::string& text, double value) {
+    return std::isnan(value) ? text == "nan" : std::stod(text) == value;
+  };
+  for (const int dim : {2, 3}) {
+    const Solution s = swirl(dim, 2);
+    std::vector<Point> points;
+    for (int i = 0; i <= 20'000; ++i) points.push_back({1.5 * i / 20'000, 0.3, dim == 3 ? 0.3 : 0.0});
+    write_csv(s, points, folder_ / "line.csv");
+    const auto rows = table_of(folder_ / "line.csv");
+    ASSERT_EQ(rows.size(), points.size() + 1);
+    EXPECT_EQ(rows[0], dim == 2 ? (std::vector<std::string>{"x", "y", "u_x", "u_y", "p"})
+                                : (std::vector<std::string>{"x", "y", "z", "u_x", "u_y", "u_z", "p"}));
+    const auto u = s.velocity(points);
+    const auto p = s.pressure(points);
+    int outside = 0;
+    for (std::size_t i = 0; i < points.size(); ++i) {
+      const auto& row = rows[i + 1];
+      ASSERT_EQ(row.size(), rows[0].size());
+      outside += row.back() == "nan" ? 1 : 0;
+      for (int a = 0; a < dim; ++a) {
+        EXPECT_EQ(std::stod(row[a]), points[i][a]);
+        EXPECT_TRUE(same(row[dim + a], u[i][a])) << row[dim + a];
+      }
+      EXPECT_TRUE(same(row.back(), p[i])) << row.back();
+    }
+    EXPECT_NEAR(outside, 20'000 / 3, 2);
+  }
+  const Solution s = scalar(2, 1);
+  const std::vector<Point> points{{0.1, 0.2, 0.0}};
+  write_csv(s, points, folder_ / "point.csv");
+  const auto rows = table_of(folder_ / "point.csv");
+  ASSERT_EQ(rows.size(), 2U);
+  EXPECT_EQ(rows[0], (std::vector<std::string>{"x", "y", "u"}));
+  EXPECT_EQ(std::stod(rows[1][2]), s.value(points)[0]);
 }
 
 TEST_F(Output, ManyBlocksAreOneArray) {

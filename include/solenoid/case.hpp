@@ -2,6 +2,7 @@
 /// \file
 /// The case file (TOML) of the command line: a problem, how to solve it and what to write.
 
+#include <array>
 #include <filesystem>
 #include <string>
 #include <string_view>
@@ -12,10 +13,33 @@
 
 namespace solenoid {
 
+/// The plane {x_axis = position}.
+struct Plane {
+  int axis = 0;
+  double position = 0.0;
+};
+
+/// Points along a line, or in a parallelogram: origin + s edges[0] + t edges[1] with s and t from 0 to 1 in so many
+/// steps, s fastest.
+struct Samples {
+  std::string file;  ///< name of a CSV file
+  Point origin{};
+  std::array<Point, 2> edges{};
+  std::array<int, 2> count{1, 1};
+
+  [[nodiscard]] std::vector<Point> points() const;
+};
+
 struct OutputOptions {
   bool vtu = false;
   int subdivide = 0;    ///< > 0: each cell as subdivide^dim linear cells, for viewers without Lagrange cells
   std::string picture;  ///< file name of a PNG slice, empty for none
+  bool forces = false;  ///< Solution::forces()
+  Point torques_about{};
+  bool energy = false;  ///< kinetic energy and dissipation
+  bool permeability = false;
+  std::vector<Plane> fluxes;
+  std::vector<Samples> samples;
 };
 
 struct Case {

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -43,7 +44,9 @@ class ScalarField {
   double operator()(const Point& point) const;
 
   /// True for the constant zero: lets callers skip work.
-  [[nodiscard]] bool is_zero() const { return !bulk_ && constant_ == 0.0; }
+  [[nodiscard]] bool is_zero() const { return constant() == 0.0; }
+  /// The value of a field that was given as a number.
+  [[nodiscard]] std::optional<double> constant() const { return bulk_ ? std::nullopt : std::optional(constant_); }
   [[nodiscard]] const std::string& label() const { return label_; }
   void set_label(std::string label) { label_ = std::move(label); }
 

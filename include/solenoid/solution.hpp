@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "solenoid/problem.hpp"
@@ -16,6 +17,26 @@ namespace solenoid {
 class Grid;
 
 using Gradient = std::array<std::array<double, 3>, 3>;  ///< [component][direction]
+
+/// Force and torque on a side of the bounding box or on a hole: what the flow does to the body outside the fluid.
+///
+/// The stress is that of the equation, nu grad u - p I, so that the force is the integral of p n - nu du/dn, n out of
+/// the fluid. On walls that do not move, and on holes that move as a whole without turning, this is the force, and the
+/// torque, of the symmetric stress nu (grad u + grad u^T) - p I too. Without an outflow side p, and with it the force
+/// on a side, is that of a pressure with mean zero; on a hole inside of the domain a constant pressure has no force.
+///
+/// `force` and `torque` are made of the rows of the discrete equation that boundary conditions have replaced (normal
+/// component) and of the discrete stress nu (du/dn - 2 gamma (u - g)) (tangential ones). So all forces together are the
+/// integral of f - alpha u, to the residual of the solve, and they are more accurate than a stress at points. Which
+/// part is pressure and which is friction, only the stress at points can tell: `sampled_pressure` and `sampled_viscous`
+/// are integrals of p_h n and of - nu du_h/dn, and their sum is not quite `force`.
+struct BoundaryForce {
+  std::string name;  ///< "xmin", "holes[0]"
+  Point force{};
+  Point torque{};  ///< integral of (x - about) x (p n - nu du/dn); in 2D the last entry
+  Point sampled_pressure{};
+  Point sampled_viscous{};
+};
 
 /// u_h and p_h with point evaluation and integrals. Cheap to copy (shares its coefficients). With Poisson's equation
 /// there is the scalar u_h alone: value() and value_error(); what asks for a velocity throws an InputError.
@@ -50,6 +71,17 @@ class Solution {
   /// Integral of u.e_axis over the part of the plane {x_axis = position} inside the domain. \throws InputError if there
   /// is no such axis or the position is not finite.
   [[nodiscard]] double flux(int axis, double position) const;
+  /// On every side of the bounding box that is not periodic, then on every hole of the mesh; on an outflow side the
+  /// integral of its traction, on the surface of two holes that overlap that of the first. Torques are about the point
+  /// `about`.
+  [[nodiscard]] std::vector<BoundaryForce> forces(const Point& about = {}) const;
+  /// Integral of u over the domain, divided by the volume of the bounding box: the superficial velocity of a porous
+  /// sample.
+  [[nodiscard]] Point mean_velocity() const;
+  /// K f / |f| = nu mean_velocity() / |f|, where K is the permeability tensor of the domain, in squares of lengths:
+  /// with a force along an axis its column of that axis. \throws InputError unless a constant force drives the flow in
+  /// periodic directions, walls do not move and there is no mass term.
+  [[nodiscard]] Point permeability() const;
   [[nodiscard]] double kinetic_energy() const;  ///< 1/2 integral |u|^2
   [[nodiscard]] double dissipation() const;     ///< nu integral |grad u|^2, cell by cell
   [[nodiscard]] double divergence_max() const;  ///< max |div u| over quadrature points, scaled by max |u| / h

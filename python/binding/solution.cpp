@@ -6,6 +6,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
 #include <filesystem>
 
 #include "binding.hpp"
@@ -33,6 +34,11 @@ NumpyArray<double> rows(const std::vector<Point>& values, std::size_t dim) {
   numbers.reserve(values.size() * dim);
   for (const Point& value : values) numbers.insert(numbers.end(), value.begin(), value.begin() + static_cast<int>(dim));
   return numpy_array(std::move(numbers), {values.size(), dim});
+}
+
+/// The first `dim` entries as an array (dim,).
+NumpyArray<double> vector_of(const Point& value, std::size_t dim) {
+  return numpy_array(std::vector<double>(value.begin(), value.begin() + static_cast<int>(dim)), {dim});
 }
 
 NumpyArray<double> gradients(const std::vector<Gradient>& values, std::size_t dim) {
@@ -70,13 +76,28 @@ std::string result_text(const Solved& s) {
   return released([&] { return result_json(s.what, *s.report, measure(s.what, s.solution)); });
 }
 
+std::size_t dim_of(const Solved& s) { return static_cast<std::size_t>(s.solution.grid().dim()); }
+
 VectorField exact_velocity(const std::vector<ScalarField>& components) {
   VectorField field;
   for (std::size_t c = 0; c < components.size(); ++c) field.at(c) = components[c];
   return field;
 }
 
-std::size_t dim_of(const Solved& s) { return static_cast<std::size_t>(s.solution.grid().dim()); }
+/// name -> (force, torque, sampled pressure, sampled viscous force); in 2D a torque is a number.
+nb::dict forces(const Solved& s, const std::vector<double>& about) {
+  const std::size_t dim = dim_of(s);
+  Point centre{};
+  std::copy_n(about.begin(), std::min(about.size(), centre.size()), centre.begin());
+  nb::dict result;
+  for (const BoundaryForce& force : released([&] { return s.solution.forces(centre); })) {
+    const nb::object torque = dim == 2 ? nb::object(nb::float_(force.torque[2])) : nb::cast(vector_of(force.torque, 3));
+    result[force.name.c_str()] =
+        nb::make_tuple(vector_of(force.force, dim), torque, vector_of(force.sampled_pressure, dim),
+                       vector_of(force.sampled_viscous, dim));
+  }
+  return result;
+}
 
 }  // namespace
 
@@ -123,6 +144,11 @@ void bind_solution(nb::module_& m) {
            })
       .def("flux", [](const Solved& s, int axis,
                       double position) { return released([&] { return s.solution.flux(axis, position); }); })
+      .def("forces", &forces)
+      .def("mean_velocity",
+           [](const Solved& s) { return vector_of(released([&] { return s.solution.mean_velocity(); }), dim_of(s)); })
+      .def("permeability",
+           [](const Solved& s) { return vector_of(released([&] { return s.solution.permeability(); }), dim_of(s)); })
       .def("kinetic_energy", [](const Solved& s) { return released([&] { return s.solution.kinetic_energy(); }); })
       .def("dissipation", [](const Solved& s) { return released([&] { return s.solution.dissipation(); }); })
       .def("divergence_max", [](const Solved& s) { return released([&] { return s.solution.divergence_max(); }); })
@@ -141,6 +167,10 @@ void bind_solution(nb::module_& m) {
            })
       .def("write_vtu", [](const Solved& s, const std::filesystem::path& file,
                            int subdivide) { released([&] { write_vtu(s.solution, file, subdivide); }); })
+      .def("write_csv",
+           [](const Solved& s, const Points& points, const std::filesystem::path& file) {
+             released([&] { write_csv(s.solution, points_of(points), file); });
+           })
       .def("write_picture", [](const Solved& s, const std::filesystem::path& file) {
         released([&] { write_picture(s.solution, file); });
       });

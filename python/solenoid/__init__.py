@@ -24,13 +24,14 @@ from .deprecated import Poisson, Stokes
 from .linear import LinearOperator, LinearSystem
 from .mesh import Mesh
 from .problem import Problem
-from .solution import Errors, Solution
+from .solution import Errors, Force, Solution
 from .solving import Case, ConvergenceWarning, read_case, solve
 
 __all__ = [
     "Case",
     "ConvergenceWarning",
     "Errors",
+    "Force",
     "InputError",
     "LinearOperator",
     "LinearSystem",

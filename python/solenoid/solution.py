@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import html
 import json
 import os
 import tempfile
@@ -21,6 +23,24 @@ class Errors(NamedTuple):
 
     velocity: float | None
     pressure: float | None
+
+
+class Force(NamedTuple):
+    """What the flow does to a side of the bounding box or to a hole.
+
+    The stress is that of the equation, nu grad u - p I: the force is the integral of p n - nu du/dn, with n out of the
+    fluid. On walls that do not move, and on holes that move as a whole without turning, it is the force, and the
+    torque, of the symmetric stress nu (grad u + grad u^T) - p I too.
+    """
+
+    #: From the rows of the discrete equation: all forces together are the integral of f - alpha u, to the residual.
+    force: np.ndarray
+    #: The integral of (x - about) x (p n - nu du/dn); in 2D a number.
+    torque: np.ndarray | float
+    #: The integral of p n with the pressure at points of the surface: less accurate than `force`.
+    sampled_pressure: np.ndarray
+    #: The integral of - nu du/dn with the gradient at points of the surface: less accurate than `force`.
+    sampled_viscous: np.ndarray
 
 
 class Report(dict):
@@ -102,12 +122,16 @@ class Solution:
         if self.problem.equation == "poisson":
             raise InputError("the solution of Poisson's equation has no velocity and no pressure: ask for its value()")
 
-    def _at(self, points: Any, evaluate: Any, shape: tuple[int, ...]) -> np.ndarray:
+    def _points(self, points: Any) -> np.ndarray:
+        """Points (..., dim) as an array (n, dim)."""
         array = np.ascontiguousarray(points, dtype=np.float64)
         dim = self.problem.dim
         if array.ndim == 0 or array.shape[-1] != dim:
             raise InputError(f"points: expected an array of shape (..., {dim}), got {array.shape}")
-        return evaluate(array.reshape(-1, dim)).reshape(array.shape[:-1] + shape)
+        return array.reshape(-1, dim)
+
+    def _at(self, points: Any, evaluate: Any, shape: tuple[int, ...]) -> np.ndarray:
+        return evaluate(self._points(points)).reshape(np.shape(points)[:-1] + shape)
 
     # Integrals -------------------------------------------------------------------------------------------------------
 
@@ -118,6 +142,32 @@ class Solution:
         if number not in range(self.problem.dim):
             raise InputError(f"axis: expected {', '.join('xyz'[: self.problem.dim])} or its number, got {axis!r}")
         return self._core.flux(int(number), float(position))
+
+    def forces(self, about: Any = None) -> dict[str, Force]:
+        """Force and torque on every side of the bounding box that is not periodic ("xmin", ...) and on every hole
+        ("holes[0]", ...; on the surface of two that overlap that of the first), by name.
+
+        Without an outflow side the pressure, and with it the force on a side, is that with mean zero; on a hole inside
+        of the domain a constant pressure has no force. On an outflow side the force is the integral of its traction.
+
+        Args:
+            about: the point (dim,) that torques are about; the origin by default.
+        """
+        dim = self.problem.dim
+        point = np.zeros(dim) if about is None else np.asarray(about, dtype=np.float64)
+        if point.shape != (dim,):
+            raise InputError(f"about: expected a point of {dim} coordinates, got an array of shape {point.shape}")
+        return {name: Force(*values) for name, values in self._core.forces(point.tolist()).items()}
+
+    def mean_velocity(self) -> np.ndarray:
+        """The integral of u, divided by the volume of the bounding box: the superficial velocity of a porous sample."""
+        return self._core.mean_velocity()
+
+    def permeability(self) -> np.ndarray:
+        """K f / |f| = nu mean_velocity() / |f| in squares of lengths, where K is the permeability tensor of the domain:
+        with a force along an axis its column of that axis. Raises InputError unless a constant force, given as numbers,
+        drives the flow in periodic directions, walls do not move and there is no mass term."""
+        return self._core.permeability()
 
     def kinetic_energy(self) -> float:
         """1/2 integral |u|^2"""
@@ -164,6 +214,44 @@ class Solution:
         or subdivide^dim linear cells each for viewers without such cells."""
         self._core.write_vtu(os.fspath(file), subdivide)
 
+    def to_csv(self, file: str | os.PathLike, points: Any) -> None:
+        """Writes values at points (..., dim) as a table with a line of names: x, y, z, u_x, u_y, u_z, p, those that
+        there are, with Poisson's equation x, y, z, u. Numbers have all their digits; values outside the domain are
+        nan."""
+        self._core.write_csv(self._points(points), os.fspath(file))
+
+    def to_xarray(self, points: int | tuple[int, ...] | None = None) -> Any:
+        """The solution on a regular lattice as a Dataset of xarray, which must be installed.
+
+        Args:
+            points: in each direction, or in all of them; that many equal intervals make up the bounding box, and points
+                lie in their middle. By default those are the cells.
+
+        Returns:
+            A Dataset with the coordinates x, y, z: `velocity` with the dimension `component` last, and `pressure`; with
+            Poisson's equation `value`. Values outside the domain are NaN.
+        """
+        import xarray  # optional
+
+        dim, mesh = self.problem.dim, self.problem.mesh
+        counts = np.asarray(self._core.extent if points is None else points)
+        if counts.shape not in ((), (dim,)) or counts.dtype.kind not in "iu" or np.any(counts < 1):
+            raise InputError(f"points: expected an integer >= 1, or {dim} of them, got {points!r}")
+        names = list("xyz"[:dim])
+        axes = [
+            lower + (np.arange(count) + 0.5) * (upper - lower) / count
+            for lower, upper, count in zip(mesh.lower, mesh.upper, np.broadcast_to(counts, dim))
+        ]
+        lattice = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1)
+        coordinates = dict(zip(names, axes))
+        if self.problem.equation == "poisson":
+            return xarray.Dataset({"value": (names, self.value(lattice))}, coordinates)
+        fields = {
+            "velocity": ([*names, "component"], self.velocity(lattice)),
+            "pressure": (names, self.pressure(lattice)),
+        }
+        return xarray.Dataset(fields, {**coordinates, "component": names})
+
     def to_png(self, file: str | os.PathLike) -> None:
         """Writes the picture that the command line writes: speed and streamlines, in 3D of the middle slice in z."""
         self._core.write_picture(os.fspath(file))
@@ -188,3 +276,16 @@ class Solution:
                 f"{history[-1] if history else 0.0:.1e}, {core.time_solve:.3g} s on {core.device}"
             )
         return "\n  ".join(lines)
+
+    def _repr_html_(self) -> str:
+        """For notebooks: what print() says, above the picture of to_png()."""
+        with tempfile.TemporaryDirectory() as folder:
+            file = os.path.join(folder, "solution.png")
+            self.to_png(file)
+            with open(file, "rb") as picture:
+                data = base64.b64encode(picture.read()).decode("ascii")
+        shown = "u" if self.problem.equation == "poisson" else "speed and streamlines"
+        return (
+            f"<pre>{html.escape(repr(self))}</pre>"
+            f'<img alt="{shown}" style="max-width: 640px; width: 100%" src="data:image/png;base64,{data}">'
+        )

@@ -22,6 +22,19 @@ std::string line_of(const toml::table& document, std::string path) {
 
 }  // namespace
 
+std::vector<Point> Samples::points() const {
+  const auto part = [&](int edge, int i) { return count[edge] > 1 ? static_cast<double>(i) / (count[edge] - 1) : 0.0; };
+  std::vector<Point> result;
+  result.reserve(static_cast<std::size_t>(count[0]) * count[1]);
+  for (int j = 0; j < count[1]; ++j) {
+    for (int i = 0; i < count[0]; ++i) {
+      Point& x = result.emplace_back(origin);
+      for (int a = 0; a < 3; ++a) x[a] += part(0, i) * edges[0][a] + part(1, j) * edges[1][a];
+    }
+  }
+  return result;
+}
+
 Case parse_case(std::string_view text, const std::string& name) {
   toml::table document;
   try {
@@ -38,6 +51,7 @@ Case parse_case(std::string_view text, const std::string& name) {
   try {
     validate(result.problem);
     validate(result.problem, result.solver);
+    if (result.output.permeability) validate_permeability(result.problem);
   } catch (const InvalidEntry& error) {
     const std::string key = key_path(error.entry);
     throw InputError(fmt::format("{}: {}{}: {}", name, key_label(key), line_of(document, key), error.problem));

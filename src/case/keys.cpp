@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <optional>
 
 #include "problem/validate.hpp"
 
@@ -234,38 +235,184 @@ constexpr Key<Exact> exact_keys[] = {
      }},
 };
 
-/// A probe and the box that it must lie in.
-struct ProbeDraft {
+/// \throws InputError unless coordinate a of a point lies in the box of the mesh.
+void require_inside(const Value& value, const Mesh& mesh, int a, double x) {
+  if (x >= mesh.lower[a] && x <= mesh.upper[a]) return;
+  value.fail(fmt::format("{} = {} lies outside the mesh, which goes from {} to {}", "xyz"[a], x, mesh.lower[a],
+                         mesh.upper[a]));
+}
+
+Point point_inside(const Value& value, const Mesh& mesh) {
+  const Point result = point(value, {});
+  for (int a = 0; a < value.dim(); ++a) require_inside(value, mesh, a, result[a]);
+  return result;
+}
+
+/// What is read, and the box that it must lie in.
+template <class Target>
+struct InBox {
   const Mesh& mesh;
-  Point position{};
+  Target target{};
 };
 
-constexpr Key<ProbeDraft> probe_keys[] = {
+constexpr Key<InBox<Point>> probe_keys[] = {
     {{"point", "a list of {dim} numbers", "required", "where velocity and pressure, or Poisson's u, are reported"},
-     [](const Value& v, ProbeDraft& draft) {
-       draft.position = point(v, draft.position);
-       for (int a = 0; a < v.dim(); ++a) {
-         if (draft.position[a] >= draft.mesh.lower[a] && draft.position[a] <= draft.mesh.upper[a]) continue;
-         v.fail(fmt::format("{} = {} lies outside the mesh, which goes from {} to {}", "xyz"[a], draft.position[a],
-                            draft.mesh.lower[a], draft.mesh.upper[a]));
+     [](const Value& v, InBox<Point>& probe) { probe.target = point_inside(v, probe.mesh); }},
+};
+
+constexpr std::string_view axis_type = "\"x\", \"y\" or \"z\"";
+
+int axis(const Value& value) {
+  const std::string name = value.text();
+  const auto number = name.size() == 1 ? std::string_view("xyz").find(name) : std::string_view::npos;
+  value.require(number != std::string_view::npos);
+  if (static_cast<int>(number) >= value.dim()) {
+    value.fail(fmt::format("the mesh has {} dimensions, so there is no {}", value.dim(), name));
+  }
+  return static_cast<int>(number);
+}
+
+double position(const Value& value, const Mesh& mesh, int axis) {
+  const double result = value.number();
+  require_inside(value, mesh, axis, result);
+  return result;
+}
+
+std::string file_name(const Value& value, std::string_view extension) {
+  const std::filesystem::path file(value.text());
+  value.require(!file.empty() && file.filename() == file && file.extension() == extension);
+  return file.string();
+}
+
+constexpr Key<InBox<Plane>> flux_keys[] = {
+    {{"axis", axis_type, "required", "direction that the flux is counted in, normal to the plane"},
+     [](const Value& v, InBox<Plane>& flux) { flux.target.axis = axis(v); }},
+    {{"position", "a number", "required", "coordinate of the plane in that direction"},
+     [](const Value& v, InBox<Plane>& flux) { flux.target.position = position(v, flux.mesh, flux.target.axis); }},
+};
+
+constexpr std::string_view csv_type = "a file name that ends in .csv, without folders";
+
+constexpr Key<InBox<Samples>> line_keys[] = {
+    {{"file", csv_type, "required", "table of points and values"},
+     [](const Value& v, InBox<Samples>& line) { line.target.file = file_name(v, ".csv"); }},
+    {{"from", "a list of {dim} numbers", "required", "first point"},
+     [](const Value& v, InBox<Samples>& line) { line.target.origin = point_inside(v, line.mesh); }},
+    {{"to", "a list of {dim} numbers", "required", "last point"},
+     [](const Value& v, InBox<Samples>& line) {
+       const Point end = point_inside(v, line.mesh);
+       for (int a = 0; a < 3; ++a) line.target.edges[0][a] = end[a] - line.target.origin[a];
+     }},
+    {{"points", "an integer from 2 to 1000000", "101", "how many, both ends included"},
+     [](const Value& v, InBox<Samples>& line) {
+       line.target.count[0] = v.integer();
+       v.require(line.target.count[0] >= 2 && line.target.count[0] <= 1'000'000);
+     }},
+};
+
+/// A plane of samples while its keys are read.
+struct SampledPlane {
+  const Mesh& mesh;
+  std::string file{};
+  int axis = 2;
+  std::optional<double> position{};
+  std::array<int, 2> count{101, 101};
+
+  [[nodiscard]] Samples samples() const {
+    Samples result{file, mesh.lower, {}, count};
+    if (mesh.dim == 3) result.origin[axis] = position.value_or(0.5 * (mesh.lower[axis] + mesh.upper[axis]));
+    int edge = 0;
+    for (int a = 0; a < mesh.dim; ++a) {
+      if (a != axis) result.edges[edge++][a] = mesh.upper[a] - mesh.lower[a];
+    }
+    return result;
+  }
+};
+
+void require_slices(const Value& value) {
+  if (value.dim() == 2) value.fail("is for meshes in 3D: in 2D the plane is the domain");
+}
+
+constexpr Key<SampledPlane> plane_keys[] = {
+    {{"file", csv_type, "required", "table of points and values"},
+     [](const Value& v, SampledPlane& plane) { plane.file = file_name(v, ".csv"); }},
+    {{"axis", axis_type, "\"z\"", "3D: direction normal to the plane"},
+     [](const Value& v, SampledPlane& plane) {
+       require_slices(v);
+       plane.axis = axis(v);
+     }},
+    {{"position", "a number", "", "3D: coordinate of the plane in that direction; in the middle if not given"},
+     [](const Value& v, SampledPlane& plane) {
+       require_slices(v);
+       plane.position = position(v, plane.mesh, plane.axis);
+     }},
+    {{"points", "a list of 2 integers from 2 to 10000", "[101, 101]",
+      "how many in the other two directions, from end to end of the bounding box"},
+     [](const Value& v, SampledPlane& plane) {
+       const auto entries = v.list();
+       v.require(entries.size() == 2);
+       for (int i = 0; i < 2; ++i) {
+         plane.count[i] = entries[i].integer();
+         entries[i].require(plane.count[i] >= 2 && plane.count[i] <= 10'000);
        }
      }},
 };
 
-constexpr Key<OutputOptions> output_keys[] = {
+bool stokes_only(const Value& value) {
+  value.require_equation(EquationKind::stokes);
+  return value.boolean();
+}
+
+using OutputDraft = InBox<OutputOptions>;
+
+constexpr Key<OutputDraft> output_keys[] = {
     {{"vtu", "true or false", "false", "a VTU file for ParaView: one Lagrange cell of degree k + 1 per cell, exact"},
-     [](const Value& v, OutputOptions& output) { output.vtu = v.boolean(); }},
+     [](const Value& v, OutputDraft& output) { output.target.vtu = v.boolean(); }},
     {{"subdivide", "an integer from 0 to 32", "0",
       "> 0: that many linear cells per cell and direction in the VTU file"},
-     [](const Value& v, OutputOptions& output) {
-       output.subdivide = v.integer();
-       v.require(output.subdivide >= 0 && output.subdivide <= 32);
+     [](const Value& v, OutputDraft& output) {
+       output.target.subdivide = v.integer();
+       v.require(output.target.subdivide >= 0 && output.target.subdivide <= 32);
      }},
     {{"picture", "a file name that ends in .png, without folders", "\"\"", "a picture of the speed, or of Poisson's u"},
-     [](const Value& v, OutputOptions& output) {
-       output.picture = v.text();
-       const std::filesystem::path file(output.picture);
-       v.require(output.picture.empty() || (file.filename() == file && file.extension() == ".png"));
+     [](const Value& v, OutputDraft& output) {
+       if (!v.text().empty()) output.target.picture = file_name(v, ".png");
+     }},
+    {{"forces", "true or false", "false", "force and torque on every side and hole"},
+     [](const Value& v, OutputDraft& output) { output.target.forces = stokes_only(v); }},
+    {{"torques_about", "a list of {dim} numbers", "[0, 0, 0]", "the point that torques are about"},
+     [](const Value& v, OutputDraft& output) {
+       v.require_equation(EquationKind::stokes);
+       output.target.torques_about = point(v, {});
+     }},
+    {{"energy", "true or false", "false", "kinetic energy and dissipation"},
+     [](const Value& v, OutputDraft& output) { output.target.energy = stokes_only(v); }},
+    {{"permeability", "true or false", "false", "of a periodic sample that a constant force drives a flow through"},
+     [](const Value& v, OutputDraft& output) { output.target.permeability = stokes_only(v); }},
+    {{"flux", "tables [[output.flux]]", "", "planes through which the flux is reported"},
+     [](const Value& v, OutputDraft& output) {
+       v.require_equation(EquationKind::stokes);
+       for (const Value& entry : v.list()) {
+         InBox<Plane> flux{output.mesh};
+         entry.table<InBox<Plane>>(flux_keys, flux);
+         output.target.fluxes.push_back(flux.target);
+       }
+     }},
+    {{"line", "tables [[output.line]]", "", "lines along which the solution is written to a CSV file"},
+     [](const Value& v, OutputDraft& output) {
+       for (const Value& entry : v.list()) {
+         InBox<Samples> line{output.mesh};
+         entry.table<InBox<Samples>>(line_keys, line);
+         output.target.samples.push_back(line.target);
+       }
+     }},
+    {{"plane", "tables [[output.plane]]", "", "planes on which the solution is written to a CSV file"},
+     [](const Value& v, OutputDraft& output) {
+       for (const Value& entry : v.list()) {
+         SampledPlane plane{output.mesh};
+         entry.table<SampledPlane>(plane_keys, plane);
+         output.target.samples.push_back(plane.samples());
+       }
      }},
 };
 
@@ -285,13 +432,17 @@ constexpr Key<Case> top_keys[] = {
     {{"probe", "tables [[probe]]", "", "points at which the solution is reported"},
      [](const Value& v, Case& c) {
        for (const Value& entry : v.list()) {
-         ProbeDraft draft{c.problem.mesh};
-         entry.table<ProbeDraft>(probe_keys, draft);
-         c.probes.push_back(draft.position);
+         InBox<Point> probe{c.problem.mesh};
+         entry.table<InBox<Point>>(probe_keys, probe);
+         c.probes.push_back(probe.target);
        }
      }},
-    {{"output", "a table", "", "files for people, written to the folder given by --output"},
-     [](const Value& v, Case& c) { v.table<OutputOptions>(output_keys, c.output); }},
+    {{"output", "a table", "", "what is measured, and files for people, written to the folder given by --output"},
+     [](const Value& v, Case& c) {
+       OutputDraft draft{c.problem.mesh};
+       v.table<OutputDraft>(output_keys, draft);
+       c.output = std::move(draft.target);
+     }},
 };
 
 template <class Target, std::size_t size>
@@ -318,6 +469,9 @@ std::vector<Section> make_sections() {
   add("exact", infos(exact_keys));
   add("probe", infos(probe_keys));
   add("output", infos(output_keys));
+  sections.push_back({"output.flux", "a plane through which the flux is reported", infos(flux_keys)});
+  sections.push_back({"output.line", "points on a line, written to a CSV file", infos(line_keys)});
+  sections.push_back({"output.plane", "points on a plane, written to a CSV file", infos(plane_keys)});
   return sections;
 }
 

@@ -97,6 +97,41 @@ Json probes(const Case& what, const Measures& measures) {
   return result;
 }
 
+/// In 2D a torque is a number.
+Json torque(const Point& value, int dim) { return dim == 2 ? finite(value[2]) : list(value, 3); }
+
+Json forces(const Measures& measures, int dim) {
+  Json result = Json::array();
+  for (const BoundaryForce& force : measures.forces) {
+    result.push_back({{"on", force.name},
+                      {"force", list(force.force, dim)},
+                      {"torque", torque(force.torque, dim)},
+                      {"sampled_pressure", list(force.sampled_pressure, dim)},
+                      {"sampled_viscous", list(force.sampled_viscous, dim)}});
+  }
+  return result;
+}
+
+Json fluxes(const Case& what, const Measures& measures) {
+  Json result = Json::array();
+  for (std::size_t i = 0; i < what.output.fluxes.size(); ++i) {
+    const auto& [axis, position] = what.output.fluxes[i];
+    result.push_back(
+        {{"axis", std::string(1, "xyz"[axis])}, {"position", position}, {"flux", finite(measures.fluxes[i])}});
+  }
+  return result;
+}
+
+/// Adds what the case asks for.
+void add_measures(const Case& what, const Measures& measures, Json& json) {
+  const int dim = what.problem.mesh.dim;
+  if (what.output.forces) json["forces"] = forces(measures, dim);
+  if (!what.output.fluxes.empty()) json["fluxes"] = fluxes(what, measures);
+  if (measures.kinetic_energy) json["kinetic_energy"] = finite(measures.kinetic_energy);
+  if (measures.dissipation) json["dissipation"] = finite(measures.dissipation);
+  if (measures.permeability) json["permeability"] = list(*measures.permeability, dim);
+}
+
 }  // namespace
 
 Measures measure(const Case& what, const Solution& solution) {
@@ -108,6 +143,14 @@ Measures measure(const Case& what, const Solution& solution) {
   if (what.exact.pressure) measures.pressure_error = solution.pressure_error(*what.exact.pressure);
   measures.divergence_max = solution.divergence_max();
   measures.probe_velocity = solution.velocity(what.probes);
+  const OutputOptions& asked = what.output;
+  if (asked.forces) measures.forces = solution.forces(asked.torques_about);
+  for (const auto& [axis, position] : asked.fluxes) measures.fluxes.push_back(solution.flux(axis, position));
+  if (asked.energy) {
+    measures.kinetic_energy = solution.kinetic_energy();
+    measures.dissipation = solution.dissipation();
+  }
+  if (asked.permeability) measures.permeability = solution.permeability();
   return measures;
 }
 
@@ -136,6 +179,7 @@ std::string result_json(const Case& what, const Report& report, const Measures& 
     json["divergence_max"] = finite(measures.divergence_max);
   }
   json["probes"] = probes(what, measures);
+  add_measures(what, measures, json);
   json["time"] = {{"setup", finite(report.time_setup)}, {"solve", finite(report.time_solve)}};
   json["memory_bytes"] = report.memory_bytes;
   json["settings"] = settings(what, report);

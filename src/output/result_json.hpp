@@ -18,6 +18,12 @@ struct Measures {
   std::optional<double> divergence_max;  ///< if there is a velocity
   std::vector<Point> probe_velocity;     ///< NaN outside the domain
   std::vector<double> probe_pressure;    ///< or Poisson's u
+  // What OutputOptions ask for.
+  std::vector<BoundaryForce> forces;
+  std::vector<double> fluxes;  ///< through the planes of OutputOptions::fluxes
+  std::optional<double> kinetic_energy;
+  std::optional<double> dissipation;
+  std::optional<Point> permeability;
 };
 
 Measures measure(const Case& what, const Solution& solution);

@@ -114,7 +114,8 @@ class VtuWriter {
     out_ << "<DataArray type=\"" << type << "\" Name=\"" << name << "\" NumberOfComponents=\"" << components
          << "\" format=\"appended\" offset=\"";
     offset_positions_.push_back(out_.tellp());
-    out_ << std::string(offset_digits, ' ') << "\"/>\n";
+    // Blanks stand behind the attribute: not every reader takes them inside.
+    out_ << "0\"" << std::string(offset_digits, ' ') << "/>\n";
   }
 
   void begin_appendix() {
@@ -182,7 +183,7 @@ class VtuWriter {
   void patch_offset() {
     const auto here = out_.tellp();
     out_.seekp(offset_positions_[arrays_written_++]);
-    out_ << here - appendix_;
+    out_ << here - appendix_ << '"';
     out_.seekp(here);
   }
 
@@ -205,9 +206,11 @@ void write_vtu(const Solution& solution, const std::filesystem::path& file, int 
 
   NewFile output(file);
   VtuWriter vtu(output, grid);
-  const char* endian = std::endian::native == std::endian::little ? "LittleEndian" : "BigEndian";
-  vtu.text("<?xml version=\"1.0\"?>\n<VTKFile type=\"UnstructuredGrid\" version=\"2.2\" byte_order=\"" +
-           std::string(endian) + "\" header_type=\"UInt64\" compressor=\"vtkZLibDataCompressor\">\n");
+  const std::string endian = std::endian::native == std::endian::little ? "LittleEndian" : "BigEndian";
+  // Version 2.2 says how the nodes of Lagrange cells are counted; 1.0 is what all readers know.
+  const std::string version = subdivide == 0 ? "2.2" : "1.0";
+  vtu.text("<?xml version=\"1.0\"?>\n<VTKFile type=\"UnstructuredGrid\" version=\"" + version + "\" byte_order=\"" +
+           endian + "\" header_type=\"UInt64\" compressor=\"vtkZLibDataCompressor\">\n");
   vtu.text("<UnstructuredGrid>\n<Piece NumberOfPoints=\"" + std::to_string(cells * subcells.points) +
            "\" NumberOfCells=\"" + std::to_string(cells * subcells.count) + "\">\n");
   const bool has_velocity = solution.problem().equation == EquationKind::stokes;

@@ -146,6 +146,41 @@ void validate(const Problem& problem) {
   validate_rest(problem);
 }
 
+void validate_permeability(const Problem& problem) {
+  constexpr std::string_view of_permeability = "a permeability is that of a flow";
+  if (problem.equation == EquationKind::poisson) {
+    throw InvalidEntry("equation", "the solution of Poisson's equation has no permeability");
+  }
+  if (problem.mass != 0.0) {
+    throw InvalidEntry("mass", fmt::format("{} without mass term, got {}", of_permeability, problem.mass));
+  }
+  const auto require_at_rest = [&](const Side& side, std::string_view name) {
+    const bool moves = side.kind == SideKind::velocity && !is_zero(side.data);
+    if (!moves && side.kind != SideKind::outflow) return;
+    throw InvalidEntry(fmt::format("boundary.{}", name),
+                       fmt::format("{} between sides that are periodic, slip, or do not move", of_permeability));
+  };
+  bool driven = false;
+  for (int a = 0; a < problem.mesh.dim; ++a) {
+    require_at_rest(problem.boundary.sides[2 * a], side_names[2 * a]);
+    require_at_rest(problem.boundary.sides[2 * a + 1], side_names[2 * a + 1]);
+    const std::optional<double> force = problem.force[a].constant();
+    if (!force) {
+      throw InvalidEntry(fmt::format("force[{}]", a),
+                         fmt::format("{} that a constant force drives: give a number", of_permeability));
+    }
+    if (*force == 0.0) continue;
+    driven = true;
+    if (problem.boundary.sides[2 * a].kind != SideKind::periodic) {
+      throw InvalidEntry(fmt::format("force[{}]", a), fmt::format("{} that a force drives in periodic directions, and "
+                                                                  "{} is not",
+                                                                  of_permeability, "xyz"[a]));
+    }
+  }
+  if (!driven) throw InvalidEntry("force", fmt::format("{} that a force drives, and it is zero", of_permeability));
+  if (!problem.mesh.holes.empty()) require_at_rest(problem.boundary.holes, "holes");
+}
+
 void validate(const Problem& problem, const SolverOptions& options) {
   const MultigridOptions& multigrid = options.multigrid;
   expect(options.rtol > 0.0 && options.rtol < 1.0, "rtol", expected::rtol, options.rtol);

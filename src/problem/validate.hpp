@@ -1,13 +1,13 @@
 #pragma once
 /// \file
 /// Errors that know which entry of a problem or of its options they are about, and what can be said of a mesh without
-/// its problem.
+/// its problem, or of one that is a porous sample.
 
 #include <string>
 #include <string_view>
 
 #include "solenoid/error.hpp"
-#include "solenoid/mesh.hpp"
+#include "solenoid/problem.hpp"
 
 namespace solenoid {
 
@@ -32,5 +32,9 @@ inline constexpr std::string_view coarse_penalty = "a finite number >= 0";
 
 /// \throws InvalidEntry if the box or a hole is not valid by itself.
 void validate(const Mesh& mesh);
+
+/// \throws InvalidEntry unless the mean velocity of the flow says what the permeability of the domain is: no reaction,
+/// walls that do not move, a constant force, in directions that are periodic.
+void validate_permeability(const Problem& problem);
 
 }  // namespace solenoid

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <map>
@@ -31,24 +32,29 @@ struct Targets {
   fs::path json;
   fs::path vtu;
   fs::path picture;
+  std::vector<fs::path> samples;  ///< or none
 
   Targets(const Arguments& arguments, const OutputOptions& asked, const std::string& name) : json(arguments.json) {
     if (!arguments.output.empty()) {
       if (json.empty()) json = arguments.output / "result.json";
       if (asked.vtu) vtu = arguments.output / (name + ".vtu");
       if (!asked.picture.empty()) picture = arguments.output / asked.picture;
+      for (const Samples& set : asked.samples) samples.push_back(arguments.output / set.file);
       check_writable(arguments.output);
     }
     take("the case file", arguments.problem.file);
-    for (const auto& [what, file] :
-         {std::pair{"the result file", json}, {"the VTU file", vtu}, {"the picture", picture}}) {
-      if (file.empty()) continue;
-      check_target(what, file);
-      take(what, file);
-    }
+    claim("the result file", json);
+    claim("the VTU file", vtu);
+    claim("the picture", picture);
+    for (const fs::path& file : samples) claim("the samples", file);
   }
 
  private:
+  void claim(const char* what, const fs::path& file) {
+    if (file.empty()) return;
+    check_target(what, file);
+    take(what, file);
+  }
   void take(const char* what, const fs::path& file) {
     const auto replaced = replaced_by(file);
     if (!replaced) return;  // a device or a pipe
@@ -85,11 +91,57 @@ Files write(const Targets& targets, const Case& what, const Result& result, cons
   file(targets.vtu, sound && !catch_interrupt(),
        [&] { write_vtu(result.solution, targets.vtu, what.output.subdivide); });
   file(targets.picture, sound && !catch_interrupt(), [&] { write_picture(result.solution, targets.picture); });
+  for (std::size_t i = 0; i < targets.samples.size(); ++i) {
+    file(targets.samples[i], sound && !catch_interrupt(),
+         [&] { write_csv(result.solution, what.output.samples[i].points(), targets.samples[i]); });
+  }
   return files;
 }
 
-void print_table(const Report& report, const Measures& measures, const std::vector<std::string>& files) {
-  const auto row = [](const char* name, const std::string& value) { fmt::print("{:<17} {}\n", name, value); };
+void row(std::string_view name, const std::string& value) { fmt::print("{:<17} {}\n", name, value); }
+
+std::string vector_text(const Point& v, int dim) {
+  std::string text;
+  for (int a = 0; a < dim; ++a) text += fmt::format("{}{:.6g}", a == 0 ? "" : ", ", v[a] + 0.0);  // + 0.0: no -0
+  return fmt::format("({})", text);
+}
+
+/// A row for each of the first few of what there may be many of.
+template <class Row>
+void print_some(std::size_t count, const Row& print_row) {
+  constexpr std::size_t most = 16;
+  for (std::size_t i = 0; i < std::min(count, most); ++i) print_row(i);
+  if (count > most) row("", fmt::format("and {} more: see the result file (--json)", count - most));
+}
+
+/// What the case asks for at points, on sides and holes, and as a whole.
+void print_measures(const Case& what, const Measures& measures) {
+  const int dim = what.problem.mesh.dim;
+  print_some(what.probes.size(), [&](std::size_t i) {
+    const bool poisson = what.problem.equation == EquationKind::poisson;
+    const std::string scalar = fmt::format("{} = {:.6g}", poisson ? "u" : "p", measures.probe_pressure[i]);
+    row(i == 0 ? "at points" : "",
+        fmt::format("{}: {}{}", vector_text(what.probes[i], dim),
+                    poisson ? "" : fmt::format("u = {}, ", vector_text(measures.probe_velocity[i], dim)), scalar));
+  });
+  print_some(measures.forces.size(), [&](std::size_t i) {
+    const BoundaryForce& force = measures.forces[i];
+    const Point& torque = force.torque;
+    row(i == 0 ? "force, torque" : "",
+        fmt::format("{}: {}, {}", force.name, vector_text(force.force, dim),
+                    dim == 2 ? fmt::format("{:.6g}", torque[2]) : vector_text(torque, 3)));
+  });
+  print_some(measures.fluxes.size(), [&](std::size_t i) {
+    const auto& [axis, position] = what.output.fluxes[i];
+    row(i == 0 ? "flux" : "", fmt::format("{} = {:g}: {:.6g}", "xyz"[axis], position, measures.fluxes[i]));
+  });
+  if (measures.kinetic_energy) row("kinetic energy", fmt::format("{:.6g}", *measures.kinetic_energy));
+  if (measures.dissipation) row("dissipation", fmt::format("{:.6g}", *measures.dissipation));
+  if (measures.permeability) row("permeability", vector_text(*measures.permeability, dim));
+}
+
+void print_table(const Case& what, const Report& report, const Measures& measures,
+                 const std::vector<std::string>& files) {
   const auto& history = report.residual_history;
   row("device", fmt::format("{}, {} precision", report.device, report.precision));
   row("unknowns", fmt::format("{}", report.dofs));
@@ -107,6 +159,7 @@ void print_table(const Report& report, const Measures& measures, const std::vect
   if (measures.pressure_error) row("pressure error", fmt::format("{:.4e}", *measures.pressure_error));
   if (measures.value_error) row("error of u", fmt::format("{:.4e}", *measures.value_error));
   if (measures.divergence_max) row("divergence", fmt::format("{:.2e}", *measures.divergence_max));
+  print_measures(what, measures);
   row("set-up", fmt::format("{:.3f} s", report.time_setup));
   row("solve", fmt::format("{:.3f} s, {:.3g} million unknowns/s", report.time_solve,
                            static_cast<double>(report.dofs) * 1e-6 / report.time_solve));
@@ -123,7 +176,7 @@ int solve_case(const Arguments& arguments) {
   what.solver.progress = [&](const Progress& progress) { display.show(progress); };
   what.solver.interrupted = &catch_interrupt();
   const Result result = solve(what.problem, what.solver);
-  display.show({"measure", 0.0, "errors"});
+  display.show({"measure", 0.0, "solution"});
   Measures measures;
   std::string no_errors;
   try {
@@ -138,8 +191,8 @@ int solve_case(const Arguments& arguments) {
   display.finish();
 
   if (!arguments.quiet) {
-    print_table(result.report, measures, files.written);
-    const bool asks_for_files = what.output.vtu || !what.output.picture.empty();
+    print_table(what, result.report, measures, files.written);
+    const bool asks_for_files = what.output.vtu || !what.output.picture.empty() || !what.output.samples.empty();
     if (asks_for_files && arguments.output.empty()) {
       fmt::print("The case asks for files: add --output FOLDER to have them written.\n");
     }

@@ -32,6 +32,7 @@ class CellEvaluator {
   /// In 2D the third direction is ignored.
   void set_points(const TensorPoints& xi, Tables tables = Tables::values);
   [[nodiscard]] int points() const { return points_; }
+  [[nodiscard]] int dim() const { return dim_; }
 
   /// u_c at index c + dim * point.
   void velocity(std::int64_t cell, double* u);

@@ -10,61 +10,14 @@
 #include "element/basis.hpp"
 #include "mesh/grid.hpp"
 #include "mesh/record.hpp"
+#include "problem/validate.hpp"
 #include "solenoid/error.hpp"
 #include "solution/cell_evaluator.hpp"
+#include "solution/cell_rule.hpp"
 
 namespace solenoid {
 
 namespace {
-
-// Tensor Gauss rule in one cell after the other: k + 2 points per direction integrate squares of u_h and its
-// derivatives exactly, k + 3 or more are for errors. One object serves one thread.
-class CellRule {
- public:
-  CellRule(const Grid& grid, int points)
-      : grid_(&grid), rule_(gauss(points)), third_(grid.dim() == 3 ? rule_ : Quadrature{{0.0}, {1.0}}) {
-    weights_.resize(rule_.points.size() * rule_.points.size() * third_.points.size());
-    xi_ = {rule_.points, rule_.points, third_.points};
-  }
-
-  void move_to(std::int64_t cell) {
-    cell_ = static_cast<Record>(cell);
-    const Point widths = grid_->widths(cell_);
-    if (widths == widths_) return;
-    widths_ = widths;
-    const double volume = widths[0] * widths[1] * (grid_->dim() == 3 ? widths[2] : 1.0);
-    auto weight = weights_.begin();
-    for (const double z : third_.weights) {
-      for (const double y : rule_.weights) {
-        for (const double x : rule_.weights) *weight++ = volume * x * y * z;
-      }
-    }
-  }
-
-  // Reference coordinates of the points; the same in all cells.
-  [[nodiscard]] const TensorPoints& xi() const { return xi_; }
-  [[nodiscard]] std::size_t size() const { return weights_.size(); }
-  // Of the cell that it was moved to.
-  [[nodiscard]] const std::vector<double>& weights() const { return weights_; }
-  void evaluate(const ScalarField& field, std::vector<double>& values) {
-    const Point corner = grid_->corner(cell_);
-    for (int a = 0; a < 3; ++a) {
-      axes_[a].clear();
-      for (const double x : xi_[a]) axes_[a].push_back(x * widths_[a] + corner[a]);
-    }
-    field.evaluate(Axes{axes_[0], axes_[1], axes_[2]}, values);
-  }
-
- private:
-  const Grid* grid_;
-  Quadrature rule_;
-  Quadrature third_;  // of the third direction
-  TensorPoints xi_;
-  Record cell_ = 0;
-  Point widths_{};  // of the cell
-  std::vector<double> weights_;
-  std::array<std::vector<double>, 3> axes_;
-};
 
 struct Sum {
   double value = 0.0;
@@ -73,6 +26,13 @@ struct Sum {
 
 // Maximum that lets a NaN through.
 double max_or_nan(double a, double b) { return b > a || std::isnan(b) ? b : a; }
+
+struct VectorSum {
+  Point value{};
+  void merge(const VectorSum& other) {
+    for (int c = 0; c < 3; ++c) value[c] += other.value[c];
+  }
+};
 
 struct Maxima {
   double speed = 0.0;
@@ -386,6 +346,36 @@ double Solution::flux(int axis, double position) const {
     }
   }
   return sum;
+}
+
+Point Solution::mean_velocity() const {
+  require_velocity(problem_);
+  const int dim = grid_->dim();
+  Point mean = reduce_cells<VectorSum>(grid_->layout().owned_cells().size(), [&] {
+                 CellRule rule(*grid_, problem_.order + 2);
+                 CellEvaluator evaluator(*this);
+                 evaluator.set_points(rule.xi());
+                 return [=, u = std::vector<double>(rule.size() * dim)](CellRange range, VectorSum& sum) mutable {
+                   for (std::int64_t cell = range.begin; cell < range.end; ++cell) {
+                     rule.move_to(cell);
+                     evaluator.velocity(cell, u.data());
+                     for (std::size_t i = 0; i < u.size(); ++i) sum.value[i % dim] += rule.weights()[i / dim] * u[i];
+                   }
+                 };
+               }).value;
+  for (int a = 0; a < dim; ++a) {
+    for (double& component : mean) component /= problem_.mesh.upper[a] - problem_.mesh.lower[a];
+  }
+  return mean;
+}
+
+Point Solution::permeability() const {
+  validate_permeability(problem_);
+  double square = 0.0;
+  for (const ScalarField& f : problem_.force) square += std::pow(f.constant().value_or(0.0), 2);
+  Point result = mean_velocity();
+  for (double& component : result) component *= problem_.viscosity / std::sqrt(square);
+  return result;
 }
 
 double Solution::kinetic_energy() const {

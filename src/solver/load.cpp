@@ -142,12 +142,12 @@ class StripIntegrals {
       for (const bool on_hole : {false, true}) {
         const VectorField& data = (on_hole ? problem_.boundary.holes : problem_.boundary.sides[side]).data;
         if (is_zero(data)) continue;
-        const int end = side % 2 == 0 ? 0 : grid_.extent()[side / 2] - 1;
         Strip faces{strip.first, strip.widths};
         for (int i = 0; i < strip.count; ++i) {
           const Record cell = strip.cell(i);
-          const bool at_end = grid_.position(cell)[side / 2] == end;
-          if (grid_.face(cell, side) == face && at_end != on_hole) faces.lane[faces.count++] = strip.lane[i];
+          if (grid_.face(cell, side) == face && grid_.on_hole(cell, side) == on_hole) {
+            faces.lane[faces.count++] = strip.lane[i];
+          }
         }
         if (faces.count > 0) visit(faces, side, data);
       }

@@ -1,0 +1,46 @@
+#include <fmt/format.h>
+
+#include <string>
+#include <vector>
+
+#include "base/new_file.hpp"
+#include "solenoid/output.hpp"
+
+namespace solenoid {
+
+void write_csv(const Solution& solution, std::span<const Point> points, const std::filesystem::path& file) {
+  const int dim = solution.problem().mesh.dim;
+  const bool has_velocity = solution.problem().equation == EquationKind::stokes;
+  const std::string_view axes = std::string_view("xyz").substr(0, dim);
+
+  NewFile output(file);
+  std::vector<std::string> names;
+  for (const char axis : axes) names.emplace_back(1, axis);
+  if (has_velocity) {
+    for (const char axis : axes) names.push_back(fmt::format("u_{}", axis));
+  }
+  names.emplace_back(has_velocity ? "p" : "u");
+  output.stream() << fmt::format("{}\n", fmt::join(names, ","));
+
+  // Not all at once: samples may be many.
+  constexpr std::size_t chunk = 1 << 14;
+  std::string text;
+  for (std::size_t first = 0; first < points.size(); first += chunk) {
+    const auto some = points.subspan(first, std::min(chunk, points.size() - first));
+    const std::vector<double> scalar = has_velocity ? solution.pressure(some) : solution.value(some);
+    const std::vector<Point> velocity = has_velocity ? solution.velocity(some) : std::vector<Point>();
+    text.clear();
+    for (std::size_t i = 0; i < some.size(); ++i) {
+      const auto append = [&](const Point& p) {
+        for (int a = 0; a < dim; ++a) fmt::format_to(std::back_inserter(text), "{},", p[a]);
+      };
+      append(some[i]);
+      if (has_velocity) append(velocity[i]);
+      fmt::format_to(std::back_inserter(text), "{}\n", scalar[i]);
+    }
+    output.stream() << text;
+  }
+  output.commit();
+}
+
+}  // namespace solenoid

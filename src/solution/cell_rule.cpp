@@ -1,0 +1,39 @@
+#include "solution/cell_rule.hpp"
+
+namespace solenoid {
+
+CellRule::CellRule(const Grid& grid, int points, int side) : grid_(&grid), normal_(side == inside ? -1 : side / 2) {
+  const Quadrature rule = gauss(points);
+  std::size_t count = 1;
+  for (int a = 0; a < 3; ++a) {
+    if (a >= grid.dim() || a == normal_) {
+      xi_[a] = {a == normal_ && side % 2 == 1 ? 1.0 : 0.0};
+      factors_[a] = {1.0};
+    } else {
+      xi_[a] = rule.points;
+      factors_[a] = rule.weights;
+    }
+    axes_[a].resize(xi_[a].size());
+    stride_[a] = count;
+    count *= xi_[a].size();
+  }
+  weights_.resize(count);
+}
+
+void CellRule::move_to(std::int64_t cell) {
+  const auto record = static_cast<Record>(cell);
+  const Point corner = grid_->corner(record);
+  const Point widths = grid_->widths(record);
+  for (int a = 0; a < 3; ++a) {
+    for (std::size_t i = 0; i < axes_[a].size(); ++i) axes_[a][i] = xi_[a][i] * widths[a] + corner[a];
+  }
+  if (widths == widths_) return;
+  widths_ = widths;
+  double measure = 1.0;
+  for (int a = 0; a < grid_->dim(); ++a) measure *= a == normal_ ? 1.0 : widths[a];
+  for (std::size_t q = 0; q < weights_.size(); ++q) {
+    weights_[q] = measure * factors_[0][index(0, q)] * factors_[1][index(1, q)] * factors_[2][index(2, q)];
+  }
+}
+
+}  // namespace solenoid

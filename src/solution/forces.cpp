@@ -1,0 +1,309 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <string>
+
+#include "base/parallel.hpp"
+#include "level/level.hpp"
+#include "mesh/grid.hpp"
+#include "problem/names.hpp"
+#include "solenoid/error.hpp"
+#include "solenoid/solution.hpp"
+#include "solution/cell_evaluator.hpp"
+#include "solution/cell_rule.hpp"
+
+namespace solenoid {
+
+namespace {
+
+// On a side or a hole.
+struct Sums {
+  Point force{};
+  Point torque{};
+  Point pressure{};
+  Point viscous{};
+  void merge(const Sums& other) {
+    for (int c = 0; c < 3; ++c) {
+      force[c] += other.force[c];
+      torque[c] += other.torque[c];
+      pressure[c] += other.pressure[c];
+      viscous[c] += other.viscous[c];
+    }
+  }
+  // Adds the torque of forces in direction c, of which `moment` is the integral times coordinate b.
+  void add_moment(int b, int c, double moment) {
+    if (b == c) return;
+    torque[3 - b - c] += c == (b + 1) % 3 ? moment : -moment;
+  }
+};
+
+struct SumsOfBodies {
+  std::map<int, Sums> of_body;
+  void merge(const SumsOfBodies& other) {
+    for (const auto& [body, sums] : other.of_body) of_body[body].merge(sums);
+  }
+};
+
+// Sides of the bounding box are bodies 0 to 5, holes[i] is body 6 + i.
+constexpr int sides_of_box = 6;
+
+// The first hole that a coarse box lies in, or -1; x fastest.
+std::vector<std::int32_t> holes_of_boxes(const Mesh& mesh) {
+  std::int64_t boxes = 1;
+  for (int a = 0; a < mesh.dim; ++a) boxes *= mesh.cells[a];
+  std::vector<std::int32_t> holes(boxes, -1);
+  for (std::size_t i = mesh.holes.size(); i-- > 0;) {
+    const auto& [lower, upper] = mesh.holes[i];
+    const bool flat = mesh.dim == 2;
+    for (int z = flat ? 0 : lower[2]; z < (flat ? 1 : upper[2]); ++z) {
+      for (int y = lower[1]; y < upper[1]; ++y) {
+        const auto row = holes.begin() + mesh.cells[0] * (y + std::int64_t{mesh.cells[1]} * z);
+        std::fill(row + lower[0], row + upper[0], static_cast<std::int32_t>(i));
+      }
+    }
+  }
+  return holes;
+}
+
+// u and its gradient, and p, at the points of a rule.
+struct Values {
+  std::vector<double> u;
+  std::vector<double> gradient;
+  std::vector<double> p;
+
+  void evaluate(CellEvaluator& evaluator, std::int64_t cell) {
+    const std::size_t dim = evaluator.dim();
+    u.resize(evaluator.points() * dim);
+    gradient.resize(evaluator.points() * dim * dim);
+    p.resize(evaluator.points());
+    evaluator.velocity(cell, u.data());
+    evaluator.gradient(cell, gradient.data());
+    evaluator.pressure(cell, p.data());
+  }
+};
+
+// Forces on the boundary faces of one cell after the other; the quadrature is that of the load vector. One object
+// serves one thread.
+class BoundaryForces {
+ public:
+  BoundaryForces(const Solution& solution, const Point& about, const std::vector<std::int32_t>& holes)
+      : problem_(&solution.problem()),
+        grid_(&solution.grid()),
+        holes_(&holes),
+        about_(about),
+        dim_(grid_->dim()),
+        equation_{dim_, problem_->order},
+        volume_(solution, CellRule::inside) {
+    for (int side = 0; side < 2 * dim_; ++side) sides_.emplace_back(solution, side);
+  }
+
+  void add(std::int64_t cell, SumsOfBodies& bodies) {
+    const auto record = static_cast<Record>(cell);
+    const auto on_boundary = [&](int side) { return grid_->face(record, side) != Face::interior; };
+    int side = 0;
+    while (side < 2 * dim_ && !on_boundary(side)) ++side;
+    if (side == 2 * dim_) return;
+    move_to(record);
+    for (; side < 2 * dim_; ++side) {
+      if (on_boundary(side)) add_face(side, bodies.of_body[body(record, side)]);
+    }
+  }
+
+ private:
+  // A rule in a cell, or on a side of it, with the values at its points.
+  struct Place {
+    Place(const Solution& solution, int side)
+        : rule(solution.grid(), solution.problem().order + 2, side), evaluator(solution), behind(solution) {
+      evaluator.set_points(rule.xi(), CellEvaluator::Tables::values_and_derivatives);
+      if (side == CellRule::inside) return;
+      TensorPoints other = rule.xi();
+      other[side / 2] = {side % 2 == 0 ? 1.0 : 0.0};
+      behind.set_points(other, CellEvaluator::Tables::values_and_derivatives);
+    }
+
+    CellRule rule;
+    CellEvaluator evaluator;
+    CellEvaluator behind;  // at the same points in the cell behind the side
+    Values values;
+    Values values_behind;
+    // Of the force in the cell; on a side of the prescribed velocity or traction.
+    std::array<std::vector<double>, 3> data;
+    Face face = Face::interior;
+
+    void evaluate(const VectorField& field, int dim) {
+      for (int c = 0; c < dim; ++c) {
+        data[c].assign(rule.size(), 0.0);
+        if (!field[c].is_zero()) rule.evaluate(field[c], data[c]);
+      }
+    }
+  };
+
+  [[nodiscard]] int body(Record cell, int side) const {
+    if (!grid_->on_hole(cell, side)) return side;
+    std::int64_t box = 0;
+    for (int a = dim_ - 1; a >= 0; --a) {
+      const int extent = grid_->extent()[a];
+      int i = grid_->position(cell)[a];
+      if (a == side / 2) i = (i + (side % 2 == 0 ? -1 : 1) + extent) % extent;
+      box = box * problem_->mesh.cells[a] + i / (extent / problem_->mesh.cells[a]);
+    }
+    return sides_of_box + (*holes_)[box];
+  }
+
+  void move_to(Record cell) {
+    widths_ = grid_->widths(cell);
+    volume_.rule.move_to(cell);
+    volume_.values.evaluate(volume_.evaluator, cell);
+    volume_.evaluate(problem_->force, dim_);
+    for (int side = 0; side < 2 * dim_; ++side) {
+      Place& place = sides_[side];
+      place.face = grid_->face(cell, side);
+      place.rule.move_to(cell);
+      place.values.evaluate(place.evaluator, cell);
+      if (place.face == Face::interior) {
+        place.values_behind.evaluate(place.behind, grid_->neighbour(cell, side));
+      } else {
+        const Boundary& boundary = problem_->boundary;
+        place.evaluate((grid_->on_hole(cell, side) ? boundary.holes : boundary.sides[side]).data, dim_);
+      }
+    }
+  }
+
+  static double outward(int side) { return side % 2 == 0 ? -1.0 : 1.0; }
+  [[nodiscard]] double lever(const CellRule& rule, int b, std::size_t q) const {
+    return rule.coordinate(b, q) - about_[b];
+  }
+
+  void add_face(int side, Sums& sums) {
+    const Place& place = sides_[side];
+    const int normal = side / 2;
+    const double nu = problem_->viscosity;
+    const double sign = outward(side);
+    const double penalty = 2.0 * equation_.penalty(widths_[normal]);
+    const std::vector<double>& weights = place.rule.weights();
+    for (std::size_t q = 0; q < weights.size(); ++q) {
+      sums.pressure[normal] += sign * weights[q] * place.values.p[q];
+      for (int c = 0; c < dim_; ++c) {
+        const double slope = sign * place.values.gradient[(q * dim_ + c) * dim_ + normal];
+        sums.viscous[c] -= nu * weights[q] * slope;
+        double traction = 0.0;  // on the fluid, where it is known point by point
+        if (place.face == Face::outflow) {
+          traction = place.data[c][q];
+        } else if (place.face == Face::velocity && c != normal) {
+          traction = nu * (slope - penalty * (place.values.u[q * dim_ + c] - place.data[c][q]));
+        }
+        sums.force[c] -= weights[q] * traction;
+        for (int b = 0; b < dim_; ++b) sums.add_moment(b, c, -weights[q] * traction * lever(place.rule, b, q));
+      }
+    }
+    if (place.face == Face::outflow) return;
+    sums.force[normal] -= row(side, -1);
+    for (int b = 0; b < dim_; ++b) {
+      if (b != normal) sums.add_moment(b, normal, -row(side, b));
+    }
+  }
+
+  // A test function at a point.
+  struct Test {
+    double value = 0.0;
+    Point gradient{};
+  };
+
+  // The row of the discrete equation for the hat on a side, normal velocity 1 there or, unless b is -1, coordinate b.
+  double row(int side, int b) {
+    const int c = side / 2;
+    const double sign = outward(side);
+    const auto test = [&](const CellRule& rule, std::size_t q) {
+      const double xi = rule.reference(c, q);
+      const double hat = side % 2 == 0 ? 1.0 - xi : xi;
+      double factor = 1.0;
+      if (b >= 0) {
+        // Functions of lowest order are constant along the side.
+        factor =
+            problem_->order > 0 ? lever(rule, b, q) : lever(rule, b, q) + (0.5 - rule.reference(b, q)) * widths_[b];
+      }
+      Test result{hat * factor};
+      result.gradient[c] = sign * factor / widths_[c];
+      if (b >= 0 && problem_->order > 0) result.gradient[b] = hat;
+      return result;
+    };
+    const double nu = problem_->viscosity;
+    double sum = 0.0;
+    const Values& values = volume_.values;
+    for (std::size_t q = 0; q < volume_.rule.size(); ++q) {
+      const Test v = test(volume_.rule, q);
+      double integrand = (problem_->mass * values.u[q * dim_ + c] - volume_.data[c][q]) * v.value;
+      integrand -= values.p[q] * v.gradient[c];
+      for (int a = 0; a < dim_; ++a) integrand += nu * values.gradient[(q * dim_ + c) * dim_ + a] * v.gradient[a];
+      sum += volume_.rule.weights()[q] * integrand;
+    }
+    // Tangential terms of the faces around the side.
+    for (int other = 0; other < 2 * dim_; ++other) {
+      const int a = other / 2;
+      if (a == c) continue;
+      const Place& place = sides_[other];
+      const double penalty = equation_.penalty(widths_[a]);
+      for (std::size_t q = 0; q < place.rule.size(); ++q) {
+        const Test v = test(place.rule, q);
+        const double v_slope = outward(other) * v.gradient[a];
+        const double u = place.values.u[q * dim_ + c];
+        const auto slope = [&](const Values& from) {
+          return outward(other) * from.gradient[(q * dim_ + c) * dim_ + a];
+        };
+        double integrand = 0.0;
+        if (place.face == Face::interior) {
+          const double jump = u - place.values_behind.u[q * dim_ + c];
+          const double mean = 0.5 * (slope(place.values) + slope(place.values_behind));
+          integrand = nu * ((penalty * jump - mean) * v.value - 0.5 * jump * v_slope);
+        } else if (place.face == Face::velocity) {
+          const double jump = u - place.data[c][q];
+          integrand = nu * ((2.0 * penalty * jump - slope(place.values)) * v.value - jump * v_slope);
+        } else if (place.face == Face::outflow) {
+          integrand = -place.data[c][q] * v.value;
+        }
+        sum += place.rule.weights()[q] * integrand;
+      }
+    }
+    return sum;
+  }
+
+  const Problem* problem_;
+  const Grid* grid_;
+  const std::vector<std::int32_t>* holes_;
+  Point about_;
+  int dim_;
+  Equation equation_;
+  Point widths_{};  // of the cell
+  Place volume_;
+  std::vector<Place> sides_;
+};
+
+}  // namespace
+
+std::vector<BoundaryForce> Solution::forces(const Point& about) const {
+  if (problem_.equation == EquationKind::poisson) {
+    throw InputError("forces: the solution of Poisson's equation has no velocity");
+  }
+  const std::vector<std::int32_t> holes = holes_of_boxes(problem_.mesh);
+  const auto sums = reduce_cells<SumsOfBodies>(grid_->layout().owned_cells().size(), [&] {
+    return [forces = BoundaryForces(*this, about, holes)](CellRange range, SumsOfBodies& bodies) mutable {
+      for (std::int64_t cell = range.begin; cell < range.end; ++cell) forces.add(cell, bodies);
+    };
+  });
+  std::vector<BoundaryForce> result;
+  const auto add = [&](std::string name, int body) {
+    const auto found = sums.of_body.find(body);
+    const Sums s = found == sums.of_body.end() ? Sums{} : found->second;
+    result.push_back({std::move(name), s.force, s.torque, s.pressure, s.viscous});
+  };
+  for (int side = 0; side < 2 * grid_->dim(); ++side) {
+    if (problem_.boundary.sides[side].kind != SideKind::periodic) add(std::string(side_names[side]), side);
+  }
+  for (std::size_t i = 0; i < problem_.mesh.holes.size(); ++i) {
+    add(fmt::format("holes[{}]", i), sides_of_box + static_cast<int>(i));
+  }
+  return result;
+}
+
+}  // namespace solenoid
