@@ -1,5 +1,7 @@
 """What solutions answer."""
 
+import base64
+
 import numpy as np
 import pytest
 import solenoid as so
@@ -45,6 +47,43 @@ def test_integrals(flow):
     assert flow.divergence_max() < 1e-11
 
 
+@pytest.fixture(scope="module")
+def sample():
+    """A flow through a sample with a hole, periodic in all directions."""
+    mesh = so.Mesh.box(cells=(4, 4), refine=2, holes=[((1, 1), (2, 3))])
+    return so.solve(so.Problem(mesh, order=2, viscosity=0.5, force=[3, 4], periodic="xy"), rtol=1e-11)
+
+
+def test_forces(flow, sample):
+    # Of the stress nu du/dn - p n of u = (y^2, 0, 0), p = 1 - 2 x, by hand.
+    forces = flow.forces()
+    assert list(forces) == ["xmin", "xmax", "ymin", "ymax", "zmin", "zmax"]
+    assert np.allclose(forces["xmin"].force, [-1, 0, 0], atol=1e-8)
+    assert np.allclose(forces["xmax"].force, [-1, 0, 0], atol=1e-8)
+    assert np.allclose(forces["ymin"].force, [0, 0, 0], atol=1e-8)
+    assert np.allclose(forces["ymax"].force, [-2, 0, 0], atol=1e-8)
+    # On y = 1 it is (2, -p, 0), less on the body: the integrals of z p, -2 z and x p + 2 y with signs.
+    assert np.allclose(forces["ymax"].torque, [0, -1, 2 - 1 / 6], atol=1e-8)
+    assert np.allclose(flow.forces(about=[0.5, 1, 0.5])["ymax"].torque, [0, 0, -1 / 6], atol=1e-8)
+    assert np.allclose(sum(force.force for force in forces.values()), [-4, 0, 0], atol=1e-8)
+
+    hole = sample.forces(about=(0.375, 0.5))["holes[0]"]
+    assert np.allclose(hole.force, np.array([3, 4]) * (1 - 2 / 16), atol=1e-8)
+    assert isinstance(hole.torque, float)
+    shifted = sample.forces()["holes[0]"]
+    assert shifted.torque - hole.torque == pytest.approx(0.375 * hole.force[1] - 0.5 * hole.force[0])
+    assert np.allclose(hole.sampled_pressure + hole.sampled_viscous, hole.force, rtol=0.1)
+    with pytest.raises(so.InputError, match="about: expected a point of 2 coordinates"):
+        sample.forces(about=[0, 0, 0])
+
+
+def test_permeability(flow, sample):
+    assert np.allclose(sample.mean_velocity(), [sample.flux("x", 0), sample.flux("y", 0)], rtol=1e-9)
+    assert np.allclose(sample.permeability(), 0.5 / 5 * sample.mean_velocity())
+    with pytest.raises(so.InputError, match="boundary.xmin: a permeability is that of a flow"):
+        flow.permeability()
+
+
 def test_error(flow):
     error = flow.error(["y^2", 0, 0], "1 - 2*x")
     assert error.velocity < 1e-9 and error.pressure < 1e-8
@@ -65,7 +104,8 @@ def test_poisson(poisson):
     exact = "sin(pi*x)*sin(pi*y)"
     assert solution.error(exact) < 1e-3
     assert solution.value([[0.5, 0.5]]) == pytest.approx([1], abs=1e-3)
-    for ask in (lambda: solution.velocity([0.5, 0.5]), lambda: solution.pressure([0.5, 0.5]), solution.kinetic_energy):
+    asks = [lambda: solution.velocity([0.5, 0.5]), lambda: solution.pressure([0.5, 0.5])]
+    for ask in (*asks, solution.kinetic_energy, solution.forces, solution.mean_velocity):
         with pytest.raises(so.InputError, match="no velocity"):
             ask()
 
@@ -85,6 +125,45 @@ def test_files(flow, tmp_path):
     assert b"VTKFile" in (tmp_path / "flow.vtu").read_bytes()[:100]
     assert (tmp_path / "flow.png").read_bytes()[1:4] == b"PNG"
     assert sorted(file.name for file in tmp_path.iterdir()) == ["flow.png", "flow.vtu"]
+
+
+def test_csv(sample, poisson, tmp_path):
+    points = np.linspace([0, 0.5], [1, 0.5], 9)
+    sample.to_csv(tmp_path / "line.csv", points)
+    table = np.genfromtxt(tmp_path / "line.csv", delimiter=",", names=True)
+    assert table.dtype.names == ("x", "y", "u_x", "u_y", "p")
+    assert np.array_equal(np.stack([table["x"], table["y"]], axis=-1), points)
+    assert np.array_equal(table["u_y"], sample.velocity(points)[:, 1], equal_nan=True)
+    assert np.array_equal(table["p"], sample.pressure(points), equal_nan=True)
+    assert np.isnan(table["p"]).sum() == 1
+    so.solve(poisson).to_csv(tmp_path / "plane.csv", np.zeros((2, 3, 2)))
+    lines = (tmp_path / "plane.csv").read_text().splitlines()
+    assert lines[0] == "x,y,u" and len(lines) == 7
+
+
+def test_xarray(flow, sample, poisson):
+    pytest.importorskip("xarray")
+    cells = sample.to_xarray()
+    assert dict(cells.sizes) == {"x": 16, "y": 16, "component": 2}
+    point = cells.sel(x=0.8, y=0.1, method="nearest")
+    assert np.allclose(point.velocity, sample.velocity([point.x, point.y]))
+    assert float(cells.pressure.isnull().mean()) == 2 / 16
+    lattice = flow.to_xarray(points=(2, 3, 4))
+    assert lattice.velocity.dims == ("x", "y", "z", "component") and lattice.pressure.shape == (2, 3, 4)
+    assert float(abs(lattice.velocity.sel(component="x") - lattice.y**2).max()) < 1e-8
+    assert float(abs(lattice.pressure - (1 - 2 * lattice.x)).max()) < 1e-8
+    assert so.solve(poisson).to_xarray(points=5)["value"].shape == (5, 5)
+    for wrong in (0, 2.5, (1, 2, 3)):
+        with pytest.raises(so.InputError, match="points: expected an integer"):
+            sample.to_xarray(points=wrong)
+
+
+def test_in_notebooks(sample, flow, poisson):
+    for solution in (sample, flow, so.solve(poisson)):
+        page = solution._repr_html_()
+        assert "16 x 16 cells" in page or solution is not sample
+        picture = base64.b64decode(page.split("base64,")[1].split('"')[0])
+        assert picture.startswith(b"\x89PNG")
 
 
 def test_plot(flow, cavity, poisson, tmp_path):
@@ -140,3 +219,22 @@ def test_a_constant_is_one_colour(poisson):
 def test_pyvista(cavity):
     pytest.importorskip("pyvista")
     assert so.solve(cavity).to_pyvista().n_cells == cavity.mesh.n_cells
+
+
+@pytest.mark.parametrize("dim", [2, 3])
+def test_meshio(dim, tmp_path):
+    meshio = pytest.importorskip("meshio")
+    mesh = so.Mesh.box(cells=(2,) * dim, refine=1, holes=[((0,) * dim, (1,) * dim)])
+    solution = so.solve(so.Problem(mesh, order=2, force=["y", "x^2", "x*y"][:dim]))
+    solution.to_vtu(tmp_path / "flow.vtu", subdivide=2)
+    read = meshio.read(tmp_path / "flow.vtu")
+    assert [block.type for block in read.cells] == ["quad" if dim == 2 else "hexahedron"]
+    assert len(read.cells[0].data) == mesh.n_cells * 2**dim
+    # Points on faces have the values of several cells: look from inside at the lowest corner of each finer cell.
+    corners = read.points[read.cells[0].data]
+    middle = corners.mean(axis=1)[:, :dim]
+    lowest = corners.min(axis=1)[:, :dim]
+    inside = lowest + 1e-9 * (middle - lowest)
+    first = read.cells[0].data[:, 0]
+    assert np.allclose(read.point_data["velocity"][first, :dim], solution.velocity(inside), atol=1e-7)
+    assert np.allclose(read.point_data["pressure"][first], solution.pressure(inside), atol=1e-6)
