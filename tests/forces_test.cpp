@@ -53,9 +53,9 @@ class Boxes {
  public:
   explicit Boxes(const Problem& problem) : mesh_(problem.mesh), boundary_(problem.boundary) {}
 
-  /// The first hole in which a box lies, or -1.
+  /// The last hole in which a box lies, or -1.
   [[nodiscard]] int hole(const std::array<int, 3>& box) const {
-    for (std::size_t i = 0; i < mesh_.holes.size(); ++i) {
+    for (std::size_t i = mesh_.holes.size(); i-- > 0;) {
       bool inside = true;
       for (int a = 0; a < mesh_.dim; ++a) {
         inside = inside && mesh_.holes[i].lower[a] <= box[a] && box[a] < mesh_.holes[i].upper[a];

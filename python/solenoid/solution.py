@@ -145,7 +145,7 @@ class Solution:
 
     def forces(self, about: Any = None) -> dict[str, Force]:
         """Force and torque on every side of the bounding box that is not periodic ("xmin", ...) and on every hole
-        ("holes[0]", ...; on the surface of two that overlap that of the first), by name.
+        ("holes[0]", ...; where two overlap, that of the later one), by name.
 
         Without an outflow side the pressure, and with it the force on a side, is that with mean zero; on a hole inside
         of the domain a constant pressure has no force. On an outflow side the force is the integral of its traction.

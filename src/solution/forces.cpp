@@ -48,12 +48,12 @@ struct SumsOfBodies {
 // Sides of the bounding box are bodies 0 to 5, holes[i] is body 6 + i.
 constexpr int sides_of_box = 6;
 
-// The first hole that a coarse box lies in, or -1; x fastest.
+// The last hole that a coarse box lies in, or -1; x fastest.
 std::vector<std::int32_t> holes_of_boxes(const Mesh& mesh) {
   std::int64_t boxes = 1;
   for (int a = 0; a < mesh.dim; ++a) boxes *= mesh.cells[a];
   std::vector<std::int32_t> holes(boxes, -1);
-  for (std::size_t i = mesh.holes.size(); i-- > 0;) {
+  for (std::size_t i = 0; i < mesh.holes.size(); ++i) {
     const auto& [lower, upper] = mesh.holes[i];
     const bool flat = mesh.dim == 2;
     for (int z = flat ? 0 : lower[2]; z < (flat ? 1 : upper[2]); ++z) {
