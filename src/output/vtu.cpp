@@ -111,8 +111,9 @@ class VtuWriter {
 
   // The declaration of an array in the XML part, in the order of the arrays.
   void declare(const std::string& type, const std::string& name, int components) {
-    out_ << "<DataArray type=\"" << type << "\" Name=\"" << name << "\" NumberOfComponents=\"" << components
-         << "\" format=\"appended\" offset=\"";
+    out_ << "<DataArray type=\"" << type << "\" Name=\"" << name << "\"";
+    if (components > 1) out_ << " NumberOfComponents=\"" << components << "\"";
+    out_ << " format=\"appended\" offset=\"";
     offset_positions_.push_back(out_.tellp());
     // Blanks stand behind the attribute: not every reader takes them inside.
     out_ << "0\"" << std::string(offset_digits, ' ') << "/>\n";
