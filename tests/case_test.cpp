@@ -364,7 +364,8 @@ TEST(Case, MeasuresAndSamplesAreValidated) {
   expect_contains(permeability(force), {"[physics] force[0], line 6", "x is not"});
   expect_contains(permeability("[physics]\nforce = [1, 0]\nmass = 2.0\n" + periodic),
                   {"[physics] mass, line 7", "without mass term"});
-  expect_contains(permeability("[physics]\nforce = [\"1 + x\", 0]\n" + periodic), {"force[0], line 6", "give a number"});
+  expect_contains(permeability("[physics]\nforce = [\"1 + x\", 0]\n" + periodic),
+                  {"force[0], line 6", "give a number"});
   expect_contains(permeability(force + periodic + "ymin = {outflow = true}\n"), {"[boundary] ymin, line 9"});
 }
 

@@ -72,8 +72,8 @@ class Solution {
   /// is no such axis or the position is not finite.
   [[nodiscard]] double flux(int axis, double position) const;
   /// On every side of the bounding box that is not periodic, then on every hole of the mesh, torques about the point
-  /// `about`. On an outflow side it is the integral of its traction; the surface of two holes that overlap is that of the
-  /// later one.
+  /// `about`. On an outflow side it is the integral of its traction; the surface of two holes that overlap is that of
+  /// the later one.
   [[nodiscard]] std::vector<BoundaryForce> forces(const Point& about = {}) const;
   /// Integral of u over the domain, divided by the volume of the bounding box: the superficial velocity of a porous
   /// sample.
