@@ -147,7 +147,7 @@ Command add_capacity(CLI::App& app) {
   options->add_to(app, "3", "2");
   app.add_option("--size", options->size, "most unknowns (default: what the memory holds)")
       ->default_str("")
-      ->check(CLI::Range(1.0, 1e12));
+      ->check(number_from(1, 1e12));
   return [options] { return CapacityStudy(*options)(); };
 }
 

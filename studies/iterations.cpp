@@ -222,7 +222,7 @@ Command add_iterations(CLI::App& app) {
   options->add_to(app, "3, with --preset paper 2", "1..3, in 2D 1..5, with --preset paper 3..8");
   add_list(app, "--levels", options->levels, 1, 20,
            "mesh levels L, of 2^(L-1) cells per direction (default: 3..6, in 2D 3..9)");
-  app.add_option("--rtol", options->rtol, "relative tolerance")->check(CLI::Range(1e-14, 0.5))->capture_default_str();
+  app.add_option("--rtol", options->rtol, "relative tolerance")->check(number_from(1e-14, 0.5))->capture_default_str();
   const CLI::Option* rhs =
       add_choice(app, "--rhs", options->rhs,
                  "load: of the paper's problem, random (default: both, with --preset paper problem)")

@@ -6,6 +6,7 @@
 
 #include "base/new_file.hpp"
 #include "solenoid/error.hpp"
+#include "solenoid/interrupt.hpp"
 #include "studies/paper/experiment.hpp"
 #include "studies/paper/published.hpp"
 #include "studies/run.hpp"
@@ -193,7 +194,10 @@ class PaperStudy {
     run_.show(task.label);
     Json figures;
     try {
+      const Interruptible scope(caught_interrupt);
       figures = task.measure();
+    } catch (const Interrupted&) {
+      return;
     } catch (const InputError& error) {
       figures = paper::left_out(error.what());
     } catch (const ResourceError& error) {

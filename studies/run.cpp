@@ -15,6 +15,7 @@
 #include "build_info.hpp"
 #include "mesh/record.hpp"
 #include "solenoid/error.hpp"
+#include "solenoid/interrupt.hpp"
 #include "solenoid/version.hpp"
 
 namespace solenoid::studies {
@@ -129,7 +130,7 @@ std::optional<Json> earlier_run(const std::filesystem::path& file, const std::st
 StudyRun::StudyRun(const StudyArguments& arguments, const std::string& name, double total)
     : display_(ProgressDisplay::Lines::transient), file_(arguments.json), total_(total) {
   if (!file_.empty()) check_target("--json", file_);
-  catch_interrupt();
+  caught_interrupt();  // from here on
   json["study"] = name;
   json["solenoid"] = version;
   json["commit"] = build_info::commit;
@@ -153,12 +154,16 @@ std::optional<Result> StudyRun::solve(const std::string& label, const Problem& p
     const double part = progress.stage == "solve" ? progress.fraction * unknowns : 0.0;
     display_.show({json["study"], (done_ + part) / total_, label + ": " + progress.stage + ", " + progress.text});
   };
-  options.interrupted = &catch_interrupt();
-  Result result = solenoid::solve(problem, options);
-  if (interrupted()) return std::nullopt;
+  std::optional<Result> result;
+  try {
+    const Interruptible scope(caught_interrupt);
+    result = solenoid::solve(problem, options);
+  } catch (const Interrupted&) {
+    return std::nullopt;
+  }
   done(unknowns);
-  json["device"] = result.report.device;
-  json["threads"] = result.report.threads;
+  json["device"] = result->report.device;
+  json["threads"] = result->report.threads;
   return result;
 }
 
@@ -170,7 +175,7 @@ void StudyRun::print(const std::string& line) {
   std::fflush(stdout);
 }
 
-bool StudyRun::interrupted() { return catch_interrupt(); }
+bool StudyRun::interrupted() { return caught_interrupt(); }
 
 void StudyRun::save() const {
   if (file_.empty()) return;

@@ -171,7 +171,7 @@ Command add_step104(CLI::App& app) {
   }
   options->add_to(app, "3", "1..5");
   app.remove_option(app.get_option("--dim"));
-  app.add_option("--size", options->size, "most unknowns")->check(CLI::Range(1.0, 1e12))->capture_default_str();
+  app.add_option("--size", options->size, "most unknowns")->check(number_from(1, 1e12))->capture_default_str();
   return [options] { return Step104Study(*options)(); };
 }
 

@@ -387,10 +387,10 @@ Command add_throughput(CLI::App& app) {
   add_choice(app, "--equation", options->equation, "what is solved");
   app.add_option("--sizes", options->sizes, "numbers of unknowns, as 1e6,3e6; the nearest refinements are taken")
       ->delimiter(',')
-      ->check(CLI::Range(1.0, 1e12))
+      ->check(number_from(1, 1e12))
       ->capture_default_str();
   app.add_option("--rtol", options->rtol, "relative tolerance of the GMRES solve")
-      ->check(CLI::Range(1e-14, 0.5))
+      ->check(number_from(1e-14, 0.5))
       ->capture_default_str();
   std::vector<std::string> names;
   for (const auto& [name, domain] : Names<Domain>::all) names.emplace_back(name);

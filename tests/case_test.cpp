@@ -1,10 +1,8 @@
 #include "solenoid/case.hpp"
 
 #include <gtest/gtest.h>
-#include <sys/wait.h>
 
 #include <cmath>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -14,6 +12,7 @@
 #include "case/nearest.hpp"
 #include "engine/engine.hpp"
 #include "output/result_json.hpp"
+#include "program.hpp"
 #include "solenoid/error.hpp"
 #include "solenoid/output.hpp"
 
@@ -29,10 +28,6 @@ std::string message(const std::string& text) {
     return error.what();
   }
   return "no error";
-}
-
-void expect_contains(const std::string& text, const std::vector<std::string>& parts) {
-  for (const auto& part : parts) EXPECT_NE(text.find(part), std::string::npos) << part << " is not in: " << text;
 }
 
 const std::string square = "[mesh]\ncells = [2, 2]\n";
@@ -433,49 +428,6 @@ TEST(Case, ExactSolutionsOfThePaperSolveTheEquation) {
 }
 
 // ---- The program
-
-class Program : public testing::Test {
- protected:
-  Program() {
-    fs::remove_all(folder_);
-    fs::create_directories(folder_);
-  }
-  ~Program() override { fs::remove_all(folder_); }
-
-  /// Exit code of `solenoid ARGUMENTS` run in a folder of its own; what it prints is in output() and errors().
-  int run(const std::string& arguments) {
-    return shell("'" SOLENOID_PROGRAM "' " + arguments + " >out 2>err </dev/null");
-  }
-  /// Exit code of a command run in that folder.
-  int shell(const std::string& command) {
-    const int status = std::system(("cd '" + folder_.string() + "' && " + command).c_str());
-    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-  }
-  void write(const std::string& name, const std::string& text) { std::ofstream(folder_ / name) << text; }
-  [[nodiscard]] std::string read(const std::string& name) const {
-    std::ostringstream text;
-    text << std::ifstream(folder_ / name).rdbuf();
-    return text.str();
-  }
-  [[nodiscard]] std::string output() const { return read("out"); }
-  [[nodiscard]] std::string errors() const { return read("err"); }
-  [[nodiscard]] bool exists(const std::string& name) const { return fs::exists(folder_ / name); }
-
- private:
-  fs::path folder_ = fs::temp_directory_path() / ("solenoid_case_test_" + std::to_string(getpid()));
-};
-
-const std::string small_cavity = R"([mesh]
-cells = [1, 1]
-refine = 3
-[boundary]
-ymax = {velocity = ["16*x^2*(1-x)^2", 0]}
-[[probe]]
-point = [0.5, 0.5]
-[output]
-vtu = true
-picture = "speed.png"
-)";
 
 TEST_F(Program, SolvesAndWritesWhatIsAskedFor) {
   write("cavity.toml", small_cavity);

@@ -32,6 +32,7 @@ FOLDERS = [
 # Public headers belong to the folder that implements them.
 PUBLIC = {
     "error": "base",
+    "interrupt": "base",
     "version": "base",
     "choices": "problem",
     "mesh": "problem",

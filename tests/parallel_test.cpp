@@ -5,9 +5,11 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <numeric>
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <vector>
 
 namespace solenoid {
@@ -60,6 +62,61 @@ TEST(Team, RethrowsTheFirstException) {
       EXPECT_EQ(later, 0);
     }
   }
+}
+
+// Ending early -----------------------------------------------------------------------------------------------------
+
+/// The threads that share the work end too, in what each of them is at, and no piece is begun after.
+TEST(Interruption, EndsAllThreads) {
+  for (int threads = 1; threads <= 4; ++threads) {
+    std::atomic<bool> stop{false};
+    std::atomic<int> begun{0};
+    const auto piece = [&](std::int64_t i) {
+      ++begun;
+      if (i == 2) stop = true;
+      const auto give_up = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+      while (i >= 2 && std::chrono::steady_clock::now() < give_up) check_interrupt();
+    };
+    const Interruptible scope([&] { return stop.load(); });
+    EXPECT_THROW(parallel_for(
+                     1000, [&] { return piece; }, threads),
+                 Interrupted);
+    EXPECT_LE(begun, 2 + threads);
+    begun = 0;
+    const auto steps = [&](Team& team) {
+      for (int step = 0; step < 10; ++step) team.share({100, 1}, [&](const CellRange&, std::int64_t) { ++begun; });
+    };
+    EXPECT_THROW(parallel_team(threads, steps), Interrupted);
+    EXPECT_EQ(begun, 0);
+  }
+}
+
+/// The thread that is asked has nothing left to do, and waits for one that has.
+TEST(Interruption, ReachesThreadsThatAreWaitedFor) {
+  std::atomic<bool> stop{false};
+  std::atomic<bool> other{false};
+  const auto here = std::this_thread::get_id();
+  const Interruptible scope([&] {
+    EXPECT_EQ(std::this_thread::get_id(), here);
+    return stop.load();
+  });
+  EXPECT_THROW(parallel_for(
+                   2,
+                   [&] {
+                     return [&](std::int64_t) {
+                       if (std::this_thread::get_id() == here) {
+                         while (!other) std::this_thread::yield();
+                         return;
+                       }
+                       other = true;
+                       std::this_thread::sleep_for(std::chrono::milliseconds(100));
+                       stop = true;
+                       const auto give_up = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+                       while (std::chrono::steady_clock::now() < give_up) check_interrupt();
+                     };
+                   },
+                   2),
+               Interrupted);
 }
 
 }  // namespace

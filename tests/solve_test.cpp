@@ -6,6 +6,7 @@
 #include <malloc.h>
 
 #include <atomic>
+#include <chrono>
 #include <cmath>
 #include <cstring>
 #include <fstream>
@@ -213,20 +214,38 @@ TEST(Solve, ReportsThatItDidNotConverge) {
   }
 }
 
-TEST(Solve, StopsWhenInterrupted) {
+/// In set-up and in the solve, by each method; the same problem is solved afterwards as if nothing had been.
+TEST(Solve, EndsWhenItIsAskedTo) {
+  const Problem problem = paper(2, some_order(2), 5);
   for (const auto method : {Method::gmres, Method::vcycle, Method::fmg}) {
-    std::atomic<bool> interrupted = false;
-    int messages = 0;
     SolverOptions options;
     options.method = method;
-    options.interrupted = &interrupted;
-    options.progress = [&](const Progress& progress) {
-      if (progress.stage == "solve" && ++messages == 2) interrupted = true;
-    };
-    const Report report = solve(paper(2, some_order(2), 4), options).report;
-    EXPECT_FALSE(report.converged);
-    EXPECT_EQ(report.reason, "interrupted");
+    const std::vector<double> history = solve(problem, options).report.residual_history;
+    for (const char* stage : {"set-up", "solve"}) {
+      std::atomic<bool> stop = false;
+      options.progress = [&](const Progress& progress) {
+        if (progress.stage != stage) return;
+        stop = true;
+        std::this_thread::sleep_for(std::chrono::milliseconds(100));  // until it is looked at again
+      };
+      const Interruptible scope([&] { return stop.load(); });
+      EXPECT_THROW(solve(problem, options), Interrupted) << stage;
+    }
+    options = {};
+    options.method = method;
+    EXPECT_EQ(solve(problem, options).report.residual_history, history);
   }
+}
+
+TEST(Solve, OnlyTheInnermostScopeIsAsked) {
+  const Problem problem = paper(2, some_order(2), 3);
+  const Interruptible outer([] { return true; });
+  {
+    const Interruptible inner([] { return false; });
+    EXPECT_TRUE(solve(problem).report.converged);
+  }
+  EXPECT_THROW(solve(problem), Interrupted);
+  std::thread([&] { EXPECT_TRUE(solve(problem).report.converged); }).join();  // scopes are those of a thread
 }
 
 TEST(Solve, NothingToSolveIsSolved) {

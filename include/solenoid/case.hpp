@@ -51,9 +51,11 @@ struct Case {
   OutputOptions output;
 };
 
-/// Reads and validates. \throws InputError: file, line, key, what was expected, the nearest valid name.
-Case read_case(const std::filesystem::path& file);
+/// Reads and validates. `settings` are read as if they stood in the file in place of what is there: KEY=VALUE with a
+/// key of the file and its value in TOML, "mesh.refine=5" or "probe[0].point=[0.5, 0.5]"; entries of a list that is
+/// there are counted from 0. \throws InputError: file, line or setting, key, what was expected, the nearest valid name.
+Case read_case(const std::filesystem::path& file, const std::vector<std::string>& settings = {});
 /// The same from text; `name` stands for the file in messages.
-Case parse_case(std::string_view text, const std::string& name);
+Case parse_case(std::string_view text, const std::string& name, const std::vector<std::string>& settings = {});
 
 }  // namespace solenoid

@@ -2,7 +2,6 @@
 /// \file
 /// How a problem is solved: method, tolerance, device, and what the multigrid cycle is made of.
 
-#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -53,8 +52,7 @@ struct SolverOptions {
   DeviceChoice device = DeviceChoice::automatic;
   int threads = 0;  ///< 0: all cores
   MultigridOptions multigrid{};
-  std::function<void(const Progress&)> progress;   ///< called between stages and iterations, from the calling thread
-  const std::atomic<bool>* interrupted = nullptr;  ///< the solve stops cleanly once this is true
+  std::function<void(const Progress&)> progress;  ///< called between stages and iterations, from the calling thread
   /// Replaces the load by a random vector (a test of the solver, not of the discretisation) if not 0.
   std::uint64_t random_load = 0;
 

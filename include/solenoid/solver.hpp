@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "solenoid/interrupt.hpp"
 #include "solenoid/options.hpp"
 #include "solenoid/problem.hpp"
 #include "solenoid/solution.hpp"
@@ -51,7 +52,8 @@ struct Result {
 };
 
 /// Solves the problem. A solve that does not converge is a result with report.converged == false, not an exception.
-/// \throws InputError for wrong input, ResourceError if device or memory do not suffice.
+/// \throws InputError for wrong input, ResourceError if device or memory do not suffice, Interrupted if it is asked to
+/// end (interrupt.hpp).
 Result solve(const Problem& problem, const SolverOptions& options = {});
 
 /// What a solve would need.

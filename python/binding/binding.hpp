@@ -5,11 +5,13 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 
+#include <exception>
 #include <optional>
 #include <utility>
 #include <vector>
 
 #include "solenoid/case.hpp"
+#include "solenoid/interrupt.hpp"
 #include "solenoid/solver.hpp"
 
 namespace solenoid::python {
@@ -38,11 +40,23 @@ void bind_linear_system(nb::module_& m);
 /// \throws InputError as the case file's reader does.
 SolverOptions options_of(SolverOptions base, const nb::dict& options);
 
-/// Lets other threads run Python code (fields may be Python functions) while `work` is done.
+/// Lets other threads run Python code (fields may be Python functions) while `work` is done. Python's signals are
+/// looked at meanwhile, so that Ctrl-C ends it with KeyboardInterrupt, or with what a handler of the script raises.
 template <class F>
 auto released(F&& work) {
+  std::exception_ptr raised;
+  const Interruptible scope([&] {
+    const nb::gil_scoped_acquire gil;
+    if (PyErr_CheckSignals() == 0) return false;
+    raised = std::make_exception_ptr(nb::python_error());
+    return true;
+  });
   const nb::gil_scoped_release release;
-  return work();
+  try {
+    return work();
+  } catch (const Interrupted&) {
+    std::rethrow_exception(raised);
+  }
 }
 
 template <class T>

@@ -130,11 +130,7 @@ void bind_linear_system(nb::module_& m) {
   nb::class_<System>(m, "LinearSystem")
       .def("__init__",
            [](System* self, const Problem& problem, const nb::dict& options) {
-             SolverOptions solver = options_of({}, options);
-             solver.progress = [](const Progress&) {
-               const nb::gil_scoped_acquire gil;
-               if (PyErr_CheckSignals() != 0) throw nb::python_error();
-             };
+             const SolverOptions solver = options_of({}, options);
              released([&] { new (self) System(problem, solver); });
            })
       .def_prop_ro("size", [](System& s) { return s.system().size(); })

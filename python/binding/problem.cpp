@@ -9,6 +9,7 @@
 
 #include <array>
 #include <cstring>
+#include <filesystem>
 #include <thread>
 #include <unordered_map>
 
@@ -33,7 +34,6 @@ class PointFunction {
 
   void evaluate(std::span<const Point> points, int component, std::span<double> values) {
     const nb::gil_scoped_acquire gil;
-    if (PyErr_CheckSignals() != 0) throw nb::python_error();
     auto& last = last_[std::this_thread::get_id()];
     if (last.points.size() != points.size() ||
         std::memcmp(last.points.data(), points.data(), points.size_bytes()) != 0) {
@@ -155,6 +155,23 @@ Problem make_problem(const std::string& equation, const std::vector<double>& low
   return problem;
 }
 
+/// The components that a field of the problem has: one for each direction, with Poisson's equation one.
+std::vector<ScalarField> components(const Problem& problem, const VectorField& field) {
+  return {field.begin(), field.begin() + (problem.equation == EquationKind::poisson ? 1 : problem.mesh.dim)};
+}
+
+/// {side: (kind, data)}, as make_problem takes them.
+nb::dict conditions_of(const Problem& problem) {
+  nb::dict conditions;
+  const auto add = [&](std::string_view name, const Side& side) {
+    conditions[std::string(name).c_str()] =
+        NamedSide(name_of(side.kind, EquationKind::stokes), components(problem, side.data));
+  };
+  for (int s = 0; s < 2 * problem.mesh.dim; ++s) add(side_names[s], problem.boundary.sides[s]);
+  add("holes", problem.boundary.holes);
+  return conditions;
+}
+
 nb::list holes_of(const Mesh& mesh) {
   nb::list result;
   for (const IndexBox& hole : mesh.holes) {
@@ -207,7 +224,9 @@ SolverOptions options_of(SolverOptions base, const nb::dict& options) {
 }
 
 void bind_problem(nb::module_& m) {
-  nb::class_<ScalarField>(m, "Field").def_prop_ro("label", &ScalarField::label);
+  nb::class_<ScalarField>(m, "Field")
+      .def_prop_ro("label", &ScalarField::label)
+      .def_prop_ro("is_zero", &ScalarField::is_zero);
   m.def("constant", &constant, nb::arg("value"), nb::arg("label"));
   m.def("expression", &ScalarField::expression, nb::arg("text"), nb::arg("dim"), nb::arg("label"));
   m.def("function", &function_fields, nb::arg("function"), nb::arg("dim"), nb::arg("components"), nb::arg("labels"));
@@ -223,6 +242,8 @@ void bind_problem(nb::module_& m) {
       .def_ro("order", &Problem::order)
       .def_ro("viscosity", &Problem::viscosity)
       .def_ro("mass", &Problem::mass)
+      .def_prop_ro("force", [](const Problem& p) { return components(p, p.force); })
+      .def_prop_ro("conditions", &conditions_of)
       .def_prop_ro("sides", [](const Problem& p) {
         nb::dict sides;
         for (int s = 0; s < 2 * p.mesh.dim; ++s) {
@@ -269,7 +290,8 @@ void bind_problem(nb::module_& m) {
                    })
       .def_prop_ro("exact_pressure", [](const Case& c) { return c.exact.pressure; })
       .def_prop_ro("exact_value", [](const Case& c) { return c.exact.value; });
-  m.def("read_case", &read_case, nb::arg("file"));
+  m.def(
+      "read_case", [](const std::filesystem::path& file) { return read_case(file); }, nb::arg("file"));
   m.def("make_case", &case_of, nb::arg("problem"));
 }
 

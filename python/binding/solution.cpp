@@ -57,17 +57,17 @@ NumpyArray<double> scalars(std::vector<double> values) {
   return numpy_array(std::move(values), {count});
 }
 
-/// Between stages and iterations Python's signals are looked at, so that Ctrl-C raises KeyboardInterrupt; and
-/// `progress` is called, unless it is None.
+/// `progress` is called between stages and iterations, unless it is None.
 Solved solve_case(const Case& what, const nb::dict& options, const nb::object& progress) {
   Case run = what;
   run.solver = options_of(run.solver, options);
   Case done = run;
-  run.solver.progress = [&](const Progress& now) {
-    const nb::gil_scoped_acquire gil;
-    if (PyErr_CheckSignals() != 0) throw nb::python_error();
-    if (!progress.is_none()) progress(now.stage, now.fraction, now.text);
-  };
+  if (!progress.is_none()) {
+    run.solver.progress = [&](const Progress& now) {
+      const nb::gil_scoped_acquire gil;
+      progress(now.stage, now.fraction, now.text);
+    };
+  }
   auto [solution, report] = released([&] { return solve(run.problem, run.solver); });
   return {std::move(done), std::move(solution), std::move(report)};
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from typing import Any
@@ -163,6 +164,56 @@ class Problem:
         problem = cls.__new__(cls)
         problem._core = core
         return problem
+
+    def replace(self, **changes: Any) -> Problem:
+        """The same problem but for some arguments, also where it was read from a case file.
+
+        Args:
+            changes: arguments of Problem() by their names; and `refine`, that of the mesh. A new `velocity`, `value`,
+                `slip`, `outflow` or `periodic` stands for all conditions of that kind; those of other kinds stay.
+
+        Raises:
+            InputError: as Problem(); and if a new mesh has another dimension.
+        """
+        if "refine" in changes:
+            if "mesh" in changes:
+                raise InputError("refine: is part of the new mesh: give one of mesh and refine")
+            refine = _integer("refine", changes.pop("refine"))
+            changes["mesh"] = dataclasses.replace(self.mesh, refine=refine)
+        dim = getattr(changes.get("mesh"), "dim", self.dim)
+        if dim != self.dim:
+            raise InputError(f"mesh: has {dim} dimensions, and the fields of the problem are for {self.dim}")
+        return Problem(**{**self._arguments(), **changes})
+
+    def _arguments(self) -> dict[str, Any]:
+        """What Problem() makes this problem of."""
+        poisson = self.equation == "poisson"
+        force = self._core.force
+        sides: dict[str, Any] = {"velocity": {}, "slip": [], "outflow": {}, "periodic": ""}
+        for name, (kind, data) in self._core.conditions.items():
+            still = all(field.is_zero for field in data)
+            if kind == "velocity" and not still:
+                sides["velocity"][name] = data
+            elif kind == "slip":
+                sides["slip"].append(name)
+            elif kind == "outflow":
+                sides["outflow"][name] = None if still else data
+            elif kind == "periodic" and name.endswith("min"):
+                sides["periodic"] += name[0]
+        if poisson:
+            sides = {
+                "value": {name: data[0] for name, data in sides["velocity"].items()},
+                "periodic": sides["periodic"],
+            }
+        return {
+            "mesh": self.mesh,
+            "order": self.order,
+            "equation": self.equation,
+            "viscosity": self.viscosity,
+            "mass": self.mass,
+            "force": force[0] if poisson else force,
+            **sides,
+        }
 
     @property
     def mesh(self) -> Mesh:

@@ -64,8 +64,7 @@ def solve(
 ) -> Solution:
     """Solves a problem, or a case as the command line does, digit by digit.
 
-    Other Python threads run meanwhile. Ctrl-C raises KeyboardInterrupt as soon as the current stage or iteration is
-    done.
+    Other Python threads run meanwhile. Ctrl-C raises KeyboardInterrupt within a second, in whatever takes long.
 
     Args:
         problem: a Problem, or a Case, whose options hold where none are given here.

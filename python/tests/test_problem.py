@@ -158,3 +158,64 @@ def test_errors_of_functions_come_through():
 
     with pytest.raises(Mine, match="oh"):
         so.solve(so.Problem(MESH, force=f))
+
+
+def test_replace(cavity):
+    finer = cavity.replace(viscosity=0.5, refine=4)
+    assert (finer.viscosity, finer.mesh.refine, finer.order, finer.sides) == (0.5, 4, 2, cavity.sides)
+    assert (cavity.viscosity, cavity.mesh.refine) == (1.0, 3)
+    mesh = dataclasses.replace(cavity.mesh, refine=4)
+    lid_alone = {"ymax": ["16*x^2*(1-x)^2", 0]}
+    assert same(finer, so.Problem(mesh, viscosity=0.5, velocity=lid_alone), 0.0)
+    assert same(cavity.replace(mesh=mesh), so.Problem(mesh, velocity=lid_alone), 0.0)
+    moved = cavity.replace(velocity={"ymin": lid}, slip="ymax", mass=3, force=["y", 0])
+    assert same(moved, so.Problem(cavity.mesh, mass=3, force=["y", 0], velocity={"ymin": lid}, slip="ymax"), 0.0)
+
+
+def test_replace_keeps_everything_else():
+    """All conditions and data come back as they were, functions too."""
+    mesh = so.Mesh.box(cells=(4, 3, 2), refine=1, holes=[((1, 1, 0), (2, 2, 1))])
+    arguments = {
+        "mass": 2.0,
+        "force": lambda points: points**2,
+        "velocity": {"holes": ["0.1*y", 0, 0], "zmin": lambda points: np.stack([points[:, 1], 0 * points[:, 0], 0 * points[:, 0]], 1)},
+        "slip": ["zmax"],
+        "outflow": {"xmax": ["y", 0, 0]},
+        "periodic": "y",
+    }
+    problem = so.Problem(mesh, **arguments)
+    assert same(problem.replace(), problem, 0.0)
+    assert same(problem.replace(viscosity=2).replace(viscosity=1), problem, 0.0)
+    assert same(problem.replace(mass=0.5), so.Problem(mesh, **{**arguments, "mass": 0.5}), 0.0)
+    assert problem.replace(refine=2).sides == problem.sides
+
+
+def test_replace_of_poisson_and_of_cases(poisson, tmp_path):
+    given = so.Problem(poisson.mesh, equation="poisson", force="x", value={"xmin": "y", "xmax": 2}, periodic="y")
+    assert same(given.replace(), given, 0.0)
+    other = given.replace(value={"xmin": 1})
+    assert same(other, so.Problem(poisson.mesh, equation="poisson", force="x", value={"xmin": 1}, periodic="y"), 0.0)
+    file = tmp_path / "channel.toml"
+    file.write_text(
+        "[mesh]\ncells = [2, 1]\nrefine = 2\n[physics]\nviscosity = 0.1\n"
+        '[boundary]\nxmin = {velocity = ["y*(1-y)", 0]}\nxmax = {outflow = true}\n'
+    )
+    case = so.read_case(file).problem
+    assert same(case.replace(), case, 0.0)
+    new = so.Problem(so.Mesh.box((2, 1), 3), viscosity=0.1, velocity={"xmin": ["y*(1-y)", 0]}, outflow="xmax")
+    assert same(case.replace(refine=3), new, 0.0)
+
+
+def test_replace_says_what_is_wrong(cavity):
+    with pytest.raises(so.InputError, match="mesh: has 3 dimensions"):
+        cavity.replace(mesh=so.Mesh.box(refine=1))
+    with pytest.raises(so.InputError, match="refine"):
+        cavity.replace(mesh=cavity.mesh, refine=2)
+    with pytest.raises(so.InputError, match="refine: expected an integer"):
+        cavity.replace(refine=2.5)
+    with pytest.raises(so.InputError, match="viscosity"):
+        cavity.replace(viscosity=-1)
+    with pytest.raises(so.InputError, match="slip: the side 'ymax' has a condition already: velocity"):
+        cavity.replace(slip="ymax")
+    with pytest.raises(TypeError, match="viscsity"):
+        cavity.replace(viscsity=1)

@@ -280,28 +280,59 @@ def test_other_threads_run_meanwhile():
     assert sum(begin < t < end for t in counts) > 3
 
 
-def test_ctrl_c_ends_a_solve():
-    script = """
-import signal, sys
+#: What is interrupted, and when: it prints a line when it is there.
+INTERRUPTED = {
+    "set-up": "so.solve(large, local_solver='dense', progress=say)",
+    "solve": "so.solve(small, method='vcycle', rtol=1e-30, max_iterations=1000000, progress=say)",
+    "set-up in Python functions": "so.solve(slow, progress=say)",
+    "system": "say('system'); so.LinearSystem(large, local_solver='dense')",
+}
+
+
+@pytest.mark.parametrize("what", INTERRUPTED)
+def test_ctrl_c_ends_whatever_takes_long(what):
+    script = f"""
+import signal, sys, time
 import solenoid as so
 signal.signal(signal.SIGINT, signal.default_int_handler)  # jobs in the background of a shell ignore it
-problem = so.Problem(so.Mesh.box(cells=(1, 1), refine=6), velocity={"ymax": ["16*x^2*(1-x)^2", 0]})
-def say(stage, fraction, text):
+small = so.Problem(so.Mesh.box(cells=(1, 1), refine=6), velocity={{"ymax": ["16*x^2*(1-x)^2", 0]}})
+large = so.Problem(so.Mesh.box(cells=(2, 2, 2), refine=3), velocity={{"ymax": ["x*(1-x)*z*(1-z)", 0, 0]}})
+def sleepy(points):
+    time.sleep(0.1)
+    return 0 * points
+slow = so.Problem(so.Mesh.box(cells=(1, 1), refine=7), force=sleepy)
+def say(stage, fraction=0, text=""):
     print(stage, flush=True)
 try:
-    so.solve(problem, method="vcycle", rtol=1e-30, max_iterations=1000000, progress=say)
+    {INTERRUPTED[what]}
 except KeyboardInterrupt:
+    so.solve(small)  # nothing is left of it
     sys.exit(42)
 """
     with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True) as process:
-        while process.stdout.readline() != "solve\n":
+        while process.stdout.readline().strip() != what.split()[0]:
             assert process.poll() is None
+        time.sleep(0.3)
+        begin = time.monotonic()
         process.send_signal(signal.SIGINT)
         try:
             process.communicate(timeout=60)
         finally:
             process.kill()
         assert process.returncode == 42
+        assert time.monotonic() - begin < 10  # with a solve, and on a machine with other things to do
+
+
+def test_a_handler_that_does_not_raise_ends_nothing(cavity):
+    seen = []
+    before = signal.signal(signal.SIGALRM, lambda *_: seen.append(1))
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.02, 0.02)
+        assert so.solve(cavity.replace(refine=6)).converged
+        assert seen
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
 
 
 def test_a_script_ends_silently():

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
+#include <condition_variable>
 #include <cstdint>
 #include <exception>
 #include <mutex>
@@ -11,24 +13,30 @@
 #include <utility>
 #include <vector>
 
+#include "base/interrupt.hpp"
 #include "base/threads.hpp"
 
 namespace solenoid {
 
 /// Calls work(i) once for every i in [0, count) from `workers` threads; each uses its own work = make_worker().
-/// An exception of the smallest i that threw is rethrown here. Results do not depend on the number of threads if
-/// work(i) writes only what belongs to i.
+/// An exception of the smallest i that threw is rethrown here; Interrupted where the work is to end early. Results do
+/// not depend on the number of threads if work(i) writes only what belongs to i.
 template <class MakeWorker>
 void parallel_for(std::int64_t count, MakeWorker make_worker, int workers = cores()) {
   std::atomic<std::int64_t> next{0};
   std::mutex guard;
   std::exception_ptr error;
   std::int64_t failed = count;
+  const SharedInterruption interruption;
   const auto run = [&] {
+    const SharedInterruption::Here shares(interruption);
     std::int64_t i = 0;
     try {
       auto work = make_worker();
-      while ((i = next.fetch_add(1)) < count) work(i);
+      while ((i = next.fetch_add(1)) < count) {
+        check_interrupt();
+        work(i);
+      }
     } catch (...) {
       const std::lock_guard lock(guard);
       next = count;
@@ -39,9 +47,31 @@ void parallel_for(std::int64_t count, MakeWorker make_worker, int workers = core
     }
   };
   const auto threads = std::min<std::int64_t>(workers, count);
+  std::condition_variable done;
+  std::int64_t running = 0;  // others
+  const auto run_other = [&] {
+    run();
+    const std::lock_guard lock(guard);
+    if (--running == 0) done.notify_one();
+  };
   std::vector<std::jthread> others;
-  for (std::int64_t t = 1; t < threads; ++t) others.emplace_back(run);
+  for (std::int64_t t = 1; t < threads; ++t) {
+    {
+      const std::lock_guard lock(guard);
+      ++running;
+    }
+    others.emplace_back(run_other);
+  }
   run();
+  {
+    std::unique_lock lock(guard);
+    const auto all_are = [&] { return running == 0; };
+    while (!done.wait_for(lock, std::chrono::milliseconds(50), all_are)) {
+      lock.unlock();
+      ends_early();  // the others are only told so
+      lock.lock();
+    }
+  }
   others.clear();  // joins
   if (error) std::rethrow_exception(error);
 }
@@ -78,7 +108,10 @@ class Team {
   template <class Work>
   void share(const Ranges& ranges, Work work) {
     try {
-      for (std::int64_t i = 0; !failed_ && (i = next_.fetch_add(1)) < ranges.number();) work(ranges[i], i);
+      for (std::int64_t i = 0; !failed_ && (i = next_.fetch_add(1)) < ranges.number();) {
+        check_interrupt();
+        work(ranges[i], i);
+      }
     } catch (...) {
       keep(std::current_exception());
     }
@@ -130,7 +163,9 @@ class Team {
 template <class Work>
 void parallel_team(int threads, Work work) {
   Team team(threads);
+  const SharedInterruption interruption;
   const auto run = [&] {
+    const SharedInterruption::Here shares(interruption);
     try {
       work(team);
     } catch (...) {

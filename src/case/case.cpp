@@ -1,23 +1,41 @@
 #include "solenoid/case.hpp"
 
+#include <cerrno>
+#include <cstring>
 #include <fstream>
 #include <sstream>
 
 #include "case/keys.hpp"
+#include "case/settings.hpp"
 #include "problem/validate.hpp"
 
 namespace solenoid {
 namespace {
 
-/// ", line 12" of the value at `path`, or of the nearest table or list around it that the file gives.
-std::string line_of(const toml::table& document, std::string path) {
+/// ", line 12" or the setting of the value at `path`, or of the nearest table or list around it that there is.
+std::string source_of(const toml::table& document, std::string path) {
   while (!path.empty()) {
-    if (const auto view = toml::at_path(document, path))
-      return fmt::format(", line {}", view.node()->source().begin.line);
+    if (const auto view = toml::at_path(document, path)) return at_source(view.node()->source());
     const auto end = path.find_last_of(".[");
     path.resize(end == std::string::npos ? 0 : end);
   }
   return "";
+}
+
+Case case_of(const toml::table& document, const std::string& name) {
+  Case result;
+  result.name = std::filesystem::path(name).stem().string();
+  Document shared{name};
+  Value(document, "", "a table", shared).table<Case>(case_keys(), result);
+  try {
+    validate(result.problem);
+    validate(result.problem, result.solver);
+    if (result.output.permeability) validate_permeability(result.problem);
+  } catch (const InvalidEntry& error) {
+    const std::string key = key_path(error.entry);
+    throw InputError(fmt::format("{}: {}{}: {}", name, key_label(key), source_of(document, key), error.problem));
+  }
+  return result;
 }
 
 }  // namespace
@@ -35,7 +53,8 @@ std::vector<Point> Samples::points() const {
   return result;
 }
 
-Case parse_case(std::string_view text, const std::string& name) {
+Case parse_case(std::string_view text, const std::string& name, const std::vector<std::string>& settings) {
+  if (text.empty()) throw InputError(name + ": is empty; a case has at least the table [mesh]");
   toml::table document;
   try {
     document = toml::parse(text, name);
@@ -44,31 +63,31 @@ Case parse_case(std::string_view text, const std::string& name) {
     throw InputError(
         fmt::format("{}: not TOML, line {}, column {}: {}", name, position.line, position.column, error.description()));
   }
-  Case result;
-  result.name = std::filesystem::path(name).stem().string();
-  Document shared{name};
-  Value(document, "", "a table", shared).table<Case>(case_keys(), result);
+  for (const std::string& setting : settings) apply_setting(setting, document);
   try {
-    validate(result.problem);
-    validate(result.problem, result.solver);
-    if (result.output.permeability) validate_permeability(result.problem);
-  } catch (const InvalidEntry& error) {
-    const std::string key = key_path(error.entry);
-    throw InputError(fmt::format("{}: {}{}: {}", name, key_label(key), line_of(document, key), error.problem));
+    return case_of(document, name);
+  } catch (const InputError& error) {
+    // What the file says and what is set may not go together.
+    const std::string message = error.what();
+    if (settings.empty() || message.find("--set") != std::string::npos) throw;
+    throw InputError(fmt::format("{} (with --set {})", message, fmt::join(settings, ", --set ")));
   }
-  return result;
 }
 
-Case read_case(const std::filesystem::path& file) {
+Case read_case(const std::filesystem::path& file, const std::vector<std::string>& settings) {
+  const auto fail = [&](const std::string& reason) {
+    throw InputError(fmt::format("cannot read the case file '{}': {}", file.string(), reason));
+  };
+  std::error_code ignored;
+  const auto status = std::filesystem::status(file, ignored);
+  if (status.type() == std::filesystem::file_type::not_found) fail("there is no such file");
+  if (std::filesystem::is_directory(status)) fail("it is a folder");
+  errno = 0;
   std::ifstream stream(file, std::ios::binary);
   std::ostringstream text;
-  if (std::filesystem::is_directory(file) || !stream || !(text << stream.rdbuf())) {
-    const char* reason = !std::filesystem::exists(file)        ? "there is no such file"
-                         : std::filesystem::is_directory(file) ? "it is a folder"
-                                                               : "is it readable and not empty?";
-    throw InputError(fmt::format("cannot read the case file '{}': {}", file.string(), reason));
-  }
-  return parse_case(text.str(), file.string());
+  if (stream) text << stream.rdbuf();
+  if (errno != 0) fail(std::strerror(errno));
+  return parse_case(text.str(), file.string(), settings);
 }
 
 }  // namespace solenoid

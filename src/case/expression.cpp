@@ -47,6 +47,9 @@ class Reader {
       if (const auto position = find_assignment(text); position != std::string_view::npos) {
         fail("`=` is not allowed (`==` compares)", position);
       }
+      if (const auto position = text.find("**"); position != std::string::npos) {
+        fail("`**` is not an operator: a power is written with `^`, as x^2", position);
+      }
       parser_.Eval();  // muParser parses at the first evaluation
       if (parser_.GetNumResults() != 1) fail("one value expected, not a list", text.find(','));
     } catch (const mu::ParserError& error) {

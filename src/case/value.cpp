@@ -5,6 +5,7 @@
 #include <sstream>
 
 #include "case/keys.hpp"
+#include "case/settings.hpp"
 
 namespace solenoid {
 namespace {
@@ -24,11 +25,6 @@ std::string shown(const toml::node& node) {
   }
   constexpr std::size_t longest = 60;
   return line.size() > longest ? line.substr(0, longest) + "..." : line;
-}
-
-/// ", line 12", or nothing for what does not come from a file.
-std::string at_line(const toml::source_region& source) {
-  return source.begin.line > 0 ? fmt::format(", line {}", source.begin.line) : "";
 }
 
 }  // namespace
@@ -112,7 +108,7 @@ void Value::fail_type(const std::string& hint) const {
 }
 
 void Value::fail_unknown(const toml::key& key, const std::vector<std::string_view>& valid) const {
-  const std::string line = at_line(key.source());
+  const std::string line = at_source(key.source());
   if (path_.empty()) {
     const auto node = node_->as_table()->find(key.str());
     const bool table = node->second.is_table() || node->second.is_array_of_tables();
@@ -151,7 +147,7 @@ Value Value::member(const toml::node& node, const KeyInfo& info) const {
 }
 
 std::string Value::where() const {
-  return fmt::format("{}: {}{}", document_->name, key_label(path_), at_line(node_->source()));
+  return fmt::format("{}: {}{}", document_->name, key_label(path_), at_source(node_->source()));
 }
 
 }  // namespace solenoid

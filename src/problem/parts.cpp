@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 
+#include "base/interrupt.hpp"
+
 namespace solenoid {
 namespace {
 
@@ -70,6 +72,7 @@ Parts parts_of(const Mesh& mesh, const Boundary& boundary) {
     };
     visit(first);
     while (!front.empty()) {
+      check_interrupt();
       const std::int64_t here = front.back();
       front.pop_back();
       lattice.for_neighbours(here, visit);

@@ -1,5 +1,7 @@
 #include <fmt/format.h>
 
+#include <cstdio>
+
 #include "engine/engine.hpp"
 #include "program/commands.hpp"
 #include "solver/discretisation.hpp"
@@ -41,7 +43,7 @@ int check_case(const CaseArguments& arguments) {
   const bool is_small = need.dofs <= few_unknowns;
   if (is_small) discretise(what);
 
-  fmt::print("{}: valid\n", arguments.file.string());
+  fmt::print("{}: {}\n", arguments.name(), fits ? "valid" : "does not fit into memory");
   const std::string element = problem.equation == EquationKind::poisson
                                   ? fmt::format("Q_{}, discontinuous", problem.order)
                                   : fmt::format("RT_{} x Q_{}", problem.order, problem.order);
@@ -58,6 +60,7 @@ int check_case(const CaseArguments& arguments) {
         "unchecked", few_unknowns / 1'000'000);
   }
   if (fits) return solved;
+  std::fflush(stdout);
   fmt::print(stderr, "solenoid: the memory does not suffice; {}\n",
              need.largest_refine < 0 ? "no refinement fits"
                                      : fmt::format("the largest refinement that fits is {}", need.largest_refine));

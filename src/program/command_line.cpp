@@ -3,6 +3,9 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <atomic>
+#include <cmath>
 #include <csignal>
 #include <cstdlib>
 #include <new>
@@ -13,6 +16,7 @@
 #include "case/nearest.hpp"
 #include "problem/validate.hpp"
 #include "solenoid/error.hpp"
+#include "solenoid/interrupt.hpp"
 
 namespace solenoid::program {
 
@@ -20,16 +24,41 @@ namespace fs = std::filesystem;
 
 namespace {
 
-/// \throws InputError if the next word is none of the commands that there are.
-void check_command(CLI::App& app, int argc, const char* const* argv) {
+/// \throws InputError if the first word is none of the commands that there are.
+void check_command(const CLI::App& app, const std::vector<std::string>& words) {
   const auto commands = app.get_subcommands({});
-  if (commands.empty() || argc == 0 || *argv[0] == '-') return;
+  if (commands.empty() || words.empty() || words[0][0] == '-') return;
   std::vector<std::string_view> names;
-  for (CLI::App* command : commands) {
-    if (command->get_name() == argv[0]) return;
+  for (const CLI::App* command : commands) {
+    if (command->get_name() == words[0]) return;
     names.emplace_back(command->get_name());
   }
-  throw InputError(fmt::format("unknown command `{}`{}", argv[0], suggestion(argv[0], names)));
+  throw InputError(fmt::format("unknown command `{}`{}", words[0], suggestion(words[0], names)));
+}
+
+/// \throws InputError if a word that was not understood is an option that there is not.
+void check_options(const CLI::App& app) {
+  const auto parsed = app.get_subcommands();
+  std::vector<std::string> names;
+  for (const CLI::Option* option : (parsed.empty() ? app : *parsed[0]).get_options()) {
+    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+    for (const std::string& name : option->get_snames()) names.push_back("-" + name);
+  }
+  for (const std::string& word : app.remaining(true)) {
+    if (word.size() < 2 || word[0] != '-') continue;
+    const std::string option = word.substr(0, word.find('='));
+    throw InputError(fmt::format("unknown option `{}`{}", option, suggestion(option, {names.begin(), names.end()})));
+  }
+}
+
+/// `help solve` and the like as options, and the help for no words.
+std::vector<std::string> with_help(std::vector<std::string> words) {
+  if (words.empty()) return {"--help"};
+  if (words[0] != "help") return words;
+  words.erase(words.begin());
+  words.resize(std::min<std::size_t>(words.size(), 1));
+  words.emplace_back("--help");
+  return words;
 }
 
 int fail(ExitCode code, const char* message) {
@@ -41,7 +70,9 @@ int fail(ExitCode code, const char* message) {
 
 CommandLine::CommandLine(const std::string& name, const std::string& description) : app_(description, name) {
   app_.require_subcommand(1);
-  app_.footer("Exit codes: 0 solved, 1 not converged, 2 bad input or usage, 3 device or memory failure");
+  app_.footer(
+      "`help COMMAND` lists the options of a command.\nExit codes: 0 solved, 1 not converged, 2 bad input or usage, 3 "
+      "device or memory failure");
   app_.failure_message(CLI::FailureMessage::simple);
 }
 
@@ -52,10 +83,13 @@ void CommandLine::add(const std::string& name, const std::string& help, const Ad
 
 int CommandLine::run(int argc, const char* const* argv) {
   try {
-    check_command(app_, argc - 1, argv + 1);
+    std::vector<std::string> words = with_help({argv + 1, argv + argc});
+    check_command(app_, words);
     try {
-      app_.parse(argc, argv);
+      std::reverse(words.begin(), words.end());
+      app_.parse(std::move(words));
     } catch (const CLI::ParseError& error) {
+      if (error.get_exit_code() != 0) check_options(app_);
       return app_.exit(error) == 0 ? solved : bad_input;
     }
     for (const auto& [part, command] : commands_) {
@@ -66,6 +100,8 @@ int CommandLine::run(int argc, const char* const* argv) {
     return fail(bad_input, (key_label(key_path(error.entry)) + ": " + error.problem).c_str());
   } catch (const InputError& error) {
     return fail(bad_input, error.what());
+  } catch (const Interrupted& error) {
+    return fail(not_converged, error.what());
   } catch (const std::bad_alloc&) {
     return fail(resource_failure, "out of memory");
   } catch (const std::exception& error) {
@@ -78,11 +114,22 @@ CLI::Option* add_path(CLI::App& app, const std::string& flag, fs::path& target, 
   return app.add_option(flag, target, help)->check(check);
 }
 
-void add_threads(CLI::App& app, int& threads) {
-  app.add_option("--threads", threads, "CPU threads; 0: all cores")->check(CLI::NonNegativeNumber);
+CLI::Validator number_from(double least, double most) {
+  const std::string range =
+      std::isfinite(most) ? fmt::format("from {:g} to {:g}", least, most) : fmt::format(">= {:g}", least);
+  const auto check = [=](const std::string& text) {
+    double value = 0.0;
+    const bool fits = CLI::detail::lexical_cast(text, value) && value >= least && value <= most;
+    return fits ? std::string() : fmt::format("expected a number {}, got {}", range, text);
+  };
+  return {check, range};
 }
 
-const std::atomic<bool>& catch_interrupt() {
+void add_threads(CLI::App& app, int& threads) {
+  app.add_option("--threads", threads, "CPU threads; 0: all cores")->check(number_from(0))->type_name("N");
+}
+
+bool caught_interrupt() {
   static std::atomic<bool> interrupted{false};
   static const bool installed = [] {
     struct sigaction action {};

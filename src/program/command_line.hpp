@@ -4,9 +4,9 @@
 /// studies have the same.
 
 #include <CLI/CLI.hpp>
-#include <atomic>
 #include <filesystem>
 #include <functional>
+#include <limits>
 #include <string>
 #include <utility>
 #include <vector>
@@ -28,10 +28,10 @@ class CommandLine {
   /// What people call it and what it is for, as its help says.
   CommandLine(const std::string& name, const std::string& description);
 
-  void set_version(const std::string& text) { app_.set_version_flag("--version", text); }
+  void set_version(const std::string& text) { app_.set_version_flag("-V,--version", text); }
   void add(const std::string& name, const std::string& help, const AddCommand& command);
-  /// Runs the command that is asked for and returns its exit code. Errors become messages and exit codes here and
-  /// nowhere else.
+  /// Runs the command that is asked for and returns its exit code; `help` and no command at all print the help. Errors
+  /// become messages and exit codes here and nowhere else.
   int run(int argc, const char* const* argv);
 
  private:
@@ -58,11 +58,14 @@ CLI::Option* add_choice(CLI::App& app, const std::string& flag, Choice& target, 
 /// value.
 CLI::Option* add_path(CLI::App& app, const std::string& flag, std::filesystem::path& target, const std::string& help);
 
+/// A check of an option: a number from `least` on, and up to `most` if there is such.
+CLI::Validator number_from(double least, double most = std::numeric_limits<double>::infinity());
+
 /// --threads
 void add_threads(CLI::App& app, int& threads);
 
-/// The flag that Ctrl-C sets from the first call on. A second Ctrl-C kills.
-const std::atomic<bool>& catch_interrupt();
+/// Whether there was a Ctrl-C, which from the first call on does nothing else; a second one kills.
+bool caught_interrupt();
 
 /// \throws InputError if `folder` could not be created or written to.
 void check_writable(const std::filesystem::path& folder);

@@ -1,6 +1,8 @@
 #include "program/commands.hpp"
 
 #include <array>
+#include <iostream>
+#include <sstream>
 #include <vector>
 
 #include "mesh/grid.hpp"
@@ -31,6 +33,12 @@ std::vector<Point> sample(const Problem& problem) {
   return points;
 }
 
+std::string text_of_stdin() {
+  std::ostringstream text;
+  text << std::cin.rdbuf();
+  return text.str();
+}
+
 /// \throws InputError where the exact solution is not finite.
 void check_exact(const Case& what) {
   std::vector<ScalarField> fields;
@@ -46,14 +54,18 @@ void check_exact(const Case& what) {
 }  // namespace
 
 void CaseArguments::add_to(CLI::App& app) {
-  app.add_option("case", file, "case file (TOML)")->required()->type_name("CASE.toml");
+  app.add_option("case", file, "case file (TOML); -: stdin")->required()->type_name("CASE.toml");
+  app.add_option("--set", settings,
+                 "set a key of the case, as mesh.refine=5 or 'physics.force=[\"y\", 0]'; may be repeated")
+      ->type_name("KEY=VALUE")
+      ->allow_extra_args(false);
   add_choice(app, "--device", solver.device, "where to solve");
   add_choice(app, "--precision", solver.precision, "of the multigrid cycle; residuals are always double");
   add_threads(app, solver.threads);
 }
 
 Case CaseArguments::read() const {
-  Case what = read_case(file);
+  Case what = from_stdin() ? parse_case(text_of_stdin(), name(), settings) : read_case(file, settings);
   what.solver.device = solver.device;
   what.solver.precision = solver.precision;
   what.solver.threads = solver.threads;

@@ -3,6 +3,8 @@
 /// The commands of the program.
 
 #include <filesystem>
+#include <string>
+#include <vector>
 
 #include "problem/names.hpp"
 #include "program/command_line.hpp"
@@ -19,12 +21,16 @@ Command add_info(CLI::App& app);
 /// \throws InputError if it is not there.
 [[noreturn]] void start_studies(char** arguments);
 
-/// What every command that reads a case has on its command line: the case, --device, --precision and --threads.
+/// What every command that reads a case has on its command line: the case, --set, --device, --precision and --threads.
 struct CaseArguments {
   std::filesystem::path file;
+  std::vector<std::string> settings;
   SolverOptions solver;
 
   void add_to(CLI::App& app);
+  [[nodiscard]] bool from_stdin() const { return file == "-"; }
+  /// Of the case, for people.
+  [[nodiscard]] std::string name() const { return from_stdin() ? "stdin" : file.string(); }
   /// The case with the options of the command line. \throws InputError also where its exact solution is found not to be
   /// finite, so that nobody solves for errors that there are not.
   [[nodiscard]] Case read() const;

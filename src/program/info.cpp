@@ -56,6 +56,38 @@ int print_build() {
   return solved;
 }
 
+/// What print_build() says, for programs.
+int print_build_json() {
+  using Json = nlohmann::ordered_json;
+  const std::string reason = cuda_unavailable();
+  Json orders = Json::object();
+  for (const EquationKind equation : {EquationKind::stokes, EquationKind::poisson}) {
+    for (const int dim : {2, 3}) {
+      orders[std::string(name_of(equation))][fmt::format("{}D", dim)] = orders_for(DeviceChoice::cpu, dim, equation);
+    }
+  }
+  Json devices = Json::array({make_cpu_engine()->description()});
+  if (reason.empty()) devices.push_back(make_cuda_engine()->description());
+  Json dependencies = Json::array();
+  for (const auto& [name, found, licence] : build_info::dependencies) {
+    dependencies.push_back({{"name", name}, {"version", found}, {"licence", licence}});
+  }
+  const Json build = {{"version", version},
+                      {"licence", "Apache-2.0"},
+                      {"commit", build_info::commit},
+                      {"compiler", build_info::compiler},
+                      {"build_type", build_info::build_type},
+                      {"library", build_info::library},
+                      {"orders", orders},
+                      {"cpu_targets", build_info::cpu_targets},
+                      {"cuda_build", *build_info::cuda_build == '\0' ? Json() : Json(build_info::cuda_build)},
+                      {"devices", devices},
+                      {"no_cuda", reason.empty() ? Json() : Json(reason)},
+                      {"dependencies", dependencies}};
+  fmt::print("{}\n", build.dump(2));
+  return solved;
+}
+
 /// Tables and keys of the case file as JSON: the reference in docs/case-file.md is made of it.
 int print_keys() {
   using Json = nlohmann::ordered_json;
@@ -126,11 +158,11 @@ Command add_info(CLI::App& app) {
   CLI::Option* keys = app.add_flag("--keys", choice->keys, "instead, all keys of case files as JSON");
   CLI::Option* support = app.add_flag("--support", choice->support, "instead, what goes together and what does not");
   support->excludes(keys);
-  app.add_flag("--json", choice->json, "what --support says as JSON")->needs(support);
+  app.add_flag("--json", choice->json, "as JSON");
   return [choice] {
     if (choice->keys) return print_keys();
     if (choice->support) return choice->json ? print_support_json() : print_support();
-    return print_build();
+    return choice->json ? print_build_json() : print_build();
   };
 }
 

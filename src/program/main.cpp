@@ -1,5 +1,6 @@
 // solenoid: the command line.
 #include <string_view>
+#include <utility>
 
 #include "program/commands.hpp"
 #include "solenoid/version.hpp"
@@ -12,7 +13,8 @@ int main(int argc, char** argv) {
   line.add("check", "Validate a case file and say what would be solved", add_check);
   line.add("info", "The build, the devices and what is supported", add_info);
   line.add("study", "Reproductions and sweeps", [&](CLI::App&) { return [&]() -> int { start_studies(argv + 2); }; });
-  // What follows `study` is for the studies to read.
-  const bool study = argc > 1 && argv[1] == std::string_view("study");
-  return line.run(study ? 2 : argc, argv);
+  // What follows `study` is for the studies to read, and so is `help study`.
+  const auto is = [&](int i, std::string_view word) { return i < argc && argv[i] == word; };
+  if (is(1, "help") && is(2, "study")) std::swap(argv[1], argv[2]);
+  return line.run(is(1, "study") ? 2 : argc, argv);
 }

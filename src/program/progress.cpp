@@ -28,7 +28,8 @@ std::string time_left(double elapsed, double fraction) {
 
 }  // namespace
 
-ProgressDisplay::ProgressDisplay(Lines lines) : lines_(lines), terminal_(isatty(STDERR_FILENO) != 0) {}
+ProgressDisplay::ProgressDisplay(Lines lines)
+    : lines_(lines), terminal_(lines != Lines::all && isatty(STDERR_FILENO) != 0) {}
 
 double ProgressDisplay::elapsed() const { return std::chrono::duration<double>(Clock::now() - start_).count(); }
 
@@ -38,9 +39,13 @@ void ProgressDisplay::show(const Progress& progress) {
     finish();
     start_ = Clock::now();
   }
+  const bool is_new = progress.text != last_.text;
   last_ = progress;
-  if (!terminal_) return;
   const double seconds = elapsed();
+  if (lines_ == Lines::all && is_new) {
+    fmt::print(stderr, "{:8} {:8.2f} s   {}\n", progress.stage, seconds, progress.text);
+  }
+  if (!terminal_) return;
   const auto line = fmt::format("{:8} {:8.2f} s   {}{}", progress.stage, seconds, progress.text,
                                 time_left(seconds, progress.fraction));
   fmt::print(stderr, "{}{}", clear_line, line.substr(0, terminal_width()));
@@ -53,6 +58,8 @@ void ProgressDisplay::clear() const {
   std::fflush(stderr);
 }
 
+std::string ProgressDisplay::latest() const { return last_.stage + (last_.text.empty() ? "" : ": " + last_.text); }
+
 void ProgressDisplay::finish() {
   if (last_.stage.empty()) return;
   if (lines_ == Lines::transient) {
@@ -61,7 +68,7 @@ void ProgressDisplay::finish() {
     return;
   }
   // The text of an unfinished step says nothing about the stage as a whole.
-  const bool says_result = last_.fraction >= 1.0 && !last_.text.empty();
+  const bool says_result = lines_ != Lines::all && last_.fraction >= 1.0 && !last_.text.empty();
   fmt::print(stderr, "{}{:8} {:8.2f} s{}\n", terminal_ ? clear_line : "", last_.stage, elapsed(),
              says_result ? "   " + last_.text : "");
   last_ = {};

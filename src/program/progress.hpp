@@ -9,12 +9,14 @@
 
 namespace solenoid::program {
 
-/// On a terminal one line that is updated, with the time left on long work; otherwise one line per finished stage.
+/// On a terminal one line that is updated, with the time left on long work; otherwise one line per finished stage, or
+/// with Lines::all one per message.
 class ProgressDisplay {
  public:
   enum class Lines {
     none,
     stages,     ///< a line per finished stage stays
+    all,        ///< a line per message stays, on a terminal too
     transient,  ///< nothing stays: what stays is printed by others, after clear()
   };
 
@@ -28,6 +30,8 @@ class ProgressDisplay {
   void clear() const;
   /// Ends the current stage.
   void finish();
+  /// The latest message, "solve: iteration 3, residual 1.20e-05", or nothing between stages.
+  [[nodiscard]] std::string latest() const;
 
  private:
   using Clock = std::chrono::steady_clock;

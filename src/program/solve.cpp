@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
 #include <filesystem>
 #include <map>
 #include <string>
@@ -12,6 +13,7 @@
 #include "program/commands.hpp"
 #include "program/progress.hpp"
 #include "solenoid/error.hpp"
+#include "solenoid/interrupt.hpp"
 #include "solenoid/output.hpp"
 
 namespace solenoid::program {
@@ -24,6 +26,9 @@ struct Arguments {
   fs::path json;
   fs::path output;
   bool quiet = false;
+  bool verbose = false;
+
+  [[nodiscard]] bool json_to_stdout() const { return json == "-"; }
 };
 
 /// Files that a solve writes; empty paths are not asked for. \throws InputError if one could not be written, or would
@@ -34,15 +39,16 @@ struct Targets {
   fs::path picture;
   std::vector<fs::path> samples;  ///< or none
 
-  Targets(const Arguments& arguments, const OutputOptions& asked, const std::string& name) : json(arguments.json) {
+  Targets(const Arguments& arguments, const OutputOptions& asked, const std::string& name) {
+    if (!arguments.json_to_stdout()) json = arguments.json;
     if (!arguments.output.empty()) {
-      if (json.empty()) json = arguments.output / "result.json";
+      if (arguments.json.empty()) json = arguments.output / "result.json";
       if (asked.vtu) vtu = arguments.output / (name + ".vtu");
       if (!asked.picture.empty()) picture = arguments.output / asked.picture;
       for (const Samples& set : asked.samples) samples.push_back(arguments.output / set.file);
       check_writable(arguments.output);
     }
-    take("the case file", arguments.problem.file);
+    if (!arguments.problem.from_stdin()) take("the case file", arguments.problem.file);
     claim("the result file", json);
     claim("the VTU file", vtu);
     claim("the picture", picture);
@@ -79,20 +85,25 @@ Files write(const Targets& targets, const Case& what, const Result& result, cons
     if (path.empty()) return;
     if (!wanted) return files.left_out.push_back(path.string());
     display.show({"write", 0.0, path.string()});
-    fs::create_directories(folder_of(path));
-    write_file();
-    files.written.push_back(path.string());
+    try {
+      fs::create_directories(folder_of(path));
+      write_file();
+      files.written.push_back(path.string());
+    } catch (const Interrupted&) {
+      files.left_out.push_back(path.string());
+    }
   };
   file(targets.json, true, [&] { write_result(what, result.report, measures, targets.json); });
-  // An interrupted or broken solve leaves nothing worth looking at.
+  // A broken solve leaves nothing worth looking at.
   const auto& history = result.report.residual_history;
   const bool sound = std::isfinite(measures.divergence_max.value_or(history.empty() ? 0.0 : history.back()));
   files.reason = sound ? "interrupted" : "the solution is not finite";
-  file(targets.vtu, sound && !catch_interrupt(),
+  const Interruptible scope(caught_interrupt);
+  file(targets.vtu, sound && !caught_interrupt(),
        [&] { write_vtu(result.solution, targets.vtu, what.output.subdivide); });
-  file(targets.picture, sound && !catch_interrupt(), [&] { write_picture(result.solution, targets.picture); });
+  file(targets.picture, sound && !caught_interrupt(), [&] { write_picture(result.solution, targets.picture); });
   for (std::size_t i = 0; i < targets.samples.size(); ++i) {
-    file(targets.samples[i], sound && !catch_interrupt(),
+    file(targets.samples[i], sound && !caught_interrupt(),
          [&] { write_csv(result.solution, what.output.samples[i].points(), targets.samples[i]); });
   }
   return files;
@@ -140,6 +151,14 @@ void print_measures(const Case& what, const Measures& measures) {
   if (measures.permeability) row("permeability", vector_text(*measures.permeability, dim));
 }
 
+/// "1.2e-05 s, 3.4 million unknowns/s"; no rate where nothing was iterated.
+std::string solve_text(const Report& report) {
+  const std::string seconds = fmt::format("{:.3f} s", report.time_solve);
+  if (report.iterations == 0) return seconds;
+  return fmt::format("{}, {:.3g} million unknowns/s", seconds,
+                     static_cast<double>(report.dofs) * 1e-6 / report.time_solve);
+}
+
 void print_table(const Case& what, const Report& report, const Measures& measures,
                  const std::vector<std::string>& files) {
   const auto& history = report.residual_history;
@@ -161,37 +180,61 @@ void print_table(const Case& what, const Report& report, const Measures& measure
   if (measures.divergence_max) row("divergence", fmt::format("{:.2e}", *measures.divergence_max));
   print_measures(what, measures);
   row("set-up", fmt::format("{:.3f} s", report.time_setup));
-  row("solve", fmt::format("{:.3f} s, {:.3g} million unknowns/s", report.time_solve,
-                           static_cast<double>(report.dofs) * 1e-6 / report.time_solve));
+  row("solve", solve_text(report));
   row("memory", fmt::format("{:.1f} MB, {:.0f} bytes/unknown", static_cast<double>(report.memory_bytes) * 1e-6,
                             static_cast<double>(report.memory_bytes) / static_cast<double>(report.dofs)));
   for (const auto& file : files) row(&file == files.data() ? "written" : "", file);
+}
+
+struct Solved {
+  Result result;
+  Measures measures;
+  std::string no_errors;  ///< why errors could not be measured, or nothing
+};
+
+/// \throws Interrupted, which says how far it came, where there is no solution or nothing is known of it yet.
+Solved solve_and_measure(Case& what, ProgressDisplay& display) {
+  try {
+    const Interruptible scope(caught_interrupt);
+    Solved solved{solve(what.problem, what.solver), {}, {}};
+    display.show({"measure", 0.0, "solution"});
+    try {
+      solved.measures = measure(what, solved.result.solution);
+    } catch (const InputError& error) {
+      // The exact solution is not finite at a point that nobody had tried. The solution is as good without.
+      solved.no_errors = error.what();
+      what.exact = {};
+      solved.measures = measure(what, solved.result.solution);
+    }
+    return solved;
+  } catch (const Interrupted&) {
+    const std::string latest = display.latest();
+    throw Interrupted(fmt::format("interrupted{}; nothing was written", latest.empty() ? "" : " (" + latest + ")"));
+  }
+}
+
+void print_result(const Case& what, const Solved& solved) {
+  fmt::print("{}", result_json(what, solved.result.report, solved.measures));
+  if (std::fflush(stdout) != 0) throw Error("cannot write the result to stdout: is it closed, or the disk full?");
 }
 
 int solve_case(const Arguments& arguments) {
   Case what = arguments.problem.read();
   const Targets targets(arguments, what.output, what.name);
 
-  ProgressDisplay display(arguments.quiet ? ProgressDisplay::Lines::none : ProgressDisplay::Lines::stages);
+  ProgressDisplay display(arguments.quiet     ? ProgressDisplay::Lines::none
+                          : arguments.verbose ? ProgressDisplay::Lines::all
+                                              : ProgressDisplay::Lines::stages);
   what.solver.progress = [&](const Progress& progress) { display.show(progress); };
-  what.solver.interrupted = &catch_interrupt();
-  const Result result = solve(what.problem, what.solver);
-  display.show({"measure", 0.0, "solution"});
-  Measures measures;
-  std::string no_errors;
-  try {
-    measures = measure(what, result.solution);
-  } catch (const InputError& error) {
-    // The exact solution is not finite at a point that nobody had tried. The solution is as good without.
-    no_errors = error.what();
-    what.exact = {};
-    measures = measure(what, result.solution);
-  }
-  const Files files = write(targets, what, result, measures, display);
+  const Solved solved = solve_and_measure(what, display);
+  const Report& report = solved.result.report;
+  const Files files = write(targets, what, solved.result, solved.measures, display);
   display.finish();
 
-  if (!arguments.quiet) {
-    print_table(what, result.report, measures, files.written);
+  if (arguments.json_to_stdout()) {
+    print_result(what, solved);
+  } else if (!arguments.quiet) {
+    print_table(what, report, solved.measures, files.written);
     const bool asks_for_files = what.output.vtu || !what.output.picture.empty() || !what.output.samples.empty();
     if (asks_for_files && arguments.output.empty()) {
       fmt::print("The case asks for files: add --output FOLDER to have them written.\n");
@@ -200,11 +243,11 @@ int solve_case(const Arguments& arguments) {
   if (!files.left_out.empty()) {
     fmt::print(stderr, "solenoid: {}, not written: {}\n", files.reason, fmt::join(files.left_out, ", "));
   }
-  if (!no_errors.empty()) {
-    fmt::print(stderr, "solenoid: no errors could be measured: {}\n", no_errors);
+  if (!solved.no_errors.empty()) {
+    fmt::print(stderr, "solenoid: no errors could be measured: {}\n", solved.no_errors);
     return bad_input;
   }
-  return result.report.converged && files.left_out.empty() ? solved : not_converged;
+  return report.converged && files.left_out.empty() ? ExitCode::solved : not_converged;
 }
 
 }  // namespace
@@ -212,10 +255,14 @@ int solve_case(const Arguments& arguments) {
 Command add_solve(CLI::App& app) {
   const auto arguments = std::make_shared<Arguments>();
   arguments->problem.add_to(app);
-  add_path(app, "--json", arguments->json, "write the result to this file")->type_name("FILE");
-  add_path(app, "--output", arguments->output, "write result.json and the files that the case asks for to this folder")
+  add_path(app, "--json", arguments->json, "write the result to this file; -: to stdout, in place of the table")
+      ->type_name("FILE");
+  add_path(app, "-o,--output", arguments->output,
+           "write result.json and the files that the case asks for to this folder")
       ->type_name("DIR");
-  app.add_flag("--quiet", arguments->quiet, "print nothing but errors");
+  CLI::Option* quiet =
+      app.add_flag("-q,--quiet", arguments->quiet, "print nothing but errors, and the result of --json -");
+  app.add_flag("--verbose", arguments->verbose, "print a line for every iteration, on stderr")->excludes(quiet);
   return [arguments] { return solve_case(*arguments); };
 }
 

@@ -2,6 +2,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "base/interrupt.hpp"
 #include "engine/engine.hpp"
 #include "mesh/record.hpp"
 #include "solenoid/solver.hpp"
@@ -46,6 +47,7 @@ CoarseCounts count_coarse(const Problem& problem) {
   const int layers = mesh.dim == 3 ? mesh.cells[2] : 1;
   for (int z = 0; z < layers; ++z) {
     for (int y = 0; y < mesh.cells[1]; ++y) {
+      check_interrupt();
       for (int x = 0; x < mesh.cells[0]; ++x) {
         const std::array<int, 3> position{x, y, z};
         if (in_hole(position)) continue;

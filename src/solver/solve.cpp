@@ -49,7 +49,6 @@ void run(Engine& engine, Discretisation& discretisation, const SolverOptions& op
       const double fraction = residual > 0.0 ? std::clamp(std::log(residual) / std::log(options.rtol), 0.0, 1.0) : 1.0;
       options.progress({"solve", fraction, fmt::format("iteration {}, residual {:.2e}", iteration, residual)});
     }
-    return options.interrupted == nullptr || !options.interrupted->load();
   };
   const auto solve_start = std::chrono::steady_clock::now();
   solve.run(b.data(), x.data(), convergence);

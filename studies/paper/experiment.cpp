@@ -37,16 +37,14 @@ Json solve_row(const Problem& problem, const SolverOptions& options,
                const std::function<void(const Result&, Json&)>& use) {
   const Estimate need = estimate(problem, options);
   if (need.bytes_needed > need.bytes_available) return left_out("the memory does not suffice");
-  SolverOptions interruptible = options;
-  interruptible.interrupted = &catch_interrupt();
-  const Result result = solve(problem, interruptible);
+  const Result result = solve(problem, options);
   const Report& report = result.report;
   Json row = {{"dofs", report.dofs},
               {"converged", report.converged},
               {"iterations", report.iterations},
               {"fractional_iterations", report.fractional_iterations},
               {"seconds", report.time_solve}};
-  if (use && !catch_interrupt()) use(result, row);
+  if (use) use(result, row);
   return row;
 }
 

@@ -4,6 +4,8 @@
 #include <array>
 #include <iterator>
 
+#include "base/interrupt.hpp"
+
 namespace solenoid::cpu {
 
 PatchBatches::PatchBatches(const Level& level) {
@@ -16,6 +18,7 @@ PatchBatches::PatchBatches(const Level& level) {
   };
   const auto& patches = level.patches;
   for (const auto& runs : patches.colours) {
+    check_interrupt();
     std::vector<NewBatch> batches;
     for (const PatchRun& run : runs) {
       std::vector<Record> left_over;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/caches.hpp"
+#include "base/interrupt.hpp"
 #include "engine/cpu/batches.hpp"
 #include "engine/cpu/cell_shares.hpp"
 #include "engine/cpu/kernels/table.hpp"
@@ -120,22 +121,27 @@ class CpuKernels final : public VectorOperations<T> {
         const std::int64_t end = std::min(run.end, first + range.end);
         if (begin >= end) continue;
         const Patch& patch = tables_->patches[run.kind];
-        const SmoothArguments<T> arguments{&cell_,
-                                           &patch.data,
-                                           topology_,
-                                           batches_.lower.data(),
-                                           batches_.active.data(),
-                                           begin,
-                                           end,
-                                           first + range.end,
-                                           local_,
-                                           b,
-                                           x,
-                                           y,
-                                           add,
-                                           damping,
-                                           workspace_[t].get()};
-        (patch.parity ? table_.smooth_parity : table_.smooth_general)(arguments);
+        SmoothArguments<T> arguments{&cell_,
+                                     &patch.data,
+                                     topology_,
+                                     batches_.lower.data(),
+                                     batches_.active.data(),
+                                     begin,
+                                     end,
+                                     first + range.end,
+                                     local_,
+                                     b,
+                                     x,
+                                     y,
+                                     add,
+                                     damping,
+                                     workspace_[t].get()};
+        constexpr std::int64_t between_looks = 8;  // dense local solvers of high orders take a tenth of a second each
+        for (; arguments.begin < end; arguments.begin = arguments.end) {
+          check_interrupt();
+          arguments.end = std::min(end, arguments.begin + between_looks);
+          (patch.parity ? table_.smooth_parity : table_.smooth_general)(arguments);
+        }
       }
       also(t);
     });

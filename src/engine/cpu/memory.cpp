@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
+#include <memory>
 #include <string>
 
 #include "solenoid/error.hpp"
@@ -17,19 +18,22 @@ void* Memory::allocate(std::size_t bytes) {
   // Huge pages: records of neighbouring rows lie far apart, and 4 KiB pages would miss the address cache.
   constexpr std::size_t huge = std::size_t{1} << 21;
   const std::size_t alignment = bytes >= huge ? huge : 64;
-  void* memory = std::aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
+  std::unique_ptr<void, void (*)(void*)> memory(
+      std::aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment), std::free);
   if (memory == nullptr) {
     throw ResourceError(fmt::format("out of memory: {:.2f} GB asked for, {:.2f} GB in use by this solve", bytes * 1e-9,
                                     static_cast<double>(in_use_) * 1e-9));
   }
-  if (bytes >= huge) madvise(memory, bytes, MADV_HUGEPAGE);
-  team_.run([&](int t) {  // pages land near the thread that first touches them
-    const auto range = team_.range(static_cast<std::int64_t>(bytes), t, 4096);
-    std::memset(static_cast<std::byte*>(memory) + range.begin, 0, range.end - range.begin);
+  if (bytes >= huge) madvise(memory.get(), bytes, MADV_HUGEPAGE);
+  team_.run([&](int t) {                                   // pages land near the thread that first touches them
+    constexpr std::int64_t piece = std::int64_t{1} << 24;  // some hundredths of a second, to make its pages
+    Team::in_pieces(team_.range(static_cast<std::int64_t>(bytes), t, 4096), piece, [&](Team::Range range) {
+      std::memset(static_cast<std::byte*>(memory.get()) + range.begin, 0, range.end - range.begin);
+    });
   });
   in_use_ += static_cast<std::int64_t>(bytes);
   peak_ = std::max(peak_, in_use_);
-  return memory;
+  return memory.release();
 }
 
 void Memory::release(void* memory, std::size_t bytes) noexcept {

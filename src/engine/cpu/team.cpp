@@ -1,5 +1,7 @@
 #include "engine/cpu/team.hpp"
 
+#include <utility>
+
 #include "base/threads.hpp"
 
 namespace solenoid::cpu {
@@ -16,13 +18,16 @@ Team::~Team() {
 }
 
 void Team::run(const std::function<void(int)>& work) {
+  check_interrupt();
   if (size_ == 1) return work(0);
   work_ = &work;
+  interruption_ = SharedInterruption();
   running_.store(size_ - 1, std::memory_order_relaxed);
   round_.fetch_add(1, std::memory_order_release);
   round_.notify_all();
-  work(0);
+  take_part(0);
   for (int left = size_ - 1; left != 0; left = running_.load(std::memory_order_acquire)) wait_while(running_, left);
+  if (error_) std::rethrow_exception(std::exchange(error_, nullptr));
 }
 
 void Team::serve(int t) {
@@ -31,8 +36,18 @@ void Team::serve(int t) {
     wait_while(round_, seen);
     ++seen;
     if (stop_) return;
-    (*work_)(t);
+    take_part(t);
     if (running_.fetch_sub(1, std::memory_order_acq_rel) == 1) running_.notify_one();
+  }
+}
+
+void Team::take_part(int t) {
+  const SharedInterruption::Here shares(interruption_);
+  try {
+    (*work_)(t);
+  } catch (...) {
+    const std::lock_guard lock(guard_);
+    if (!error_) error_ = std::current_exception();
   }
 }
 

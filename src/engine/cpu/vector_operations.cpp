@@ -14,13 +14,14 @@ namespace solenoid::cpu {
 namespace {
 
 constexpr std::int64_t grain = 512;
+constexpr std::int64_t piece = 1 << 18;  // a millisecond
 
 }  // namespace
 
 template <class T>
 template <class F>
 void VectorOperations<T>::for_range(F&& f) {
-  team_.run([&](int t) { f(team_.range(level_.size(), t, grain)); });
+  team_.run([&](int t) { Team::in_pieces(team_.range(level_.size(), t, grain), piece, f); });
 }
 
 /// w = scale (w + sum_i a[i] v[i])
@@ -118,20 +119,23 @@ void VectorOperations<T>::dots(int count, const T* const* v, const T* w, double*
   constexpr int partial = 16;
   std::vector<double> sums(static_cast<std::size_t>(team_.size()) * count, 0.0);
   team_.run([&](int t) {
-    const auto range = team_.range(level_.size(), t, grain);
     std::vector<double> mine(count, 0.0);
-    for (auto begin = range.begin; begin < range.end; begin += block) {
-      const auto end = std::min(begin + block, range.end);
-      for (int i = 0; i < count; ++i) {
-        double sum[partial] = {};
-        auto j = begin;
-        for (; j + partial <= end; j += partial) {
-          for (int l = 0; l < partial; ++l) sum[l] += static_cast<double>(v[i][j + l]) * static_cast<double>(w[j + l]);
+    Team::in_pieces(team_.range(level_.size(), t, grain), piece, [&](Team::Range range) {
+      for (auto begin = range.begin; begin < range.end; begin += block) {
+        const auto end = std::min(begin + block, range.end);
+        for (int i = 0; i < count; ++i) {
+          double sum[partial] = {};
+          auto j = begin;
+          for (; j + partial <= end; j += partial) {
+            for (int l = 0; l < partial; ++l) {
+              sum[l] += static_cast<double>(v[i][j + l]) * static_cast<double>(w[j + l]);
+            }
+          }
+          for (; j < end; ++j) sum[0] += static_cast<double>(v[i][j]) * static_cast<double>(w[j]);
+          for (const double part : sum) mine[i] += part;
         }
-        for (; j < end; ++j) sum[0] += static_cast<double>(v[i][j]) * static_cast<double>(w[j]);
-        for (const double part : sum) mine[i] += part;
       }
-    }
+    });
     std::copy(mine.begin(), mine.end(), sums.begin() + static_cast<std::ptrdiff_t>(t) * count);
   });
   for (int i = 0; i < count; ++i) {

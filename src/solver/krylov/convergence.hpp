@@ -7,23 +7,27 @@
 #include <string>
 #include <vector>
 
+#include "base/interrupt.hpp"
+
 namespace solenoid {
 
 /// How an iteration is going; shared by all outer methods.
 struct Convergence {
   double rtol = 1e-8;
   int max_iterations = 50;
-  /// Called with the relative residual after every iteration; false stops the solve ("interrupted").
-  std::function<bool(int iteration, double residual)> monitor;
+  /// Called with the relative residual after every iteration.
+  std::function<void(int iteration, double residual)> monitor;
 
   bool converged = false;
   std::string reason;
   int iterations = 0;
   std::vector<double> history{};  ///< relative residual norms, the initial one first
 
-  /// Records a residual. True if the iteration has to stop, for whatever reason.
+  /// Records a residual. True if the iteration has to stop, for whatever reason. \throws Interrupted
   bool stop(double residual) {
+    check_interrupt();
     history.push_back(residual);
+    if (monitor) monitor(iterations, residual);
     if (!std::isfinite(residual)) {
       reason = "the residual is not finite";
       return true;
@@ -31,10 +35,6 @@ struct Convergence {
     if (residual <= rtol) {
       converged = true;
       reason = "relative residual below rtol";
-      return true;
-    }
-    if (monitor && !monitor(iterations, residual)) {
-      reason = "interrupted";
       return true;
     }
     if (iterations >= max_iterations) {

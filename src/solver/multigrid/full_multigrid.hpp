@@ -12,6 +12,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "base/interrupt.hpp"
 #include "engine/engine.hpp"
 #include "solenoid/solver.hpp"
 #include "solver/hierarchy.hpp"
@@ -84,10 +85,8 @@ class FullMultigrid {
         if (!from_zero) kernels(l).residual(load(l), value(l), r);
         add(kernels(l), m_.of(l, from_zero ? load(l) : r), value(l));
       }
-      if (convergence.monitor && !convergence.monitor(0, 1.0)) {
-        convergence.reason = "interrupted";
-        return;
-      }
+      check_interrupt();
+      if (convergence.monitor) convergence.monitor(0, 1.0);
     }
     convergence.iterations = options_.cycles;
     // A cycle leaves its right-hand side, the residual before it, as it is.
@@ -108,7 +107,7 @@ class FullMultigrid {
   }
 
   /// To be called after run(), with its result: estimates the error, and takes back that the solve has converged if too
-  /// much of it is algebraic. Nothing if run() did not come to its end. `lifted`: the result lacks velocities through
+  /// much of it is algebraic. `lifted`: the result lacks velocities through
   /// sides. They live in the outermost cells of the finest level and make it unlike what coarser levels can hold.
   std::optional<ErrorEstimate> assess(const double* x, bool lifted, Convergence& convergence) {
     if (convergence.history.empty() || !std::isfinite(convergence.history.back())) return {};
