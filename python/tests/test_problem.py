@@ -178,7 +178,10 @@ def test_replace_keeps_everything_else():
     arguments = {
         "mass": 2.0,
         "force": lambda points: points**2,
-        "velocity": {"holes": ["0.1*y", 0, 0], "zmin": lambda points: np.stack([points[:, 1], 0 * points[:, 0], 0 * points[:, 0]], 1)},
+        "velocity": {
+            "holes": ["0.1*y", 0, 0],
+            "zmin": lambda points: np.stack([points[:, 1], 0 * points[:, 0], 0 * points[:, 0]], 1),
+        },
         "slip": ["zmax"],
         "outflow": {"xmax": ["y", 0, 0]},
         "periodic": "y",

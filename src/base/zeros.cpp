@@ -19,7 +19,7 @@ std::vector<double> zeros(std::int64_t count) {
   const std::int64_t pages = (address + count * static_cast<std::int64_t>(sizeof(double)) - begin) / page;
   // These are hints: where they fail, resize() makes the pages.
   if (pages > 0) madvise(reinterpret_cast<void*>(begin), static_cast<std::size_t>(pages * page), MADV_HUGEPAGE);
-  parallel_ranges({pages, 16}, [&](CellRange range, std::int64_t) {
+  parallel_ranges({pages, 4}, [&](CellRange range, std::int64_t) {
     madvise(reinterpret_cast<void*>(begin + range.begin * page),
             static_cast<std::size_t>((range.end - range.begin) * page), MADV_POPULATE_WRITE);
   });

@@ -26,7 +26,7 @@ void* Memory::allocate(std::size_t bytes) {
   }
   if (bytes >= huge) madvise(memory.get(), bytes, MADV_HUGEPAGE);
   team_.run([&](int t) {                                   // pages land near the thread that first touches them
-    constexpr std::int64_t piece = std::int64_t{1} << 24;  // some hundredths of a second, to make its pages
+    constexpr std::int64_t piece = std::int64_t{1} << 22;  // a hundredth of a second, as its pages are made
     Team::in_pieces(team_.range(static_cast<std::int64_t>(bytes), t, 4096), piece, [&](Team::Range range) {
       std::memset(static_cast<std::byte*>(memory.get()) + range.begin, 0, range.end - range.begin);
     });

@@ -81,11 +81,11 @@ class FullMultigrid {
         kernels(l).prolong(*hierarchy_.levels[l - 1], value(l - 1), value(l));
       }
       for (int cycle = 0; cycle < options_.cycles; ++cycle) {
+        check_interrupt();
         const bool from_zero = l == 0 && cycle == 0;
         if (!from_zero) kernels(l).residual(load(l), value(l), r);
         add(kernels(l), m_.of(l, from_zero ? load(l) : r), value(l));
       }
-      check_interrupt();
       if (convergence.monitor) convergence.monitor(0, 1.0);
     }
     convergence.iterations = options_.cycles;
