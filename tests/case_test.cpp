@@ -714,7 +714,7 @@ TEST_F(Program, AGpuThatIsNotThereIsCodeThree) {
 
 TEST_F(Program, WrongUsageIsCodeTwo) {
   write("cavity.toml", small_cavity);
-  for (const char* arguments : {"", "solve", "solve cavity.toml --precision half", "solve cavity.toml --threads -1",
+  for (const char* arguments : {"solve", "solve cavity.toml --precision half", "solve cavity.toml --threads -1",
                                 "solve cavity.toml --device tpu", "slove cavity.toml", "study nothing"}) {
     EXPECT_EQ(run(arguments), 2) << arguments;
   }

@@ -236,12 +236,11 @@ TEST_F(Program, PrintsNoRateOfNothing) {
 // ---- Ctrl-C
 
 /// Its set-up takes seconds, for inverses of 756 x 756, and so does an iteration.
-const std::string long_case = R"([mesh]
+const std::string long_case = R"case([mesh]
 cells = [2, 2, 2]
 refine = 3
 [boundary]
-ymax = {velocity = ["x*(1-x)*z*(1-z)", 0, 0]
-}
+ymax = {velocity = ["x*(1-x)*z*(1-z)", 0, 0]}
 [solver]
 method = "vcycle"
 max_iterations = 100000
@@ -250,17 +249,17 @@ local_solver = "dense"
 [output]
 vtu = true
 picture = "speed.png"
-)";
+)case";
 
 /// Wherever the signal comes, nothing is written and nothing printed but that, and soon.
 TEST_F(Program, CtrlCEndsSetUpAndSolve) {
   write("long.toml", long_case);
   for (const char* what : {"set-up", "iteration 0", "iteration 1"}) {
-    const std::string command = "{ '" SOLENOID_PROGRAM
-                                "' solve long.toml --verbose --output results >out 2>err & until grep -q '" +
-                                std::string(what) +
-                                "' err; do sleep 0.02; done; kill -INT $!; s=$(date +%s%N); wait $!; c=$?; "
-                                "e=$(date +%s%N); echo $(((e - s) / 1000000)) >time; exit $c; }";
+    const std::string command =
+        "{ '" SOLENOID_PROGRAM "' solve long.toml --verbose --output results >out 2>err & until grep -q '" +
+        std::string(what) +
+        "' err || ! kill -0 $!; do sleep 0.02; done; kill -INT $!; s=$(date +%s%N); wait $!; c=$?; "
+        "e=$(date +%s%N); echo $(((e - s) / 1000000)) >time; exit $c; }";
     EXPECT_EQ(shell(command), 1) << what << errors();
     expect_contains(errors(), {"solenoid: interrupted (", "nothing was written"});
     EXPECT_EQ(output(), "") << what;

@@ -226,6 +226,7 @@ int solve_case(const Arguments& arguments) {
                           : arguments.verbose ? ProgressDisplay::Lines::all
                                               : ProgressDisplay::Lines::stages);
   what.solver.progress = [&](const Progress& progress) { display.show(progress); };
+  caught_interrupt();  // from here on
   const Solved solved = solve_and_measure(what, display);
   const Report& report = solved.result.report;
   const Files files = write(targets, what, solved.result, solved.measures, display);
