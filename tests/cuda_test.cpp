@@ -333,7 +333,7 @@ TEST_F(CudaSolve, ListsItsKernelsAndCeilings) {
   const auto kernels = engine->profile([&] {
     Solve<float> solve(*engine, hierarchy, options);
     Convergence convergence;
-    solve.run(b.data(), x.data(), convergence);
+    solve.run(b.data(), x.data(), true, convergence);
     EXPECT_TRUE(convergence.converged);
   });
   const auto smoother = std::find_if(kernels.begin(), kernels.end(), [](const KernelUse& kernel) {

@@ -306,7 +306,7 @@ TEST(DenseInverse, OfALargerLevelSolvesTheSame) {
     b.upload(random_vector(hierarchy.finest(), 1).data());
     solve.outer().project(b.data());
     Convergence convergence;
-    solve.run(b.data(), x.data(), convergence);
+    solve.run(b.data(), x.data(), true, convergence);
     solve.outer().project(x.data());
     EXPECT_TRUE(convergence.converged);
     counts.push_back(convergence.iterations);
@@ -348,7 +348,7 @@ void check_left(int restart, double rtol) {
   convergence.rtol = rtol;
   KrylovSpace<double> space;
   constexpr double rounding = std::is_same_v<S, double> ? 1e-13 : 1e-5;
-  gmres_left<double>(*engine, kernels, counted, b.data(), x.data(), restart, rounding, convergence, space);
+  gmres_left<double>(*engine, kernels, counted, b.data(), x.data(), true, restart, rounding, convergence, space);
   EXPECT_TRUE(convergence.converged) << convergence.reason;
   EXPECT_LE(convergence.iterations, 12);
   const int starts = restart > 0 ? (convergence.iterations + restart - 1) / restart : 1;

@@ -34,6 +34,9 @@ namespace solenoid {
 /// vector that is passed in, and are zero in every vector that comes out; sums and multiples of vectors keep that.
 /// unknowns() lists the others, for whoever fills vectors otherwise. Norms are Euclidean, those of solve() too.
 ///
+/// pack() puts the unknowns one after the other, without any other number, in an order that depends on the mesh alone
+/// (docs/method.md, "Vectors"). That is how Python sees vectors, and what Solution::unknowns() returns.
+///
 /// If constants are in the kernel of A (the pressure's without an outflow side, for example) they are removed from
 /// load(), from results of M and from solution().
 ///
@@ -54,7 +57,7 @@ class LinearSystem {
   [[nodiscard]] const Problem& problem() const;
   [[nodiscard]] std::int64_t size() const;                   ///< numbers in a vector
   [[nodiscard]] std::int64_t dofs() const;                   ///< unknowns among them
-  [[nodiscard]] std::vector<std::int64_t> unknowns() const;  ///< their places in a vector, ascending
+  [[nodiscard]] std::vector<std::int64_t> unknowns() const;  ///< their places in a vector, in the order of pack()
   [[nodiscard]] std::string device() const;                  ///< for people: "cpu, 2 threads, AVX2"
   [[nodiscard]] bool on_gpu() const;                         ///< whether vectors live in the memory of a GPU
   [[nodiscard]] std::int64_t memory_bytes() const;           ///< what the system and make_vector() have allocated
@@ -69,6 +72,12 @@ class LinearSystem {
   /// The solution of the problem whose coefficients, without the prescribed boundary velocities, are x. Waits for the
   /// work that x comes from.
   [[nodiscard]] Solution solution(const double* x);
+
+  /// values[i] = x[unknowns()[i]] for all dofs() unknowns, both in the device's memory; and back. unpack() leaves all
+  /// other numbers of x alone: they are zero in a vector of make_vector(). The first call makes a table of 8 bytes per
+  /// unknown.
+  void pack(const double* x, double* values);
+  void unpack(const double* values, double* x);
 
   /// A vector of zeros in the device's memory, which outlives the system if need be.
   [[nodiscard]] std::shared_ptr<double> make_vector();

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <span>
@@ -50,6 +51,9 @@ class Solution {
   [[nodiscard]] const Problem& problem() const { return problem_; }
   [[nodiscard]] const Grid& grid() const { return *grid_; }
   [[nodiscard]] std::span<const double> coefficients() const { return *coefficients_; }
+  /// The unknowns among the coefficients: all but prescribed normal velocities and padding. They come in the order in
+  /// which LinearSystem::pack() puts those of a vector (docs/method.md, "Vectors").
+  [[nodiscard]] std::vector<double> unknowns() const;
 
   /// Cell that holds the point (of several, one), or -1 outside the domain.
   [[nodiscard]] std::int64_t find_cell(const Point& point) const;
@@ -93,10 +97,22 @@ class Solution {
   /// L2 norm of the error of Poisson's u, after removing the mean where u is known up to a constant.
   [[nodiscard]] double value_error(const ScalarField& exact) const;
 
+  /// Writes an HDF5 file (docs/solution-file.md), whole or not at all: problem and coefficients, but neither force nor
+  /// boundary data. \throws Error if the file cannot be written, InputError if the build has no HDF5.
+  void save(const std::filesystem::path& file) const;
+
  private:
   Problem problem_;
   std::shared_ptr<const Grid> grid_;
   std::shared_ptr<const std::vector<double>> coefficients_;
 };
+
+/// What Solution::save() has written, by whatever engine, of any order up to 12. Force and boundary data of its problem
+/// are not known: fields that throw an InputError where they are evaluated. \throws InputError if the file cannot be
+/// read, is none of these, or was cut off or changed; ResourceError if memory does not suffice.
+Solution load_solution(const std::filesystem::path& file);
+
+/// Why this build cannot save and load solutions: it has no HDF5. Empty if it can.
+std::string solution_files_unavailable();
 
 }  // namespace solenoid

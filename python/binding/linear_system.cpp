@@ -1,5 +1,6 @@
 /// \file
-/// The linear system on arrays of other libraries: those in the memory of the system's device are used where they lie.
+/// The linear system on arrays of other libraries: those in the memory of the system's device are read and written
+/// there.
 
 #include "solenoid/linear_system.hpp"
 
@@ -43,12 +44,13 @@ class System {
   }
   void load(const Out& out) {
     double* const to = target(out);
-    released([&] { system_.load(to); });
+    released([&] { system_.load(made(to_)); });
+    system_.pack(to_.get(), to);
     finish(to, out);
   }
   Solved solution(const In& x) {
-    const double* const from = source(x);
-    Solution solution = released([&] { return system_.solution(from); });
+    system_.unpack(source(x), made(from_));
+    Solution solution = released([&] { return system_.solution(from_.get()); });
     return {case_of(solution.problem()), std::move(solution), {}};
   }
 
@@ -69,9 +71,10 @@ class System {
  private:
   template <class Work>
   void run(const In& x, const Out& out, const Work& work) {
-    const double* const from = source(x);
     double* const to = target(out);
-    work(from, to);
+    system_.unpack(source(x), made(from_));
+    work(from_.get(), made(to_));
+    system_.pack(to_.get(), to);
     finish(to, out);
   }
 
@@ -79,11 +82,13 @@ class System {
   const double* source(const In& x) {
     const auto* const values = static_cast<const double*>(x.data());
     if (lives_here(x, "x")) return values;
-    system_.upload({values, x.size()}, staged(from_));
-    return from_.get();
+    system_.upload({values, x.size()}, made(staged_));
+    return staged_.get();
   }
   /// Where in the memory of the system's device a result goes.
-  double* target(const Out& out) { return lives_here(In(out), "out") ? static_cast<double*>(out.data()) : staged(to_); }
+  double* target(const Out& out) {
+    return lives_here(In(out), "out") ? static_cast<double*>(out.data()) : made(staged_);
+  }
   /// Other streams and the host may use the result once this returns.
   void finish(double* result, const Out& out) {
     auto* const values = static_cast<double*>(out.data());
@@ -97,7 +102,7 @@ class System {
   /// Whether an array lies in the memory of the system's device; if not, it lies in that of the host. \throws
   /// InputError if it is not a vector, or lies elsewhere.
   [[nodiscard]] bool lives_here(const In& array, const char* name) const {
-    const auto size = static_cast<std::size_t>(system_.size());
+    const auto size = static_cast<std::size_t>(system_.dofs());
     const bool column = array.ndim() == 1 || (array.ndim() == 2 && array.shape(1) == 1);
     if (!column || array.shape(0) != size || array.stride(0) != 1 || array.dtype() != nb::dtype<double>()) {
       throw InputError(
@@ -113,15 +118,16 @@ class System {
     }
   }
 
-  /// Memory of a GPU for arrays of the host.
-  double* staged(std::shared_ptr<double>& vector) {
+  double* made(std::shared_ptr<double>& vector) {
     if (vector == nullptr) vector = system_.make_vector();
     return vector.get();
   }
 
   LinearSystem system_;
+  // Arrays hold the unknowns one after the other; these are vectors of the system.
   std::shared_ptr<double> from_;
   std::shared_ptr<double> to_;
+  std::shared_ptr<double> staged_;  // on a GPU what an array of the host holds
 };
 
 }  // namespace
@@ -133,7 +139,6 @@ void bind_linear_system(nb::module_& m) {
              const SolverOptions solver = options_of({}, options);
              released([&] { new (self) System(problem, solver); });
            })
-      .def_prop_ro("size", [](System& s) { return s.system().size(); })
       .def_prop_ro("dofs", [](System& s) { return s.system().dofs(); })
       .def_prop_ro("device", [](System& s) { return s.system().device(); })
       .def_prop_ro("on_gpu", [](System& s) { return s.system().on_gpu(); })
@@ -142,12 +147,6 @@ void bind_linear_system(nb::module_& m) {
       .def("wait_for",
            [](System& s, std::uintptr_t stream) {
              s.system().wait_for(reinterpret_cast<void*>(stream));  // NOLINT(performance-no-int-to-ptr): a handle
-           })
-      .def("unknowns",
-           [](System& s) {
-             std::vector<std::int64_t> places = s.system().unknowns();
-             const std::size_t count = places.size();
-             return numpy_array(std::move(places), {count});
            })
       .def("expect_gpu", &System::expect_gpu)
       .def("apply", &System::apply, nb::arg("x").noconvert(), nb::arg("out").noconvert())

@@ -57,8 +57,8 @@ NumpyArray<double> scalars(std::vector<double> values) {
   return numpy_array(std::move(values), {count});
 }
 
-/// `progress` is called between stages and iterations, unless it is None.
-Solved solve_case(const Case& what, const nb::dict& options, const nb::object& progress) {
+/// `progress` is called between stages and iterations, unless it is None; `start` is an initial guess, or nullptr.
+Solved solve_case(const Case& what, const nb::dict& options, const nb::object& progress, const Solved* start) {
   Case run = what;
   run.solver = options_of(run.solver, options);
   Case done = run;
@@ -68,7 +68,9 @@ Solved solve_case(const Case& what, const nb::dict& options, const nb::object& p
       progress(now.stage, now.fraction, now.text);
     };
   }
-  auto [solution, report] = released([&] { return solve(run.problem, run.solver); });
+  auto [solution, report] = released([&] {
+    return start == nullptr ? solve(run.problem, run.solver) : solve(run.problem, start->solution, run.solver);
+  });
   return {std::move(done), std::move(solution), std::move(report)};
 }
 
@@ -102,7 +104,11 @@ nb::dict forces(const Solved& s, const std::vector<double>& about) {
 }  // namespace
 
 void bind_solution(nb::module_& m) {
-  m.def("solve", &solve_case, nb::arg("case"), nb::arg("options"), nb::arg("progress").none());
+  m.def("solve", &solve_case, nb::arg("case"), nb::arg("options"), nb::arg("progress").none(), nb::arg("start").none());
+  m.def("load", [](const std::filesystem::path& file) {
+    Solution solution = released([&] { return load_solution(file); });
+    return Solved{case_of(solution.problem()), std::move(solution), {}};
+  });
 
   nb::class_<Solved>(m, "Solution")
       .def_prop_ro("problem", [](const Solved& s) { return s.solution.problem(); })
@@ -121,11 +127,8 @@ void bind_solution(nb::module_& m) {
                      return std::vector<int>(extent.begin(), extent.begin() + s.solution.grid().dim());
                    })
       .def("result_json", &result_text)
-      .def_prop_ro("coefficients",
-                   [](nb::handle self) {
-                     const auto values = nb::cast<const Solved&>(self).solution.coefficients();
-                     return NumpyArray<const double>(values.data(), {values.size()}, self);
-                   })
+      .def("unknowns", [](const Solved& s) { return scalars(released([&] { return s.solution.unknowns(); })); })
+      .def("save", [](const Solved& s, const std::filesystem::path& file) { released([&] { s.solution.save(file); }); })
       .def("velocity",
            [](const Solved& s, const Points& points) {
              return rows(released([&] { return s.solution.velocity(points_of(points)); }), dim_of(s));

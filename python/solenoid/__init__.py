@@ -24,7 +24,7 @@ from .deprecated import Poisson, Stokes
 from .linear import LinearOperator, LinearSystem
 from .mesh import Mesh
 from .problem import Problem
-from .solution import Errors, Force, Solution
+from .solution import Errors, Force, Solution, load
 from .solving import Case, ConvergenceWarning, read_case, solve
 
 __all__ = [
@@ -43,6 +43,7 @@ __all__ = [
     "Stokes",
     "__version__",
     "info",
+    "load",
     "read_case",
     "solve",
 ]

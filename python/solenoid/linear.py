@@ -30,13 +30,12 @@ class LinearOperator:
     `matvec` and `@`. A, which is symmetric, has `rmatvec` and `T` too.
 
     Vectors are arrays of shape (N,) or (N, 1) of float64, of numpy, cupy, torch or any library that speaks DLPack or
-    the CUDA array interface. Contiguous ones in the memory of the system's device are used where they are, without a
-    copy; the result is of the library of the argument. Arrays of the host are copied to a GPU and from there. Of numpy,
-    x may be of any type and strides and is converted; all other misfits are errors.
+    the CUDA array interface. Contiguous ones in the memory of the system's device are read and written where they are;
+    the result is of the library of the argument. Arrays of the host are copied to a GPU and from there. Of numpy, x may
+    be of any type and strides and is converted; all other misfits are errors.
 
     On a GPU an operator's work comes after what the library of each array has queued in its current stream so far, and
-    is done when the call returns: results may be used in all streams. Memory of a GPU must be aligned to 128 bytes, as
-    it is where an allocation begins.
+    is done when the call returns: results may be used in all streams.
     """
 
     dtype = np.dtype(np.float64)
@@ -55,7 +54,7 @@ class LinearOperator:
 
         Args:
             x: an array of shape (N,) or (N, 1).
-            out: where the result goes, contiguous and of float64. Not x itself for A.
+            out: where the result goes, contiguous and of float64; it may be x itself.
 
         Returns:
             `out`, or a new array.
@@ -89,11 +88,12 @@ class LinearSystem:
     Poisson's equation it is positive (semi)definite. M is one multigrid cycle: linear, not symmetric, computed in the
     option `precision` ("mixed": rounded to single precision).
 
-    A vector is an array of N = `size` numbers: one record of (dim + 1) (k + 1)^dim numbers per cell (Poisson: (k +
-    1)^dim), 16 records side by side, so that value i of record r lies at r // 16 * 16 * record + r % 16 + 16 i.
-    docs/method.md says what the values of a record are. Among them are normal velocities that boundary conditions
-    prescribe, padding and a block of zeros that stands for missing neighbours: these are zero in every vector, and stay
-    so in sums and multiples. `unknowns` has the places of all others; who fills a vector otherwise fills these.
+    A vector is an array of the N = `size` unknowns, and of nothing else: A has no rows of zeros. They are sorted by
+    cell, in x first, then y, then z; those of a cell are its (dim + 1) (k + 1)^dim coefficients, velocity components
+    before pressure (Poisson: (k + 1)^dim), without the normal velocities that a side prescribes on its lower faces.
+    Normal velocities on upper faces of outflow sides come where a cell behind the face would. docs/method.md ("Vectors")
+    says which function each number is the coefficient of. The layout is that of `Solution.coefficients`, and depends on
+    nothing but mesh, order and kinds of sides.
 
     Constants in the kernel of A (the pressure's without an outflow side, for example) are removed from b, from results
     of M and from solutions.
@@ -112,24 +112,16 @@ class LinearSystem:
     def __init__(self, problem: Problem, **options: Any):
         self.problem = problem
         self._core = _core.LinearSystem(problem._core, options)
-        self._unknowns: np.ndarray | None = None
 
     @property
     def size(self) -> int:
-        """N, the numbers in a vector."""
-        return self._core.size
-
-    @property
-    def dofs(self) -> int:
-        """Unknowns among them."""
+        """N, the numbers in a vector: one for each unknown."""
         return self._core.dofs
 
     @property
-    def unknowns(self) -> np.ndarray:
-        """The places of the unknowns in a vector, `dofs` integers, ascending."""
-        if self._unknowns is None:
-            self._unknowns = self._core.unknowns()
-        return self._unknowns
+    def dofs(self) -> int:
+        """The same, as the report of a solution calls it."""
+        return self._core.dofs
 
     @property
     def device(self) -> str:
@@ -176,7 +168,7 @@ class LinearSystem:
         return Solution(self._core.solution(self._readable(x, "x")), self.problem)
 
     def __repr__(self) -> str:
-        return f"LinearSystem: {self.dofs} unknowns in vectors of {self.size} on {self.device}"
+        return f"LinearSystem: {self.dofs} unknowns on {self.device}"
 
     # Arrays of all libraries as the compiled part takes them: numpy's, or capsules of DLPack's that share memory.
 

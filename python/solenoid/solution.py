@@ -61,7 +61,7 @@ class Report(dict):
 
 
 class Solution:
-    """u_h and p_h, or u_h of Poisson's equation. Made by solve() and by LinearSystem.solution().
+    """u_h and p_h, or u_h of Poisson's equation. Made by solve(), load() and LinearSystem.solution().
 
     Points are arrays of shape (..., dim); results have the same leading shape. Outside the domain they are NaN. On a
     face between cells only the normal velocity is the same from both sides; other values are those of one of the cells.
@@ -70,6 +70,7 @@ class Solution:
     def __init__(self, core: _core.Solution, problem: Problem):
         self._core = core
         self._report: Report | None = None
+        self._coefficients: np.ndarray | None = None
         #: The problem that this is the solution of.
         self.problem = problem
 
@@ -91,10 +92,13 @@ class Solution:
 
     @property
     def coefficients(self) -> np.ndarray:
-        """The coefficients, boundary velocities included, as a read-only array of float64 that shares the solution's
-        memory. In the layout of LinearSystem's vectors, on a grid that stores the normal velocities of all upper
-        boundary faces."""
-        return self._core.coefficients
+        """The unknowns: a read-only array of float64 in the layout of all vectors (LinearSystem says which), so that
+        `system.solution(solution.coefficients)` is this solution again. Normal velocities that sides prescribe are
+        data, not unknowns. Copied out when first asked for."""
+        if self._coefficients is None:
+            self._coefficients = self._core.unknowns()
+            self._coefficients.flags.writeable = False
+        return self._coefficients
 
     # Values at points ------------------------------------------------------------------------------------------------
 
@@ -209,6 +213,12 @@ class Solution:
 
     plot = plot
 
+    def save(self, file: str | os.PathLike) -> None:
+        """Writes an HDF5 file (docs/solution-file.md), whole or not at all, from which load() makes the solution again:
+        mesh, kinds of sides, equation, its coefficients and order, and all that values need; but neither force nor
+        boundary data nor report. It does not depend on device, threads or precision."""
+        self._core.save(os.fspath(file))
+
     def to_vtu(self, file: str | os.PathLike, subdivide: int = 0) -> None:
         """Writes a VTU file for ParaView: one Lagrange cell of degree k + 1 per cell, which holds the solution exactly,
         or subdivide^dim linear cells each for viewers without such cells."""
@@ -289,3 +299,19 @@ class Solution:
             f"<pre>{html.escape(repr(self))}</pre>"
             f'<img alt="{shown}" style="max-width: 640px; width: 100%" src="data:image/png;base64,{data}">'
         )
+
+def load(file: str | os.PathLike) -> Solution:
+    """The solution that Solution.save() or `solenoid solve --save` has written.
+
+    Its problem has mesh, kinds of sides, equation, coefficients and order; force and boundary data are not in the file,
+    so that solving it again is an InputError. To go on from the solution, pass it to solve() as `start`, with a problem
+    that has them.
+
+    Raises:
+        InputError: if the file cannot be read, is none of these, or was cut off or changed.
+        ResourceError: if memory does not suffice.
+
+    >>> solution = load("flow.h5")  # doctest: +SKIP
+    """
+    core = _core.load(os.fspath(file))
+    return Solution(core, Problem._of(core.problem))

@@ -59,6 +59,7 @@ def read_case(file: str | os.PathLike) -> Case:
 def solve(
     problem: Problem | Case,
     *,
+    start: Solution | None = None,
     progress: bool | Callable[[str, float, str], None] = False,
     **options: Any,
 ) -> Solution:
@@ -68,6 +69,9 @@ def solve(
 
     Args:
         problem: a Problem, or a Case, whose options hold where none are given here.
+        start: an initial guess, such as the solution of a problem close to this one, or what load() has read: of the
+            same equation on the same domain. Mesh and order may differ, if the cells of one mesh cut those of the
+            other: then it is interpolated. Not with method="fmg".
         progress: True shows a bar on a terminal or in a notebook; a function is called with the stage ("set-up",
             "solve"), what is done of it (0 to 1) and a line of text.
         options: by the names and with the values of the case file's table [solver] and of the command line:
@@ -91,11 +95,14 @@ def solve(
         core = _core.make_case(problem._core)
     else:
         raise InputError(f"expected a Problem or a Case, got {type(problem).__name__}")
+    if start is not None and not isinstance(start, Solution):
+        raise InputError(f"start: expected a Solution, got {type(start).__name__}; load() reads one from a file")
+    guess = None if start is None else start._core
     if progress is True:
         with ProgressBar() as bar:
-            solution = Solution(_core.solve(core, options, bar.show), problem)
+            solution = Solution(_core.solve(core, options, bar.show, guess), problem)
     else:
-        solution = Solution(_core.solve(core, options, progress or None), problem)
+        solution = Solution(_core.solve(core, options, progress or None, guess), problem)
     if not solution.converged:
         history = solution._core.residual_history
         warnings.warn(

@@ -11,6 +11,7 @@
 #include "level/coefficients.hpp"
 #include "level/patches.hpp"
 #include "mesh/grid.hpp"
+#include "mesh/places.hpp"
 #include "mesh/record.hpp"
 
 namespace solenoid {
@@ -85,22 +86,9 @@ struct Level {
   }
   /// visit(i) for the unknowns among the values i of a record.
   template <class Visit>
-  void for_each_unknown_of(Record record, Visit visit) const;
-};
-
-template <class Visit>
-void Level::for_each_unknown_of(Record r, Visit visit) const {
-  const int record = equation.record();
-  const int block = power(equation.n(), equation.dim);
-  const int columns = power(equation.n(), equation.dim - 1);
-  const bool cell = grid.layout().is_cell(r);
-  for (int i = 0; i < record; ++i) {
-    const int c = i / block;
-    const bool hat = c < equation.velocities() && i % block < columns;
-    const bool unknown = cell ? !(hat && normal_fixed(grid.face(r, 2 * c)))
-                              : hat && c == grid.hat_direction(r) && !normal_fixed(grid.hat_face(r));
-    if (unknown) visit(i);
+  void for_each_unknown_of(Record record, Visit visit) const {
+    solenoid::for_each_unknown_of(grid, equation.order, equation.kind, record, visit);
   }
-}
+};
 
 }  // namespace solenoid

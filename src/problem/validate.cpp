@@ -135,6 +135,11 @@ void validate(const Problem& problem) {
     throw InvalidEntry("order", fmt::format("order {} in {}D is not part of this build; it has {}", problem.order, dim,
                                             orders.empty() ? "none" : fmt::format("{}", fmt::join(orders, ", "))));
   }
+  validate_but_for_order(problem);
+}
+
+void validate_but_for_order(const Problem& problem) {
+  validate(problem.mesh);
   if (!(problem.viscosity > 0.0) || !std::isfinite(problem.viscosity)) {
     throw InvalidEntry("viscosity", fmt::format("must be positive and finite, got {}", problem.viscosity));
   }

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "solenoid/error.hpp"
+#include "solenoid/mesh.hpp"
 #include "solenoid/problem.hpp"
 
 namespace solenoid {
@@ -30,6 +31,8 @@ inline constexpr std::string_view cycle_index = "0, 1 or 2";
 inline constexpr std::string_view coarse_penalty = "a finite number >= 0";
 }  // namespace expected
 
+/// As validate(problem), whether this build has the order or not.
+void validate_but_for_order(const Problem& problem);
 /// \throws InvalidEntry if the box or a hole is not valid by itself.
 void validate(const Mesh& mesh);
 

@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -25,6 +26,8 @@ struct Arguments {
   CaseArguments problem;
   fs::path json;
   fs::path output;
+  fs::path save;
+  fs::path start;
   bool quiet = false;
   bool verbose = false;
 
@@ -38,8 +41,9 @@ struct Targets {
   fs::path vtu;
   fs::path picture;
   std::vector<fs::path> samples;  ///< or none
+  fs::path save;
 
-  Targets(const Arguments& arguments, const OutputOptions& asked, const std::string& name) {
+  Targets(const Arguments& arguments, const OutputOptions& asked, const std::string& name) : save(arguments.save) {
     if (!arguments.json_to_stdout()) json = arguments.json;
     if (!arguments.output.empty()) {
       if (arguments.json.empty()) json = arguments.output / "result.json";
@@ -49,10 +53,13 @@ struct Targets {
       check_writable(arguments.output);
     }
     if (!arguments.problem.from_stdin()) take("the case file", arguments.problem.file);
+    // The solution may take the place of the one that it began with.
+    if (!arguments.start.empty() && arguments.start != save) take("the start", arguments.start);
     claim("the result file", json);
     claim("the VTU file", vtu);
     claim("the picture", picture);
     for (const fs::path& file : samples) claim("the samples", file);
+    claim("the solution", save);
   }
 
  private:
@@ -97,6 +104,8 @@ Files write(const Targets& targets, const Case& what, const Result& result, cons
   // A broken solve leaves nothing worth looking at.
   const auto& history = result.report.residual_history;
   const bool sound = std::isfinite(measures.divergence_max.value_or(history.empty() ? 0.0 : history.back()));
+  // What there is so far of a solve that was interrupted is a start for the next one.
+  file(targets.save, sound && !history.empty(), [&] { result.solution.save(targets.save); });
   files.reason = sound ? "interrupted" : "the solution is not finite";
   const Interruptible scope(caught_interrupt);
   file(targets.vtu, sound && !caught_interrupt(),
@@ -193,10 +202,11 @@ struct Solved {
 };
 
 /// \throws Interrupted, which says how far it came, where there is no solution or nothing is known of it yet.
-Solved solve_and_measure(Case& what, ProgressDisplay& display) {
+Solved solve_and_measure(Case& what, std::optional<Solution> start, ProgressDisplay& display) {
   try {
     const Interruptible scope(caught_interrupt);
-    Solved solved{solve(what.problem, what.solver), {}, {}};
+    Solved solved{start ? solve(what.problem, *start, what.solver) : solve(what.problem, what.solver), {}, {}};
+    start.reset();
     display.show({"measure", 0.0, "solution"});
     try {
       solved.measures = measure(what, solved.result.solution);
@@ -221,13 +231,22 @@ void print_result(const Case& what, const Solved& solved) {
 int solve_case(const Arguments& arguments) {
   Case what = arguments.problem.read();
   const Targets targets(arguments, what.output, what.name);
+  if (!arguments.save.empty() && !solution_files_unavailable().empty()) {
+    throw InputError("--save: " + solution_files_unavailable());
+  }
+  if (!arguments.save.empty() && !replaced_by(arguments.save)) {
+    throw InputError(
+        fmt::format("--save '{}': expected the name of a file, got a device or a pipe", arguments.save.string()));
+  }
+  std::optional<Solution> start;
+  if (!arguments.start.empty()) start = load_solution(arguments.start);
 
   ProgressDisplay display(arguments.quiet     ? ProgressDisplay::Lines::none
                           : arguments.verbose ? ProgressDisplay::Lines::all
                                               : ProgressDisplay::Lines::stages);
   what.solver.progress = [&](const Progress& progress) { display.show(progress); };
   caught_interrupt();  // from here on
-  const Solved solved = solve_and_measure(what, display);
+  const Solved solved = solve_and_measure(what, std::move(start), display);
   const Report& report = solved.result.report;
   const Files files = write(targets, what, solved.result, solved.measures, display);
   display.finish();
@@ -261,6 +280,10 @@ Command add_solve(CLI::App& app) {
   add_path(app, "-o,--output", arguments->output,
            "write result.json and the files that the case asks for to this folder")
       ->type_name("DIR");
+  add_path(app, "--save", arguments->save, "write the solution to this file (HDF5), for --start-from and from Python")
+      ->type_name("FILE");
+  add_path(app, "--start-from", arguments->start, "begin with the solution in this file, as --save writes it")
+      ->type_name("FILE");
   CLI::Option* quiet =
       app.add_flag("-q,--quiet", arguments->quiet, "print nothing but errors, and the result of --json -");
   app.add_flag("--verbose", arguments->verbose, "print a line for every iteration, on stderr")->excludes(quiet);

@@ -9,6 +9,7 @@
 #include "base/parallel.hpp"
 #include "element/basis.hpp"
 #include "mesh/grid.hpp"
+#include "mesh/places.hpp"
 #include "mesh/record.hpp"
 #include "problem/validate.hpp"
 #include "solenoid/error.hpp"
@@ -238,6 +239,13 @@ Solution::Solution(Problem problem, std::shared_ptr<const Grid> grid, std::vecto
     throw InputError(
         "solution: the grid lacks the normal unknowns of upper boundary faces; make it with boundary_hats");
   }
+}
+
+std::vector<double> Solution::unknowns() const {
+  const auto places = unknowns_by_place(*grid_, problem_.order, problem_.equation);
+  std::vector<double> values(places.size());
+  std::transform(places.begin(), places.end(), values.begin(), [&](std::int64_t at) { return (*coefficients_)[at]; });
+  return values;
 }
 
 std::int64_t Solution::find_cell(const Point& point) const { return locate(*grid_, point).cell; }

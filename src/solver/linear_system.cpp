@@ -4,9 +4,11 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <iterator>
 #include <utility>
 
 #include "engine/engine.hpp"
+#include "mesh/places.hpp"
 #include "solenoid/error.hpp"
 #include "solver/discretisation.hpp"
 #include "solver/multigrid/preconditioner.hpp"
@@ -32,6 +34,7 @@ struct LinearSystem::Data {
   std::unique_ptr<Engine> engine;
   Discretisation discretisation;
   std::unique_ptr<Preconditioner> preconditioner;
+  Vector<std::int64_t> places;  // of the unknowns, once they are asked for
 
   Data(const Problem& problem, const SolverOptions& options)
       : engine(make_engine(checked(problem, options).device, options.threads)),
@@ -61,6 +64,16 @@ struct LinearSystem::Data {
     }
   }
 
+  /// LinearSystem::unknowns() in the engine's memory.
+  const std::int64_t* unknowns() {
+    if (places.size() == 0) {
+      const auto host = unknowns_by_place(level().grid, level().equation.order, level().equation.kind);
+      places = Vector<std::int64_t>(*engine, std::ssize(host));
+      places.upload(host.data());
+    }
+    return places.data();
+  }
+
   /// The numbers behind the whole blocks of cells, which not every kernel writes.
   void zero_end(double* y) const {
     const std::int64_t begin = level().index(level().grid.layout().cells().last() / interleave * interleave, 0);
@@ -78,11 +91,8 @@ const Problem& LinearSystem::problem() const { return data_->discretisation.prob
 std::int64_t LinearSystem::size() const { return data_->level().size(); }
 std::int64_t LinearSystem::dofs() const { return data_->level().dofs(); }
 std::vector<std::int64_t> LinearSystem::unknowns() const {
-  std::vector<std::int64_t> places;
-  places.reserve(dofs());
-  data_->level().for_each_unknown([&](std::int64_t place) { places.push_back(place); });
-  std::sort(places.begin(), places.end());
-  return places;
+  const Level& level = data_->level();
+  return unknowns_by_place(level.grid, level.equation.order, level.equation.kind);
 }
 std::string LinearSystem::device() const { return data_->engine->description(); }
 bool LinearSystem::on_gpu() const { return stream() != nullptr; }
@@ -114,6 +124,16 @@ Solution LinearSystem::solution(const double* x) {
   data_->kernels().copy(x, projected.data());
   data_->kernels().project(projected.data());
   return data_->discretisation.solution(projected);
+}
+
+void LinearSystem::pack(const double* x, double* values) {
+  const std::int64_t* places = data_->unknowns();
+  data_->kernels().gather(dofs(), places, x, values);
+}
+
+void LinearSystem::unpack(const double* values, double* x) {
+  const std::int64_t* places = data_->unknowns();
+  data_->kernels().scatter(dofs(), places, values, x);
 }
 
 std::shared_ptr<double> LinearSystem::make_vector() {

@@ -65,9 +65,10 @@ class Solve {
     return {};
   }
 
-  void run(const double* b, double* x, Convergence& convergence) {
+  /// From x, of which is known whether it is zero. Full multigrid does not start from anything: there it must be.
+  void run(const double* b, double* x, bool x_is_zero, Convergence& convergence) {
     switch (options_.method) {
-      case Method::gmres: return gmres(b, x, convergence);
+      case Method::gmres: return gmres(b, x, x_is_zero, convergence);
       case Method::vcycle: return cycles_->run(b, x, convergence);
       case Method::fmg: return full_->run(b, x, convergence);
     }
@@ -92,15 +93,15 @@ class Solve {
     return gmres_left_vectors(expected_iterations(options));
   }
 
-  void gmres(const double* b, double* x, Convergence& convergence) {
+  void gmres(const double* b, double* x, bool x_is_zero, Convergence& convergence) {
     if (options_.side == PreconditionerSide::right) {
       const Precondition<double, S> right = [this](const double* r, S* z) {
         cycle().kernels().copy(preconditioner_.of(r), z);
       };
-      return gmres_right<double, S>(engine_, outer(), right, b, x, true, options_.restart, convergence, right_);
+      return gmres_right<double, S>(engine_, outer(), right, b, x, x_is_zero, options_.restart, convergence, right_);
     }
     const Precondition<double, double> left = [this](const double* r, double* z) { preconditioner_.apply(r, z); };
-    gmres_left<double>(engine_, outer(), left, b, x, options_.restart, uncertain(), convergence, left_);
+    gmres_left<double>(engine_, outer(), left, b, x, x_is_zero, options_.restart, uncertain(), convergence, left_);
   }
   /// What the cycle lacks to be linear, in parts of its result, on the safe side.
   [[nodiscard]] double uncertain() const {

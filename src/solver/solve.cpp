@@ -3,7 +3,10 @@
 #include <chrono>
 #include <cmath>
 
+#include "problem/names.hpp"
+#include "solenoid/error.hpp"
 #include "solenoid/solver.hpp"
+#include "solution/transfer.hpp"
 #include "solver/discretisation.hpp"
 #include "solver/methods.hpp"
 
@@ -15,15 +18,16 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
 }
 
 double fractional_iterations(const Convergence& c) {
-  const double reduction = c.history.empty() ? 1.0 : c.history.back();
-  if (c.iterations == 0 || !(reduction > 0.0) || reduction >= 1.0) return 0.0;
-  return std::log(c.rtol) / (std::log(reduction) / c.iterations);
+  if (c.iterations == 0 || c.history.empty()) return 0.0;
+  const double reduction = c.history.back() / c.history.front();
+  if (!(reduction > 0.0) || reduction >= 1.0) return 0.0;
+  return std::log(c.rtol / c.history.front()) / (std::log(reduction) / c.iterations);
 }
 
-/// Sets up and solves; x is the solution on the finest level.
+/// Sets up and solves; x is the solution on the finest level. `initial`: the guess to start from, or nullptr.
 template <class S>
-void run(Engine& engine, Discretisation& discretisation, const SolverOptions& options, Vector<double>& x,
-         Report& report) {
+void run(Engine& engine, Discretisation& discretisation, const Solution* initial, const SolverOptions& options,
+         Vector<double>& x, Report& report) {
   const auto start = std::chrono::steady_clock::now();
   const auto say = [&](double fraction, std::string text) {
     if (options.progress) options.progress({"set-up", fraction, std::move(text)});
@@ -38,6 +42,11 @@ void run(Engine& engine, Discretisation& discretisation, const SolverOptions& op
   discretisation.load(engine, kernels, x, b);
   solve.reserve();
   if (options.method == Method::fmg) solve.set_coarse_loads(discretisation.coarse_loads());
+  if (initial != nullptr) {
+    const Level& finest = discretisation.finest();
+    const std::vector<double> guess = unknowns_on(*initial, finest.grid, finest.equation.order, "start");
+    engine.upload(guess.data(), x.data(), guess.size() * sizeof(double));
+  }
   engine.synchronise();
   report.time_setup += seconds_since(start);
 
@@ -51,7 +60,7 @@ void run(Engine& engine, Discretisation& discretisation, const SolverOptions& op
     }
   };
   const auto solve_start = std::chrono::steady_clock::now();
-  solve.run(b.data(), x.data(), convergence);
+  solve.run(b.data(), x.data(), initial == nullptr, convergence);
   kernels.project(x.data());
   engine.synchronise();
   report.time_solve = seconds_since(solve_start);
@@ -65,11 +74,23 @@ void run(Engine& engine, Discretisation& discretisation, const SolverOptions& op
   report.memory_bytes = engine.bytes_peak();
 }
 
-}  // namespace
+/// \throws InputError for what a solve cannot start from.
+void check_start(const Problem& problem, const Solution& initial, const SolverOptions& options) {
+  if (initial.problem().equation != problem.equation) {
+    throw InputError(fmt::format("start: it solves the equation `{}`, expected `{}`",
+                                 name_of(initial.problem().equation), name_of(problem.equation)));
+  }
+  if (options.method == Method::fmg) {
+    throw InputError(
+        "start: full multigrid begins on the coarsest level, not from a guess: use method \"gmres\" or \"vcycle\", or "
+        "leave the start out");
+  }
+}
 
-Result solve(const Problem& problem, const SolverOptions& options) {
+Result solve_from(const Solution* initial, const Problem& problem, const SolverOptions& options) {
   const auto start = std::chrono::steady_clock::now();
   check(problem, options);
+  if (initial != nullptr) check_start(problem, *initial, options);
   Report report;
   const auto engine = make_engine(options.device, options.threads);
   if (options.progress) options.progress({"set-up", 0.0, "mesh and patches"});
@@ -84,12 +105,19 @@ Result solve(const Problem& problem, const SolverOptions& options) {
 
   Vector<double> x(*engine, discretisation.room());
   if (options.precision == Precision::mixed) {
-    run<float>(*engine, discretisation, options, x, report);
+    run<float>(*engine, discretisation, initial, options, x, report);
   } else {
-    run<double>(*engine, discretisation, options, x, report);
+    run<double>(*engine, discretisation, initial, options, x, report);
   }
   // The levels' vectors are gone by now, so that what this takes does not add to the peak.
   return {discretisation.solution(x), std::move(report)};
+}
+
+}  // namespace
+
+Result solve(const Problem& problem, const SolverOptions& options) { return solve_from(nullptr, problem, options); }
+Result solve(const Problem& problem, const Solution& start, const SolverOptions& options) {
+  return solve_from(&start, problem, options);
 }
 
 }  // namespace solenoid

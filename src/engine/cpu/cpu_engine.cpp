@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "base/available_memory.hpp"
 #include "base/threads.hpp"
 #include "engine/cpu/ceilings.hpp"
 #include "engine/cpu/cpu_kernels.hpp"
@@ -47,7 +48,7 @@ class CpuEngine final : public Engine {
   }
   [[nodiscard]] std::int64_t bytes_in_use() const override { return memory_.in_use(); }
   [[nodiscard]] std::int64_t bytes_peak() const override { return memory_.peak(); }
-  [[nodiscard]] std::int64_t bytes_available() const override { return cpu::available_memory(); }
+  [[nodiscard]] std::int64_t bytes_available() const override { return available_memory(); }
 
  private:
   cpu::Team team_;

@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
@@ -39,15 +39,6 @@ void* Memory::allocate(std::size_t bytes) {
 void Memory::release(void* memory, std::size_t bytes) noexcept {
   std::free(memory);
   in_use_ -= static_cast<std::int64_t>(bytes);
-}
-
-std::int64_t available_memory() {
-  std::ifstream info("/proc/meminfo");
-  for (std::string key; info >> key;) {
-    std::int64_t kilobytes = 0;
-    if (key == "MemAvailable:" && info >> kilobytes) return kilobytes * 1024;
-  }
-  return static_cast<std::int64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE);
 }
 
 }  // namespace solenoid::cpu

@@ -26,7 +26,4 @@ class Memory {
   std::int64_t peak_ = 0;
 };
 
-/// Bytes that the system says can still be allocated.
-std::int64_t available_memory();
-
 }  // namespace solenoid::cpu

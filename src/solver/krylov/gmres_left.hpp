@@ -18,8 +18,8 @@ namespace solenoid {
 /// What gmres_left needs for that many iterations (at most `restart`, if restart > 0).
 constexpr KrylovVectors gmres_left_vectors(int iterations) { return {.basis = iterations + 1, .work = 1}; }
 
-/// Left-preconditioned GMRES: minimises |M (b - A x)| over span(v_j), from x = 0; residuals are those of the
-/// preconditioned system.
+/// Left-preconditioned GMRES: minimises |M (b - A x)| over x_0 + span(v_j); residuals are those of the preconditioned
+/// system.
 ///
 /// M works in lower precision: M w has an error in proportion to |w|, and that of M A v_j would soon exceed the
 /// residual. So this column is not computed but measured: x goes from the best combination so far, of residual z, by
@@ -29,7 +29,7 @@ constexpr KrylovVectors gmres_left_vectors(int iterations) { return {.basis = it
 /// measured last, so it counts as no less than that.
 template <class T>
 void gmres_left(Engine& engine, Kernels<T>& kernels, const Precondition<T, T>& precondition, const T* b, T* x,
-                int restart, double uncertain, Convergence& convergence, KrylovSpace<T>& space) {
+                bool x_is_zero, int restart, double uncertain, Convergence& convergence, KrylovSpace<T>& space) {
   const std::int64_t size = kernels.level().size();
   space.reserve(engine, size, gmres_left_vectors(0));
   auto& v = space.v;
@@ -43,8 +43,14 @@ void gmres_left(Engine& engine, Kernels<T>& kernels, const Precondition<T, T>& p
     convergence.history.push_back(0.0);
     return;
   }
-  bool stopped = convergence.stop(1.0);
-  for (double beta = norm_b; !stopped;) {
+  const auto measure = [&] {  // v_0 = M (b - A x)
+    kernels.residual(b, x, work.data());
+    precondition(work.data(), v[0].data());
+    return std::sqrt(kernels.dot(v[0].data(), v[0].data()));
+  };
+  double beta = x_is_zero ? norm_b : measure();
+  bool stopped = convergence.stop(beta / norm_b);
+  while (!stopped) {
     kernels.scale(static_cast<T>(1.0 / beta), v[0].data());
     Hessenberg hessenberg(beta);
     std::vector<double> added;  // to x, of each v_j
@@ -82,9 +88,7 @@ void gmres_left(Engine& engine, Kernels<T>& kernels, const Precondition<T, T>& p
     }
     go_to(best);
     if (stopped) return;
-    kernels.residual(b, x, work.data());
-    precondition(work.data(), v[0].data());
-    beta = std::sqrt(kernels.dot(v[0].data(), v[0].data()));
+    beta = measure();
   }
 }
 

@@ -24,6 +24,7 @@ class CycleIteration {
     Kernels<double>& kernels = m_.outer();
     double* r = residual_.data();
     const double norm_b = std::sqrt(kernels.dot(b, b));
+    if (norm_b == 0.0) kernels.zero(x);
     for (;; ++convergence.iterations) {
       kernels.residual(b, x, r);
       const double norm = std::sqrt(kernels.dot(r, r));

@@ -1,0 +1,602 @@
+/// \file
+/// Solution files (docs/solution-file.md). What is in them is said once, by describe() and Shape, for those who write
+/// and those who read.
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <zlib.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <bit>
+#include <cstring>
+#include <fstream>
+#include <limits>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "base/available_memory.hpp"
+#include "base/new_file.hpp"
+#include "base/parallel.hpp"
+#include "base/zeros.hpp"
+#include "mesh/grid.hpp"
+#include "mesh/places.hpp"
+#include "problem/names.hpp"
+#include "problem/validate.hpp"
+#include "solenoid/error.hpp"
+#include "solenoid/solution.hpp"
+#include "solenoid/version.hpp"
+#include "solution/file/envelope.hpp"
+#include "solution/file/hdf5.hpp"
+
+namespace solenoid {
+namespace {
+
+namespace fs = std::filesystem;
+using hdf5::expect;
+using hdf5::Failure;
+using hdf5::Handle;
+
+constexpr const char* about =
+    "coefficients[z, y, x, :] (2D: [y, x, :]) are the values at the place (x, y, z) of the lattice of cells: those of "
+    "the cell there, (dim + 1) (order + 1)^dim numbers, velocity components before pressure (Poisson's equation: those "
+    "of u). In directions that are not periodic there is one more place than there are cells: normal velocities on "
+    "faces of the upper side belong to it. docs/solution-file.md and docs/method.md say which function each number is "
+    "the coefficient of.";
+
+/// Largest order that solutions can be evaluated of.
+constexpr int largest_order = 12;
+
+// The type of numbers in a file, whatever the machine, and in memory.
+template <class T>
+hid_t file_type();
+template <>
+hid_t file_type<double>() {
+  return H5T_IEEE_F64LE;
+}
+template <>
+hid_t file_type<int>() {
+  return H5T_STD_I32LE;
+}
+template <>
+hid_t file_type<std::uint64_t>() {
+  return H5T_STD_U64LE;
+}
+template <class T>
+hid_t memory_type();
+template <>
+hid_t memory_type<double>() {
+  return H5T_NATIVE_DOUBLE;
+}
+template <>
+hid_t memory_type<int>() {
+  return H5T_NATIVE_INT;
+}
+template <>
+hid_t memory_type<std::uint64_t>() {
+  return H5T_NATIVE_UINT64;
+}
+
+// The problem ---------------------------------------------------------------------------------------------------------
+
+/// Names and numbers of a problem, which `Io` writes or reads.
+template <class Io>
+void describe(Io& io, Problem& problem) {
+  Mesh& mesh = problem.mesh;
+  io.group("problem");
+  io.choice("equation", problem.equation);
+  io.number("dimension", mesh.dim, 2, 3);
+  io.number("order", problem.order, 0, largest_order);
+  io.number("viscosity", problem.viscosity);
+  io.number("mass", problem.mass);
+  const auto dim = static_cast<std::size_t>(mesh.dim);
+  io.group("mesh");
+  io.numbers("lower", std::span(mesh.lower).first(dim));
+  io.numbers("upper", std::span(mesh.upper).first(dim));
+  io.numbers("cells", std::span(mesh.cells).first(dim));
+  io.number("refine", mesh.refine, 0, std::numeric_limits<int>::max());
+  io.holes("holes", mesh.holes, dim);
+  io.group("boundary");
+  for (std::size_t side = 0; side < 2 * dim; ++side) {
+    io.choice(std::string(side_names.at(side)), problem.boundary.sides.at(side).kind);
+  }
+  io.choice("holes", problem.boundary.holes.kind);
+}
+
+Handle scalar_space() { return {H5Screate(H5S_SCALAR), H5Sclose, "no memory"}; }
+
+/// For describe(): writes attributes of groups.
+class Writer {
+ public:
+  explicit Writer(hid_t file) : file_(file), group_(H5Gopen2(file, "/", H5P_DEFAULT), H5Gclose, "") {}
+
+  void group(const char* name) {
+    group_ = Handle(H5Gcreate2(file_, name, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT), H5Gclose, name);
+  }
+  void text(const std::string& name, std::string_view value) {
+    const Handle type(H5Tcopy(H5T_C_S1), H5Tclose, name);
+    expect(H5Tset_size(type, value.size()), name);
+    expect(H5Tset_strpad(type, H5T_STR_NULLPAD), name);
+    write(name, type, type, scalar_space(), value.data());
+  }
+  template <class Choice>
+  void choice(const std::string& name, Choice value) {
+    text(name, name_of(value));
+  }
+  template <class T>
+  void number(const std::string& name, const T& value, int /*least*/ = 0, int /*most*/ = 0) {
+    write(name, file_type<T>(), memory_type<T>(), scalar_space(), &value);
+  }
+  template <class T, std::size_t extent>
+  void numbers(const std::string& name, std::span<T, extent> values) {
+    const hsize_t count = values.size();
+    write(name, file_type<T>(), memory_type<T>(), Handle(H5Screate_simple(1, &count, nullptr), H5Sclose, name),
+          values.data());
+  }
+  void holes(const char* name, const std::vector<IndexBox>& boxes, std::size_t dim) {
+    std::vector<int> values;
+    for (const auto& [lower, upper] : boxes) {
+      for (const auto& corner : {lower, upper}) {
+        values.insert(values.end(), corner.begin(), corner.begin() + static_cast<int>(dim));
+      }
+    }
+    const std::array<hsize_t, 3> shape{boxes.size(), 2, dim};
+    const Handle space(H5Screate_simple(3, shape.data(), nullptr), H5Sclose, name);
+    const Handle dataset(
+        H5Dcreate2(group_, name, file_type<int>(), space, H5P_DEFAULT, dataset_properties(), H5P_DEFAULT), H5Dclose,
+        name);
+    if (values.empty()) return;
+    expect(H5Dwrite(dataset, H5T_NATIVE_INT, H5S_ALL, H5S_ALL, H5P_DEFAULT, values.data()), name);
+  }
+
+  /// Of datasets that lie in the file as they are, the same at any time.
+  static Handle dataset_properties() {
+    Handle properties(H5Pcreate(H5P_DATASET_CREATE), H5Pclose, "no memory");
+    expect(H5Pset_layout(properties, H5D_CONTIGUOUS), "layout");
+    expect(H5Pset_alloc_time(properties, H5D_ALLOC_TIME_EARLY), "layout");
+    expect(H5Pset_fill_time(properties, H5D_FILL_TIME_NEVER), "layout");
+    expect(H5Pset_obj_track_times(properties, false), "layout");
+    return properties;
+  }
+
+  void write(const std::string& name, hid_t type, hid_t in_memory, const Handle& space, const void* values) {
+    write_to(group_, name, type, in_memory, space, values);
+  }
+  static void write_to(hid_t object, const std::string& name, hid_t type, hid_t in_memory, const Handle& space,
+                       const void* values) {
+    const Handle attribute(H5Acreate2(object, name.c_str(), type, space, H5P_DEFAULT, H5P_DEFAULT), H5Aclose, name);
+    expect(H5Awrite(attribute, in_memory, values), name);
+  }
+
+ private:
+  hid_t file_;
+  Handle group_;
+};
+
+/// \throws Failure unless an object is in the file itself, under this name.
+void expect_here(hid_t group, const std::string& name) {
+  H5L_info_t info{};
+  expect(H5Lget_info(group, name.c_str(), &info, H5P_DEFAULT), fmt::format("there is no `{}`", name));
+  if (info.type != H5L_TYPE_HARD) throw Failure(fmt::format("`{}` is a link to elsewhere", name));
+}
+
+/// A dataset of this type and shape whose values lie in the file as they are: no filters, nothing in other files.
+/// Nothing is allocated for it yet.
+Handle open_dataset(hid_t group, const std::string& name, hid_t type, std::span<const hsize_t> shape,
+                    std::size_t bytes_of_number) {
+  expect_here(group, name);
+  Handle dataset(H5Dopen2(group, name.c_str(), H5P_DEFAULT), H5Dclose, fmt::format("`{}` is no dataset", name));
+  const Handle properties(H5Dget_create_plist(dataset), H5Pclose, name);
+  if (H5Pget_layout(properties) != H5D_CONTIGUOUS || H5Pget_nfilters(properties) != 0 ||
+      H5Pget_external_count(properties) != 0) {
+    throw Failure(
+        fmt::format("`{}` is not stored as it is: expected no chunks, filters, or parts in other files", name));
+  }
+  const Handle found_type(H5Dget_type(dataset), H5Tclose, name);
+  const Handle space(H5Dget_space(dataset), H5Sclose, name);
+  std::array<hsize_t, 4> found{};
+  const bool same_rank = H5Sget_simple_extent_ndims(space) == static_cast<int>(shape.size()) && shape.size() <= 4;
+  const bool same = same_rank && H5Tequal(found_type, type) > 0 &&
+                    H5Sget_simple_extent_dims(space, found.data(), nullptr) >= 0 &&
+                    std::equal(shape.begin(), shape.end(), found.begin());
+  hsize_t bytes = bytes_of_number;
+  for (const hsize_t count : shape) bytes *= count;
+  if (!same || H5Dget_storage_size(dataset) != bytes) {
+    throw Failure(fmt::format("`{}` has another type or shape; expected ({})", name, fmt::join(shape, ", ")));
+  }
+  return dataset;
+}
+
+/// For describe(): reads attributes of groups, whose sizes are known before.
+class Reader {
+ public:
+  explicit Reader(hid_t file) : file_(file), group_(H5Gopen2(file, "/", H5P_DEFAULT), H5Gclose, "it has no root") {}
+
+  void group(const char* name) {
+    expect_here(file_, name);
+    group_ = Handle(H5Gopen2(file_, name, H5P_DEFAULT), H5Gclose, fmt::format("`{}` is no group", name));
+  }
+  template <class Choice>
+  void choice(const std::string& name, Choice& value) {
+    const Handle attribute = open(group_, name, H5S_SCALAR, 1);
+    const Handle type(H5Aget_type(attribute), H5Tclose, name);
+    std::array<char, 64> text{};
+    if (H5Tget_class(type) != H5T_STRING || H5Tis_variable_str(type) != 0 || H5Tget_size(type) >= text.size()) {
+      throw Failure(fmt::format("`{}` is no short text", name));
+    }
+    expect(H5Aread(attribute, type, text.data()), name);
+    for (const auto& [word, choice] : Names<Choice>::all) {
+      if (word != text.data()) continue;
+      value = choice;
+      return;
+    }
+    throw Failure(fmt::format("`{}` is none of the choices that there are", name));
+  }
+  void number(const std::string& name, int& value, int least, int most) {
+    read(group_, name, H5S_SCALAR, std::span(&value, 1));
+    if (value < least || value > most) {
+      throw Failure(fmt::format("`{}` is {}, expected {} to {}", name, value, least, most));
+    }
+  }
+  void number(const std::string& name, double& value) { read(group_, name, H5S_SCALAR, std::span(&value, 1)); }
+  template <class T, std::size_t extent>
+  void numbers(const std::string& name, std::span<T, extent> values) {
+    read(group_, name, H5S_SIMPLE, std::span<T>(values));
+  }
+  void holes(const char* name, std::vector<IndexBox>& boxes, std::size_t dim) {
+    expect_here(group_, name);
+    hsize_t count = 0;
+    {
+      const Handle dataset(H5Dopen2(group_, name, H5P_DEFAULT), H5Dclose, "`holes` is no dataset");
+      count = H5Dget_storage_size(dataset) / (2 * dim * sizeof(int));
+    }
+    const Handle dataset =
+        open_dataset(group_, name, file_type<int>(), std::array<hsize_t, 3>{count, 2, dim}, sizeof(int));
+    if (count == 0) return;
+    hsize_t file_size = 0;
+    expect(H5Fget_filesize(file_, &file_size), name);
+    if (count > file_size) throw Failure("`holes` is longer than the file");
+    std::vector<int> values(count * 2 * dim);
+    expect(H5Dread(dataset, H5T_NATIVE_INT, H5S_ALL, H5S_ALL, H5P_DEFAULT, values.data()), name);
+    boxes.resize(count);
+    const int* from = values.data();
+    for (IndexBox& box : boxes) {
+      for (auto* corner : {&box.lower, &box.upper}) {
+        std::copy_n(from, dim, corner->begin());
+        from += dim;
+      }
+    }
+  }
+
+  /// An attribute of so many numbers.
+  template <class T>
+  static void read(hid_t object, const std::string& name, H5S_class_t kind, std::span<T> values) {
+    const Handle attribute = open(object, name, kind, values.size());
+    const Handle type(H5Aget_type(attribute), H5Tclose, name);
+    if (H5Tequal(type, file_type<T>()) <= 0) throw Failure(fmt::format("`{}` is of another type of numbers", name));
+    expect(H5Aread(attribute, memory_type<T>(), values.data()), name);
+  }
+
+ private:
+  static Handle open(hid_t object, const std::string& name, H5S_class_t kind, hsize_t count) {
+    Handle attribute(H5Aopen(object, name.c_str(), H5P_DEFAULT), H5Aclose, fmt::format("there is no `{}`", name));
+    const Handle space(H5Aget_space(attribute), H5Sclose, name);
+    hsize_t found = 1;
+    const bool same = H5Sget_simple_extent_type(space) == kind &&
+                      (kind == H5S_SCALAR || (H5Sget_simple_extent_ndims(space) == 1 &&
+                                              H5Sget_simple_extent_dims(space, &found, nullptr) == 1));
+    if (!same || found != count) throw Failure(fmt::format("`{}` has not {} values", name, count));
+    return attribute;
+  }
+
+  hid_t file_;
+  Handle group_;
+};
+
+// The coefficients ----------------------------------------------------------------------------------------------------
+
+/// The dataset of a grid's coefficients, by place.
+struct Shape {
+  std::array<std::int64_t, 3> places{1, 1, 1};
+  int dim = 3;
+  int record = 1;
+
+  [[nodiscard]] std::int64_t count() const { return places[0] * places[1] * places[2]; }
+  [[nodiscard]] std::int64_t bytes() const { return count() * record * static_cast<std::int64_t>(sizeof(double)); }
+  /// z, y, x, value; in 2D without z.
+  [[nodiscard]] std::vector<hsize_t> sizes() const {
+    std::vector<hsize_t> sizes;
+    for (int a = dim - 1; a >= 0; --a) sizes.push_back(static_cast<hsize_t>(places[a]));
+    sizes.push_back(static_cast<hsize_t>(record));
+    return sizes;
+  }
+};
+
+/// Bytes of a number as they lie in the file.
+double little_endian(double value) {
+  if constexpr (std::endian::native == std::endian::big) {
+    auto bytes = std::bit_cast<std::array<unsigned char, sizeof(double)>>(value);
+    std::reverse(bytes.begin(), bytes.end());
+    return std::bit_cast<double>(bytes);
+  }
+  return value;
+}
+
+/// Of the values at a place, whose number is that of the place in the dataset: CRC-32 of that number as 8 bytes, the
+/// lowest first, and the values. Checksums of places are added up, so that any part of them may come first.
+std::uint64_t checksum_of(std::int64_t number, std::span<const double> values) {
+  std::array<unsigned char, 8> bytes{};
+  for (std::size_t i = 0; i < bytes.size(); ++i) {
+    bytes[i] = static_cast<unsigned char>(static_cast<std::uint64_t>(number) >> (8 * i));
+  }
+  uLong checksum = crc32(crc32(0, nullptr, 0), bytes.data(), bytes.size());
+  if constexpr (std::endian::native == std::endian::little) {
+    checksum = crc32(checksum, reinterpret_cast<const Bytef*>(values.data()), static_cast<uInt>(values.size_bytes()));
+  } else {
+    for (double value : values) {
+      value = little_endian(value);
+      checksum = crc32(checksum, reinterpret_cast<const Bytef*>(&value), sizeof(value));
+    }
+  }
+  return checksum;
+}
+
+/// Rows of places along x with the same z, as many as make a few megabytes.
+struct Slab {
+  std::int64_t y = 0;
+  std::int64_t z = 0;
+  std::int64_t rows = 0;
+};
+
+template <class Visit>
+void for_slabs(const Shape& shape, const Visit& visit) {
+  constexpr std::int64_t enough = std::int64_t{1} << 20;  // numbers
+  const std::int64_t rows = std::clamp<std::int64_t>(enough / (shape.places[0] * shape.record), 1, shape.places[1]);
+  for (std::int64_t z = 0; z < shape.places[2]; ++z) {
+    for (std::int64_t y = 0; y < shape.places[1]; y += rows) {
+      visit(Slab{y, z, std::min(rows, shape.places[1] - y)});
+    }
+  }
+}
+
+/// move(file's dataspace, memory's, values) for a slab, whose values are `values`.
+template <class Move>
+void move_slab(hid_t dataset, const Shape& shape, const Slab& slab, const Move& move) {
+  std::vector<hsize_t> start(shape.dim + 1, 0);
+  std::vector<hsize_t> count = shape.sizes();
+  start[shape.dim - 2] = static_cast<hsize_t>(slab.y);
+  count[shape.dim - 2] = static_cast<hsize_t>(slab.rows);
+  if (shape.dim == 3) {
+    start[0] = static_cast<hsize_t>(slab.z);
+    count[0] = 1;
+  }
+  const Handle in_file(H5Dget_space(dataset), H5Sclose, "no memory");
+  expect(H5Sselect_hyperslab(in_file, H5S_SELECT_SET, start.data(), nullptr, count.data(), nullptr), "coefficients");
+  const Handle in_memory(H5Screate_simple(shape.dim + 1, count.data(), nullptr), H5Sclose, "no memory");
+  expect(move(in_file, in_memory), "coefficients");
+}
+
+/// Calls work(place, values of the place in `values`) for the places of a slab and returns the sum of their checksums.
+template <class Work>
+std::uint64_t for_places(const Shape& shape, const Slab& slab, std::vector<double>& values, const Work& work) {
+  std::atomic<std::uint64_t> sum{0};
+  parallel_ranges({slab.rows * shape.places[0], 256}, [&](CellRange range, std::int64_t) {
+    std::uint64_t partial = 0;
+    for (auto i = range.begin; i < range.end; ++i) {
+      const std::array<int, 3> place{static_cast<int>(i % shape.places[0]),
+                                     static_cast<int>(slab.y + i / shape.places[0]), static_cast<int>(slab.z)};
+      const auto number = i + shape.places[0] * (slab.y + shape.places[1] * slab.z);
+      const std::span<double> own = std::span(values).subspan(i * shape.record, shape.record);
+      work(place, own);
+      partial += checksum_of(number, own);
+    }
+    sum += partial;
+  });
+  return sum;
+}
+
+/// Of the slabs of a solution. \throws Failure
+std::uint64_t write_coefficients(hid_t dataset, const Shape& shape, const Solution& solution) {
+  const auto& [order, equation] = std::pair(solution.problem().order, solution.problem().equation);
+  const double* const coefficients = solution.coefficients().data();
+  std::uint64_t checksum = 0;
+  std::vector<double> values;
+  for_slabs(shape, [&](const Slab& slab) {
+    values.resize(slab.rows * shape.places[0] * shape.record);
+    checksum += for_places(shape, slab, values, [&, order = order, equation = equation](const auto& place, auto own) {
+      std::fill(own.begin(), own.end(), 0.0);
+      for_each_record_at(solution.grid(), order, equation, place, [&](Record r, int first, int count) {
+        const double* from = coefficients + record_offset(r, shape.record);
+        for (int i = first; i < first + count; ++i) own[i] = from[interleave * i];
+      });
+    });
+    move_slab(dataset, shape, slab, [&](hid_t in_file, hid_t in_memory) {
+      return H5Dwrite(dataset, H5T_NATIVE_DOUBLE, in_memory, in_file, H5P_DEFAULT, values.data());
+    });
+  });
+  return checksum;
+}
+
+std::uint64_t read_coefficients(hid_t dataset, const Shape& shape, const Problem& problem, const Grid& grid,
+                                std::vector<double>& coefficients) {
+  std::uint64_t checksum = 0;
+  std::vector<double> values;
+  for_slabs(shape, [&](const Slab& slab) {
+    values.resize(slab.rows * shape.places[0] * shape.record);
+    move_slab(dataset, shape, slab, [&](hid_t in_file, hid_t in_memory) {
+      return H5Dread(dataset, H5T_NATIVE_DOUBLE, in_memory, in_file, H5P_DEFAULT, values.data());
+    });
+    checksum += for_places(shape, slab, values, [&](const auto& place, auto own) {
+      for_each_record_at(grid, problem.order, problem.equation, place, [&](Record r, int first, int count) {
+        double* to = coefficients.data() + record_offset(r, shape.record);
+        for (int i = first; i < first + count; ++i) to[interleave * i] = own[i];
+      });
+    });
+  });
+  return checksum;
+}
+
+Handle file_access() {
+  Handle access(H5Pcreate(H5P_FILE_ACCESS), H5Pclose, "no memory");
+  expect(H5Pset_fapl_sec2(access), "no memory");
+  expect(H5Pset_fclose_degree(access, H5F_CLOSE_STRONG), "no memory");
+#if H5_VERSION_GE(1, 10, 7)
+  // Nobody else knows the file while it is written, and no file system needs to know locks.
+  expect(H5Pset_file_locking(access, false, true), "no memory");
+#endif
+  return access;
+}
+
+// Writing -------------------------------------------------------------------------------------------------------------
+
+/// The HDF5 file, but for its envelope: where the coefficients lie in it.
+std::int64_t write_hdf5(const fs::path& file, const Solution& solution, const Shape& shape) {
+  const hdf5::Session session;
+  const Handle creation(H5Pcreate(H5P_FILE_CREATE), H5Pclose, "no memory");
+  expect(H5Pset_userblock(creation, Envelope::size), "no memory");
+  expect(H5Pset_obj_track_times(creation, false), "no memory");
+  Handle handle(H5Fcreate(file.c_str(), H5F_ACC_TRUNC, creation, file_access()), H5Fclose, "create");
+  Writer writer(handle);
+  writer.text("format", "solenoid solution");
+  writer.text("program", fmt::format("solenoid {}", version));
+  writer.text("about", about);
+  Problem problem = solution.problem();
+  describe(writer, problem);
+
+  const auto sizes = shape.sizes();
+  const Handle space(H5Screate_simple(static_cast<int>(sizes.size()), sizes.data(), nullptr), H5Sclose, "no memory");
+  const Handle dataset(H5Dcreate2(handle, "coefficients", file_type<double>(), space, H5P_DEFAULT,
+                                  Writer::dataset_properties(), H5P_DEFAULT),
+                       H5Dclose, "coefficients");
+  const std::uint64_t checksum = write_coefficients(dataset, shape, solution);
+  Writer::write_to(dataset, "checksum", file_type<std::uint64_t>(), memory_type<std::uint64_t>(), scalar_space(),
+                   &checksum);
+  const haddr_t offset = H5Dget_offset(dataset);
+  if (offset == HADDR_UNDEF) throw Failure("coefficients");
+  handle.close("close");  // all that belongs to the file
+  return static_cast<std::int64_t>(offset);
+}
+
+// Reading -------------------------------------------------------------------------------------------------------------
+
+/// What solves with it, or evaluates it, is told.
+ScalarField unknown_field(const std::string& file, const char* what) {
+  return {ScalarField::Bulk([file, what](std::span<const Point>, std::span<double>) {
+            throw InputError(
+                fmt::format("'{}' has no {}: a solution file holds kinds of sides, but no forces and no "
+                            "boundary data; state the problem with them",
+                            file, what));
+          }),
+          what};
+}
+
+Problem without_data(Problem problem, const std::string& file) {
+  problem.force.fill(unknown_field(file, "force"));
+  for (Side& side : problem.boundary.sides) side.data.fill(unknown_field(file, "boundary data"));
+  problem.boundary.holes.data.fill(unknown_field(file, "boundary data"));
+  return problem;
+}
+
+/// \throws ResourceError unless grid and coefficients fit into memory.
+void check_memory(const Problem& problem, const Shape& shape) {
+  constexpr std::int64_t of_place = 64;  // of a grid: lattice, position, neighbours and faces
+  const std::int64_t needed = shape.bytes() + shape.count() * of_place;
+  const std::int64_t available = available_memory();
+  if (needed <= available && shape.count() < std::numeric_limits<Record>::max() - 2 * interleave) return;
+  throw ResourceError(fmt::format(
+      "not enough memory: the solution of order {} at {} places needs {:.2f} GB, {:.2f} GB "
+      "are available",
+      problem.order, shape.count(), static_cast<double>(needed) * 1e-9, static_cast<double>(available) * 1e-9));
+}
+
+/// How many places there will be, before there is a grid.
+Shape shape_of(const Problem& problem) {
+  Shape shape{.dim = problem.mesh.dim, .record = record_size(problem.mesh.dim, problem.order, problem.equation)};
+  for (int a = 0; a < shape.dim; ++a) {
+    const bool wraps = problem.boundary.sides[2 * a].kind == SideKind::periodic;
+    shape.places[a] = places(std::int64_t{problem.mesh.cells[a]} << problem.mesh.refine, wraps, problem.equation);
+  }
+  return shape;
+}
+
+Solution read_hdf5(const fs::path& file, const Envelope& envelope) {
+  const hdf5::Session session;
+  const Handle handle(H5Fopen(file.c_str(), H5F_ACC_RDONLY, file_access()), H5Fclose, "it is not an HDF5 file");
+  Reader reader(handle);
+  Problem problem;
+  describe(reader, problem);
+  validate_but_for_order(problem);
+
+  const Shape shape = shape_of(problem);
+  const Handle dataset = open_dataset(handle, "coefficients", file_type<double>(), shape.sizes(), sizeof(double));
+  if (shape.bytes() != envelope.data_bytes || H5Dget_offset(dataset) != static_cast<haddr_t>(envelope.data_offset)) {
+    throw Failure("`coefficients` lie elsewhere than its first bytes say");
+  }
+  std::uint64_t expected = 0;
+  Reader::read(dataset, "checksum", H5S_SCALAR, std::span(&expected, 1));
+  check_memory(problem, shape);
+
+  auto grid = std::make_shared<const Grid>(problem.mesh, problem.boundary, problem.equation == EquationKind::stokes);
+  std::vector<double> coefficients = zeros(std::int64_t{grid->layout().storage()} * shape.record);
+  if (read_coefficients(dataset, shape, problem, *grid, coefficients) != expected) {
+    throw Failure("its coefficients were changed: the checksum is another");
+  }
+  return {without_data(std::move(problem), file.string()), std::move(grid), std::move(coefficients)};
+}
+
+}  // namespace
+
+std::string solution_files_unavailable() { return {}; }
+
+void Solution::save(const fs::path& file) const {
+  if (!replaced_by(file)) {
+    throw Error(fmt::format("cannot save to '{}': expected the name of a file, got a folder, a device or a pipe",
+                            file.string()));
+  }
+  NewFile target(file);
+  Envelope envelope;
+  const Shape shape = shape_of(problem_);
+  try {
+    envelope.data_offset = write_hdf5(target.temporary(), *this, shape);
+    envelope.data_bytes = shape.bytes();
+    envelope.length = static_cast<std::int64_t>(fs::file_size(target.temporary()));
+    std::ifstream written(target.temporary(), std::ios::binary);
+    envelope.checksum = checksum_of_rest(written, envelope);
+  } catch (const Failure&) {
+    target.fail("write");
+  } catch (const std::ios_base::failure&) {
+    target.fail("write");
+  }
+  target.stream() << text_of(envelope);
+  target.commit();
+}
+
+Solution load_solution(const fs::path& file) {
+  std::error_code error;
+  if (!fs::is_regular_file(file, error)) {
+    throw InputError(fmt::format("cannot read '{}': {}", file.string(),
+                                 fs::exists(file, error) ? "it is not a file" : "there is no such file"));
+  }
+  const auto refuse = [&](const std::string& reason) -> InputError {
+    return InputError(fmt::format("cannot read '{}': {}", file.string(), reason));
+  };
+  std::ifstream stream(file, std::ios::binary);
+  if (!stream) throw refuse("no permission to read it");
+  try {
+    const auto [envelope, problem] = open_envelope(stream, static_cast<std::int64_t>(fs::file_size(file)));
+    if (!problem.empty()) throw refuse(problem);
+    return read_hdf5(file, envelope);
+  } catch (const std::ios_base::failure& failure) {
+    throw refuse(failure.what());
+  } catch (const Failure& failure) {
+    throw refuse(failure.what());
+  } catch (const InvalidEntry& invalid) {
+    throw refuse(invalid.what());
+  } catch (const fs::filesystem_error& failure) {
+    throw refuse(failure.code().message());
+  }
+}
+
+}  // namespace solenoid
