@@ -527,7 +527,7 @@ Solution read_hdf5(const fs::path& file, const Envelope& envelope) {
   Reader reader(handle);
   Problem problem;
   describe(reader, problem);
-  validate_but_for_order(problem);
+  validate(problem.mesh);  // so that sizes are numbers; the rest once they are those of the file
 
   const Shape shape = shape_of(problem);
   const Handle dataset = open_dataset(handle, "coefficients", file_type<double>(), shape.sizes(), sizeof(double));
@@ -537,6 +537,7 @@ Solution read_hdf5(const fs::path& file, const Envelope& envelope) {
   std::uint64_t expected = 0;
   Reader::read(dataset, "checksum", H5S_SCALAR, std::span(&expected, 1));
   check_memory(problem, shape);
+  validate_but_for_order(problem);
 
   auto grid = std::make_shared<const Grid>(problem.mesh, problem.boundary, problem.equation == EquationKind::stokes);
   std::vector<double> coefficients = zeros(std::int64_t{grid->layout().storage()} * shape.record);

@@ -1,0 +1,79 @@
+// Feeds the fuzz target of solution files valid files in which every byte was changed, one after the other, or which
+// end at every byte, and thousands of files with something wrong in them that the HDF5 library has written.
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <memory>
+#include <random>
+#include <vector>
+
+#include "mesh/grid.hpp"
+#include "solenoid/solution.hpp"
+
+bool read_solution(const std::uint8_t* data, std::size_t size);
+
+namespace {
+
+using Bytes = std::vector<std::uint8_t>;
+
+bool reads(const Bytes& input) { return read_solution(input.data(), input.size()); }
+
+// An input that is a valid file.
+Bytes valid_file(const char* folder, solenoid::EquationKind equation) {
+  solenoid::Problem problem{.mesh = solenoid::Mesh::unit(2, 1), .order = 1, .equation = equation};
+  problem.mesh.cells = {2, 1, 1};
+  problem.mesh.holes = {{{0, 0, 0}, {1, 1, 1}}};
+  const auto grid = std::make_shared<const solenoid::Grid>(problem.mesh, problem.boundary, true);
+  std::vector<double> values(std::size_t(grid->layout().storage()) * solenoid::record_size(2, 1, equation), 0.0);
+  for (std::size_t i = 0; i < 4; ++i) values[i] = 1.0 + double(i);
+  const auto path = std::filesystem::path(folder) / "mutations.h5";
+  solenoid::Solution(problem, grid, values).save(path);
+  std::ifstream file(path, std::ios::binary);
+  Bytes input{0};
+  input.insert(input.end(), std::istreambuf_iterator<char>(file), {});
+  return input;
+}
+
+int wrong = 0;
+
+void expect(bool condition, const char* what, std::size_t where) {
+  if (condition) return;
+  std::printf("%s, byte %zu\n", what, where);
+  ++wrong;
+}
+
+}  // namespace
+
+int main(int /*argc*/, char** arguments) {
+  std::size_t inputs = 0;
+  for (const auto equation : {solenoid::EquationKind::stokes, solenoid::EquationKind::poisson}) {
+    const Bytes valid = valid_file(arguments[1], equation);
+    expect(reads(valid), "a valid file is not read", 0);
+    for (std::size_t i = 1; i < valid.size(); ++i, inputs += 2) {
+      Bytes changed = valid;
+      changed[i] ^= std::uint8_t(1U << i % 8);
+      expect(!reads(changed), "a changed file is read", i);
+      expect(!reads(Bytes(valid.begin(), valid.begin() + std::ptrdiff_t(i))), "a file that was cut off is read", i);
+    }
+    Bytes longer = valid;
+    longer.push_back(0);
+    expect(!reads(longer), "a longer file is read", 0);
+  }
+
+  expect(reads({1}), "a file as it should be is not read", 0);
+  std::mt19937 random(1);
+  std::size_t read = 0;
+  constexpr std::size_t files = 10000;
+  for (std::size_t i = 0; i < files; ++i, ++inputs) {
+    Bytes input(1 + random() % 100);
+    for (auto& byte : input) byte = std::uint8_t(random() % 4 == 0 ? random() : 0);
+    input[0] = 1;
+    read += reads(input) ? 1 : 0;
+  }
+  expect(read > 100 && read < files - 100, "hardly a file is read, or hardly one is not", read);
+  std::printf("%zu inputs, %zu of %zu written files read\n", inputs, read, files);
+  return wrong == 0 ? 0 : 1;
+}
