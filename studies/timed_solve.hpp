@@ -86,7 +86,7 @@ class TimedSolve {
     convergence_ = Convergence{};
     convergence_.rtol = options_.rtol;
     convergence_.max_iterations = options_.max_iterations;
-    solve_.run(b_.data(), x_.data(), convergence_);
+    solve_.run(b_.data(), x_.data(), true, convergence_);
     outer().project(x_.data());
     engine_.synchronise();
   }

@@ -119,7 +119,7 @@ Solved solve_on(Engine& engine, Discretisation& discretisation, const SolverOpti
   Vector<double> b(engine, discretisation.room());
   discretisation.load(engine, solve.outer(), x, b);
   solve.reserve();
-  solve.run(b.data(), x.data(), result.convergence);
+  solve.run(b.data(), x.data(), true, result.convergence);
   solve.outer().project(x.data());
   const std::int64_t size = discretisation.finest().size();
   result.b = to_host(engine, b.data(), size);

@@ -83,6 +83,7 @@ def test_gpu_arrays_are_not_copied(cavity, xp, watch, name, precision):
     operator = operators(so.LinearSystem(cavity, device="cuda", precision=precision))[name]
     x = on_gpu(xp, random_vector(cavity))
     out = on_gpu(xp, np.full(operator.shape[0], np.nan))
+    operator.matvec(x, out=out)  # makes the table of unknowns
     memory, place = operator._system.memory_bytes, address(out)
     copies, kernels = watch(lambda: operator.matvec(x, out=out))
     assert copies == [] and kernels > 0
@@ -216,6 +217,13 @@ def test_arrays_with_the_cuda_array_interface_only(cavity, system, own_stream):
             A.matvec(Array(wrong), out=out)
 
 
+def test_unaligned_arrays(cavity, system, xp):
+    x = random_vector(cavity)
+    for operator in operators(system).values():
+        shifted = on_gpu(xp, np.append(0, x))[1:]
+        assert np.array_equal(on_host(operator @ shifted), on_host(operator @ on_gpu(xp, x)))
+
+
 def test_columns(cavity, system, xp):
     x = random_vector(cavity)
     for operator in operators(system).values():
@@ -227,11 +235,10 @@ def test_columns(cavity, system, xp):
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        (lambda xp, x: on_gpu(xp, x)[:-1], "expected a contiguous array of 2160 float64, got float64, shape (2159)"),
-        (lambda xp, x: on_gpu(xp, x.astype(np.float32)), "got float32, shape (2160)"),
+        (lambda xp, x: on_gpu(xp, x)[:-1], "expected a contiguous array of 1680 float64, got float64, shape (1679)"),
+        (lambda xp, x: on_gpu(xp, x.astype(np.float32)), "got float32, shape (1680)"),
         (lambda xp, x: on_gpu(xp, np.stack([x, x], axis=1))[:, 0], "strides (2)"),
-        (lambda xp, x: on_gpu(xp, np.stack([x, x])), "shape (2, 2160)"),
-        (lambda xp, x: on_gpu(xp, np.append(x, 0))[1:], "aligned to 128 bytes"),
+        (lambda xp, x: on_gpu(xp, np.stack([x, x])), "shape (2, 1680)"),
     ],
 )
 def test_wrong_arrays(cavity, system, xp, wrong, message):
@@ -259,5 +266,3 @@ def test_arrays_elsewhere(cavity, system, xp):
 
     with pytest.raises(so.InputError, match="x: the array lies on GPU 1, but the system on GPU 0"):
         system.operator().matvec(OnAnotherGpu(), out=x)
-    with pytest.raises(so.InputError, match="in place"):
-        system.operator().matvec(x, out=x)

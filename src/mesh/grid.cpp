@@ -79,7 +79,9 @@ Grid::Grid(const Mesh& mesh, const Boundary& boundary, bool boundary_hats)
 
 template <class Exists>
 void Grid::number_cells(const Exists& exists) {
-  const auto [along, across, planes] = numbering_;
+  const int along = numbering_[0];
+  const int across = numbering_[1];
+  const int planes = numbering_[2];
   const Ranges rows{std::int64_t{extent_[across]} * extent_[planes], 64};
   /// visit(row, position of i in it)
   const auto for_rows = [&](const auto& visit) {
