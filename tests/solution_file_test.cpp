@@ -3,11 +3,13 @@
 /// of other orders they are interpolated.
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <csignal>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -71,7 +73,7 @@ std::vector<FileCase> cases() {
         const auto add = [&](const std::string& name, const auto& change) {
           Problem problem{.mesh = Mesh::unit(dim, 1), .order = order, .viscosity = 0.3, .equation = equation};
           problem.mesh.lower = {-1.0, 0.5, 0.0};
-          problem.mesh.upper = {2.0, 1.5, dim == 3 ? 1.0 : 1.0};
+          problem.mesh.upper = {2.0, 1.5, 1.0};
           problem.mesh.cells = {3, 2, dim == 3 ? 2 : 1};
           for (int c = 0; c < dim; ++c) problem.force[c] = wave(dim - 1 - c);
           change(problem);
@@ -123,8 +125,8 @@ Solution random_solution(const Problem& problem, std::uint64_t seed) {
   const int block = power(problem.order + 1, dim);
   for (const Record r : grid->layout().records()) {
     for (int i = 0; i < record; ++i) {
-      const bool hat = grid->layout().is_cell(r) || (i / block == grid->hat_direction(r) &&
-                                                     i % block < power(problem.order + 1, dim - 1));
+      const bool hat = grid->layout().is_cell(r) ||
+                       (i / block == grid->hat_direction(r) && i % block < power(problem.order + 1, dim - 1));
       if (hat) x[record_offset(r, record) + std::int64_t{interleave} * i] = uniform(bits);
     }
   }
@@ -207,10 +209,9 @@ TEST(SolutionFiles, DoNotKnowHowRecordsAreNumbered) {
   Solution(along_y.problem(), std::make_shared<const Grid>(along_y.grid()), moved).save(second.path());
   const std::string a = first.bytes();
   const std::string b = second.bytes();
-  ASSERT_EQ(a.size() + std::strlen("slip") * 2, b.size() + std::strlen("velocity") * 2 + (a.size() - b.size()) +
-                                                    2 * (std::strlen("slip") - std::strlen("velocity")));
-  const std::size_t data = a.size() - 17 * 17 * record * sizeof(double);
-  EXPECT_EQ(a.substr(data), b.substr(b.size() - (a.size() - data)));
+  const std::size_t data = 17 * 17 * record * sizeof(double);  // at the end
+  ASSERT_GT(std::min(a.size(), b.size()), data);
+  EXPECT_EQ(a.substr(a.size() - data), b.substr(b.size() - data));
 }
 
 // Initial guesses -----------------------------------------------------------------------------------------------------
@@ -384,9 +385,10 @@ TEST(SolveFrom, ACoarserSolutionTakesFewerIterations) {
     const Result from_coarse = solve(problem, solve(other, options).solution, options);
     EXPECT_TRUE(from_coarse.report.converged);
     EXPECT_LT(from_coarse.report.iterations, from_zero.report.iterations);
-    EXPECT_LT(from_coarse.report.residual_history.front(), 0.5);
     EXPECT_NEAR(from_zero.report.residual_history.front(), 1.0, 1e-15);
-    if (equation == EquationKind::stokes) EXPECT_LT(from_coarse.solution.divergence_max(), 1e-11);
+    if (equation == EquationKind::stokes) {
+      EXPECT_LT(from_coarse.solution.divergence_max(), 1e-11);
+    }
   }
 }
 
@@ -424,7 +426,7 @@ TEST(SolveFrom, SaysWhatItCannotStartFrom) {
   fmg.method = Method::fmg;
   EXPECT_NE(message(problem, good, fmg).find("full multigrid"), std::string::npos);
   std::vector<double> broken(good.coefficients().begin(), good.coefficients().end());
-  broken[interleave] = std::numeric_limits<double>::quiet_NaN();
+  broken[interleave * (record_size(2, problem.order) - 1)] = std::numeric_limits<double>::quiet_NaN();
   const Solution nan(problem, std::make_shared<const Grid>(good.grid()), broken);
   EXPECT_NE(message(problem, nan).find("not finite"), std::string::npos);
 }
@@ -457,12 +459,23 @@ TEST(SolutionFiles, AreWrittenWholeOrNotAtAll) {
   EXPECT_THROW(solution.save("/nowhere/flow.h5"), Error);
   EXPECT_THROW(solution.save("/dev/null"), Error);
   EXPECT_THROW(solution.save(fs::temp_directory_path()), Error);
-  // No room: /dev/full takes no byte, by whatever name.
+  // No room for all of it, wherever it ends.
   const Temporary file("old.h5");
   solution.save(file.path());
   const std::string before = file.bytes();
-  fs::create_symlink("/dev/full", file.path().string() + ".partial");
-  EXPECT_THROW(solution.save(file.path()), Error);
+  const auto previous = std::signal(SIGXFSZ, SIG_IGN);
+  rlimit unlimited{};
+  getrlimit(RLIMIT_FSIZE, &unlimited);
+  for (rlim_t most = 0; most < before.size(); most += 500) {
+    const rlimit limited{most, unlimited.rlim_max};
+    setrlimit(RLIMIT_FSIZE, &limited);
+    EXPECT_THROW(solution.save(file.path()), Error) << most << " of " << before.size();
+    setrlimit(RLIMIT_FSIZE, &unlimited);
+    EXPECT_EQ(file.bytes(), before);
+    EXPECT_FALSE(fs::exists(file.path().string() + ".partial"));
+  }
+  std::signal(SIGXFSZ, previous);
+  solution.save(file.path());
   EXPECT_EQ(file.bytes(), before);
 }
 

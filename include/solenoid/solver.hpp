@@ -59,8 +59,8 @@ Result solve(const Problem& problem, const SolverOptions& options = {});
 /// same order its unknowns are taken as they are; from other cells, if those of one mesh cut those of the other, and of
 /// another order it is interpolated (velocities so that they stay divergence-free). Forces, boundary data, boundary
 /// kinds and coefficients may differ; prescribed normal velocities are those of `problem`. Residuals stay relative to
-/// the right-hand side, so that the first one says how good the guess is. \throws InputError also if the domains
-/// differ, `start` is not finite, or with full multigrid, which does not start from a guess.
+/// the right-hand side. \throws InputError also if the domains differ, `start` is not finite, or with full multigrid,
+/// which does not start from a guess.
 Result solve(const Problem& problem, const Solution& start, const SolverOptions& options = {});
 
 /// What a solve would need.

@@ -195,8 +195,7 @@ class File {
       if (write && count > 0) H5Dwrite(id, memory, H5S_ALL, H5S_ALL, H5P_DEFAULT, values);
       if (std::strcmp(name, "coefficients") == 0) {
         // Of zeros: of every place that of its number.
-        const std::uint64_t checksum = bytes_.choice(2) == 0 ? checksum_of_zeros : bytes_.value<std::uint64_t>();
-        attribute(id, "checksum", H5T_STD_U64LE, H5T_NATIVE_UINT64, H5Screate(H5S_SCALAR), &checksum);
+        envelope_.data_checksum = bytes_.choice(2) == 0 ? checksum_of_zeros : bytes_.value<std::uint64_t>();
         const haddr_t offset = H5Dget_offset(id);
         envelope_.data_offset = offset == HADDR_UNDEF ? Envelope::size : static_cast<std::int64_t>(offset);
         envelope_.data_bytes = static_cast<std::int64_t>(H5Dget_storage_size(id));

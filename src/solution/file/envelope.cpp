@@ -32,11 +32,12 @@ uLong extend_checksum(std::istream& file, std::int64_t begin, std::int64_t end, 
 
 std::string text_of(const Envelope& envelope) {
   std::string text = fmt::format(
-      "solenoid solution, version {}\nlength {}\ncoefficients {} {}\nchecksum {:08x}\n"
+      "solenoid solution, version {}\nlength {}\ncoefficients {} {} {:016x}\nrest {:08x}\n"
       "This is an HDF5 file, which begins after {} bytes: h5dump and h5py read it.\n"
-      "`coefficients` are the place and number of bytes of that dataset, the checksum is the CRC-32 of all other bytes "
-      "after the first {}.\n",
-      version, envelope.length, envelope.data_offset, envelope.data_bytes, envelope.checksum, Envelope::size,
+      "Of the dataset `coefficients`: its place, its bytes, the sum of the CRC-32 of all cells; of all other bytes "
+      "that "
+      "follow: their CRC-32.\n",
+      version, envelope.length, envelope.data_offset, envelope.data_bytes, envelope.data_checksum, envelope.checksum,
       Envelope::size);
   text.resize(Envelope::size, ' ');
   text.back() = '\n';
@@ -48,17 +49,18 @@ Opened open_envelope(std::istream& file, std::int64_t length) {
   file.read(text.data(), Envelope::size);
   Envelope e;
   int found_version = 0;
-  const int found = std::sscanf(text.c_str(),
-                                "solenoid solution, version %9d\nlength %18" SCNd64 "\ncoefficients %18" SCNd64
-                                " %18" SCNd64 "\nchecksum %8" SCNx32,
-                                &found_version, &e.length, &e.data_offset, &e.data_bytes, &e.checksum);
+  const int found =
+      std::sscanf(text.c_str(),
+                  "solenoid solution, version %9d\nlength %18" SCNd64 "\ncoefficients %18" SCNd64 " %18" SCNd64
+                  " %16" SCNx64 "\nrest %8" SCNx32,
+                  &found_version, &e.length, &e.data_offset, &e.data_bytes, &e.data_checksum, &e.checksum);
   if (found < 1) return {{}, "it is not a solution file: expected one that solenoid has saved"};
   if (found_version != version) {
     return {
         {},
         fmt::format("it is of version {} of solution files, this program reads version {}", found_version, version)};
   }
-  if (found < 5 || file.gcount() != Envelope::size || text != text_of(e)) return {{}, "its first bytes were changed"};
+  if (found < 6 || file.gcount() != Envelope::size || text != text_of(e)) return {{}, "its first bytes were changed"};
   if (length != e.length) {
     return {{}, fmt::format("it has {} bytes, expected {}: was it cut off?", length, e.length)};
   }

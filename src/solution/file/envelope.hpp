@@ -14,8 +14,9 @@ struct Envelope {
   static constexpr std::int64_t size = 512;  ///< what HDF5 leaves at least
 
   std::int64_t length = 0;       ///< of the file
-  std::int64_t data_offset = 0;  ///< of the coefficients, whose checksum is in the file
+  std::int64_t data_offset = 0;  ///< of the coefficients
   std::int64_t data_bytes = 0;
+  std::uint64_t data_checksum = 0;
   std::uint32_t checksum = 0;  ///< CRC-32 of what is neither coefficients nor envelope
 
   bool operator==(const Envelope&) const = default;

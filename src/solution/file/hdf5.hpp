@@ -63,8 +63,6 @@ class Handle {
   }
 
   operator hid_t() const { return id_; }  // NOLINT(google-explicit-constructor): as functions of the library take it
-  /// \throws Failure if closing fails: what was written may not be there.
-  void close(const std::string& what) { expect(close_(std::exchange(id_, -1)), what); }
 
  private:
   hid_t id_;

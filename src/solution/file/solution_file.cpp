@@ -2,19 +2,24 @@
 /// Solution files (docs/solution-file.md). What is in them is said once, by describe() and Shape, for those who write
 /// and those who read.
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <unistd.h>
 #include <zlib.h>
 
 #include <algorithm>
 #include <array>
 #include <atomic>
 #include <bit>
-#include <cstring>
+#include <cerrno>
 #include <fstream>
 #include <limits>
+#include <memory>
 #include <span>
+#include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/available_memory.hpp"
@@ -60,10 +65,6 @@ template <>
 hid_t file_type<int>() {
   return H5T_STD_I32LE;
 }
-template <>
-hid_t file_type<std::uint64_t>() {
-  return H5T_STD_U64LE;
-}
 template <class T>
 hid_t memory_type();
 template <>
@@ -73,10 +74,6 @@ hid_t memory_type<double>() {
 template <>
 hid_t memory_type<int>() {
   return H5T_NATIVE_INT;
-}
-template <>
-hid_t memory_type<std::uint64_t>() {
-  return H5T_NATIVE_UINT64;
 }
 
 // The problem ---------------------------------------------------------------------------------------------------------
@@ -314,128 +311,100 @@ struct Shape {
   }
 };
 
-/// Bytes of a number as they lie in the file.
-double little_endian(double value) {
+/// Between numbers and what lies in the file.
+void convert_endianness(std::span<double> values) {
   if constexpr (std::endian::native == std::endian::big) {
-    auto bytes = std::bit_cast<std::array<unsigned char, sizeof(double)>>(value);
-    std::reverse(bytes.begin(), bytes.end());
-    return std::bit_cast<double>(bytes);
+    for (double& value : values) {
+      auto bytes = std::bit_cast<std::array<unsigned char, sizeof(double)>>(value);
+      std::reverse(bytes.begin(), bytes.end());
+      value = std::bit_cast<double>(bytes);
+    }
   }
-  return value;
 }
 
-/// Of the values at a place, whose number is that of the place in the dataset: CRC-32 of that number as 8 bytes, the
-/// lowest first, and the values. Checksums of places are added up, so that any part of them may come first.
+/// Of the values at a place as they lie in the file: CRC-32 of the place's number as 8 bytes, the lowest first, and the
+/// values. Checksums of places are added up, so that any part of them may come first.
 std::uint64_t checksum_of(std::int64_t number, std::span<const double> values) {
   std::array<unsigned char, 8> bytes{};
   for (std::size_t i = 0; i < bytes.size(); ++i) {
     bytes[i] = static_cast<unsigned char>(static_cast<std::uint64_t>(number) >> (8 * i));
   }
-  uLong checksum = crc32(crc32(0, nullptr, 0), bytes.data(), bytes.size());
-  if constexpr (std::endian::native == std::endian::little) {
-    checksum = crc32(checksum, reinterpret_cast<const Bytef*>(values.data()), static_cast<uInt>(values.size_bytes()));
-  } else {
-    for (double value : values) {
-      value = little_endian(value);
-      checksum = crc32(checksum, reinterpret_cast<const Bytef*>(&value), sizeof(value));
-    }
-  }
-  return checksum;
+  const uLong checksum = crc32(crc32(0, nullptr, 0), bytes.data(), bytes.size());
+  return crc32(checksum, reinterpret_cast<const Bytef*>(values.data()), static_cast<uInt>(values.size_bytes()));
 }
 
-/// Rows of places along x with the same z, as many as make a few megabytes.
-struct Slab {
-  std::int64_t y = 0;
-  std::int64_t z = 0;
-  std::int64_t rows = 0;
-};
-
-template <class Visit>
-void for_slabs(const Shape& shape, const Visit& visit) {
-  constexpr std::int64_t enough = std::int64_t{1} << 20;  // numbers
-  const std::int64_t rows = std::clamp<std::int64_t>(enough / (shape.places[0] * shape.record), 1, shape.places[1]);
-  for (std::int64_t z = 0; z < shape.places[2]; ++z) {
-    for (std::int64_t y = 0; y < shape.places[1]; y += rows) {
-      visit(Slab{y, z, std::min(rows, shape.places[1] - y)});
-    }
-  }
-}
-
-/// move(file's dataspace, memory's, values) for a slab, whose values are `values`.
-template <class Move>
-void move_slab(hid_t dataset, const Shape& shape, const Slab& slab, const Move& move) {
-  std::vector<hsize_t> start(shape.dim + 1, 0);
-  std::vector<hsize_t> count = shape.sizes();
-  start[shape.dim - 2] = static_cast<hsize_t>(slab.y);
-  count[shape.dim - 2] = static_cast<hsize_t>(slab.rows);
-  if (shape.dim == 3) {
-    start[0] = static_cast<hsize_t>(slab.z);
-    count[0] = 1;
-  }
-  const Handle in_file(H5Dget_space(dataset), H5Sclose, "no memory");
-  expect(H5Sselect_hyperslab(in_file, H5S_SELECT_SET, start.data(), nullptr, count.data(), nullptr), "coefficients");
-  const Handle in_memory(H5Screate_simple(shape.dim + 1, count.data(), nullptr), H5Sclose, "no memory");
-  expect(move(in_file, in_memory), "coefficients");
-}
-
-/// Calls work(place, values of the place in `values`) for the places of a slab and returns the sum of their checksums.
-template <class Work>
-std::uint64_t for_places(const Shape& shape, const Slab& slab, std::vector<double>& values, const Work& work) {
+/// A few megabytes of places at a time: calls before(values, offset in the dataset in bytes), then work(number of a
+/// place, place, its values) for each, then after(values, offset). Returns the sum of what `work` does.
+template <class Before, class Work, class After>
+std::uint64_t for_places(const Shape& shape, const Before& before, const Work& work, const After& after) {
+  const Ranges pieces{shape.count(), std::max<std::int64_t>(1, (std::int64_t{1} << 20) / shape.record)};
   std::atomic<std::uint64_t> sum{0};
-  parallel_ranges({slab.rows * shape.places[0], 256}, [&](CellRange range, std::int64_t) {
-    std::uint64_t partial = 0;
-    for (auto i = range.begin; i < range.end; ++i) {
-      const std::array<int, 3> place{static_cast<int>(i % shape.places[0]),
-                                     static_cast<int>(slab.y + i / shape.places[0]), static_cast<int>(slab.z)};
-      const auto number = i + shape.places[0] * (slab.y + shape.places[1] * slab.z);
-      const std::span<double> own = std::span(values).subspan(i * shape.record, shape.record);
-      work(place, own);
-      partial += checksum_of(number, own);
-    }
-    sum += partial;
-  });
+  std::vector<double> values;
+  for (std::int64_t i = 0; i < pieces.number(); ++i) {
+    const auto [begin, end] = pieces[i];
+    const std::int64_t offset = begin * shape.record * static_cast<std::int64_t>(sizeof(double));
+    values.resize((end - begin) * shape.record);
+    before(values, offset);
+    parallel_ranges({end - begin, 256}, [&, begin = begin](CellRange range, std::int64_t) {
+      std::uint64_t partial = 0;
+      for (auto j = range.begin; j < range.end; ++j) {
+        const std::int64_t number = begin + j;
+        const std::int64_t row = number / shape.places[0];
+        const std::array<int, 3> place{static_cast<int>(number % shape.places[0]),
+                                       static_cast<int>(row % shape.places[1]),
+                                       static_cast<int>(row / shape.places[1])};
+        partial += work(number, place, std::span(values).subspan(j * shape.record, shape.record));
+      }
+      sum += partial;
+    });
+    after(values, offset);
+  }
   return sum;
 }
 
-/// Of the slabs of a solution. \throws Failure
-std::uint64_t write_coefficients(hid_t dataset, const Shape& shape, const Solution& solution) {
-  const auto& [order, equation] = std::pair(solution.problem().order, solution.problem().equation);
+/// Returns the checksum.
+std::uint64_t write_coefficients(std::ostream& file, std::int64_t data_offset, const Shape& shape,
+                                 const Solution& solution) {
+  const Problem& problem = solution.problem();
   const double* const coefficients = solution.coefficients().data();
-  std::uint64_t checksum = 0;
-  std::vector<double> values;
-  for_slabs(shape, [&](const Slab& slab) {
-    values.resize(slab.rows * shape.places[0] * shape.record);
-    checksum += for_places(shape, slab, values, [&, order = order, equation = equation](const auto& place, auto own) {
-      std::fill(own.begin(), own.end(), 0.0);
-      for_each_record_at(solution.grid(), order, equation, place, [&](Record r, int first, int count) {
-        const double* from = coefficients + record_offset(r, shape.record);
-        for (int i = first; i < first + count; ++i) own[i] = from[interleave * i];
+  return for_places(
+      shape, [](const auto&, std::int64_t) {},
+      [&](std::int64_t number, const auto& place, std::span<double> own) {
+        std::fill(own.begin(), own.end(), 0.0);
+        for_each_record_at(solution.grid(), problem.order, problem.equation, place,
+                           [&](Record r, int first, int count) {
+                             const double* from = coefficients + record_offset(r, shape.record);
+                             for (int i = first; i < first + count; ++i) own[i] = from[interleave * i];
+                           });
+        convert_endianness(own);
+        return checksum_of(number, own);
+      },
+      [&](const std::vector<double>& values, std::int64_t offset) {
+        file.seekp(data_offset + offset);
+        file.write(reinterpret_cast<const char*>(values.data()), std::ssize(values) * std::streamsize{sizeof(double)});
       });
-    });
-    move_slab(dataset, shape, slab, [&](hid_t in_file, hid_t in_memory) {
-      return H5Dwrite(dataset, H5T_NATIVE_DOUBLE, in_memory, in_file, H5P_DEFAULT, values.data());
-    });
-  });
-  return checksum;
 }
 
-std::uint64_t read_coefficients(hid_t dataset, const Shape& shape, const Problem& problem, const Grid& grid,
-                                std::vector<double>& coefficients) {
-  std::uint64_t checksum = 0;
-  std::vector<double> values;
-  for_slabs(shape, [&](const Slab& slab) {
-    values.resize(slab.rows * shape.places[0] * shape.record);
-    move_slab(dataset, shape, slab, [&](hid_t in_file, hid_t in_memory) {
-      return H5Dread(dataset, H5T_NATIVE_DOUBLE, in_memory, in_file, H5P_DEFAULT, values.data());
-    });
-    checksum += for_places(shape, slab, values, [&](const auto& place, auto own) {
-      for_each_record_at(grid, problem.order, problem.equation, place, [&](Record r, int first, int count) {
-        double* to = coefficients.data() + record_offset(r, shape.record);
-        for (int i = first; i < first + count; ++i) to[interleave * i] = own[i];
-      });
-    });
-  });
-  return checksum;
+/// Returns the checksum of what was read. \throws Failure if the file ends before
+std::uint64_t read_coefficients(std::istream& file, std::int64_t data_offset, const Shape& shape,
+                                const Problem& problem, const Grid& grid, std::vector<double>& coefficients) {
+  return for_places(
+      shape,
+      [&](std::vector<double>& values, std::int64_t offset) {
+        file.seekg(data_offset + offset);
+        file.read(reinterpret_cast<char*>(values.data()), std::ssize(values) * std::streamsize{sizeof(double)});
+        if (!file) throw Failure("it ends too early");
+      },
+      [&](std::int64_t number, const auto& place, std::span<double> own) {
+        const std::uint64_t checksum = checksum_of(number, own);
+        convert_endianness(own);
+        for_each_record_at(grid, problem.order, problem.equation, place, [&](Record r, int first, int count) {
+          double* to = coefficients.data() + record_offset(r, shape.record);
+          for (int i = first; i < first + count; ++i) to[interleave * i] = own[i];
+        });
+        return checksum;
+      },
+      [](const auto&, std::int64_t) {});
 }
 
 Handle file_access() {
@@ -451,18 +420,25 @@ Handle file_access() {
 
 // Writing -------------------------------------------------------------------------------------------------------------
 
-/// The HDF5 file, but for its envelope: where the coefficients lie in it.
-std::int64_t write_hdf5(const fs::path& file, const Solution& solution, const Shape& shape) {
+/// \throws Failure unless the file may become so long. The HDF5 library is not up to a disk that is full.
+void reserve(const fs::path& file, std::int64_t bytes) {
+  const int descriptor = open(file.c_str(), O_WRONLY | O_CLOEXEC);
+  const bool full = descriptor < 0 || (fallocate(descriptor, 0, 0, bytes) != 0 && errno != EOPNOTSUPP);
+  if (descriptor >= 0) close(descriptor);
+  if (full) throw Failure("no room");
+}
+
+/// The HDF5 file, but for envelope and coefficients. Returns where these lie.
+std::int64_t write_hdf5(const fs::path& file, Problem problem, const Shape& shape) {
   const hdf5::Session session;
   const Handle creation(H5Pcreate(H5P_FILE_CREATE), H5Pclose, "no memory");
   expect(H5Pset_userblock(creation, Envelope::size), "no memory");
   expect(H5Pset_obj_track_times(creation, false), "no memory");
-  Handle handle(H5Fcreate(file.c_str(), H5F_ACC_TRUNC, creation, file_access()), H5Fclose, "create");
+  const Handle handle(H5Fcreate(file.c_str(), H5F_ACC_TRUNC, creation, file_access()), H5Fclose, "create");
   Writer writer(handle);
   writer.text("format", "solenoid solution");
   writer.text("program", fmt::format("solenoid {}", version));
   writer.text("about", about);
-  Problem problem = solution.problem();
   describe(writer, problem);
 
   const auto sizes = shape.sizes();
@@ -470,12 +446,8 @@ std::int64_t write_hdf5(const fs::path& file, const Solution& solution, const Sh
   const Handle dataset(H5Dcreate2(handle, "coefficients", file_type<double>(), space, H5P_DEFAULT,
                                   Writer::dataset_properties(), H5P_DEFAULT),
                        H5Dclose, "coefficients");
-  const std::uint64_t checksum = write_coefficients(dataset, shape, solution);
-  Writer::write_to(dataset, "checksum", file_type<std::uint64_t>(), memory_type<std::uint64_t>(), scalar_space(),
-                   &checksum);
   const haddr_t offset = H5Dget_offset(dataset);
   if (offset == HADDR_UNDEF) throw Failure("coefficients");
-  handle.close("close");  // all that belongs to the file
   return static_cast<std::int64_t>(offset);
 }
 
@@ -521,7 +493,8 @@ Shape shape_of(const Problem& problem) {
   return shape;
 }
 
-Solution read_hdf5(const fs::path& file, const Envelope& envelope) {
+/// The problem. \throws Failure unless the coefficients are of the size and at the place that the envelope says
+Problem read_hdf5(const fs::path& file, const Envelope& envelope) {
   const hdf5::Session session;
   const Handle handle(H5Fopen(file.c_str(), H5F_ACC_RDONLY, file_access()), H5Fclose, "it is not an HDF5 file");
   Reader reader(handle);
@@ -534,17 +507,9 @@ Solution read_hdf5(const fs::path& file, const Envelope& envelope) {
   if (shape.bytes() != envelope.data_bytes || H5Dget_offset(dataset) != static_cast<haddr_t>(envelope.data_offset)) {
     throw Failure("`coefficients` lie elsewhere than its first bytes say");
   }
-  std::uint64_t expected = 0;
-  Reader::read(dataset, "checksum", H5S_SCALAR, std::span(&expected, 1));
   check_memory(problem, shape);
   validate_but_for_order(problem);
-
-  auto grid = std::make_shared<const Grid>(problem.mesh, problem.boundary, problem.equation == EquationKind::stokes);
-  std::vector<double> coefficients = zeros(std::int64_t{grid->layout().storage()} * shape.record);
-  if (read_coefficients(dataset, shape, problem, *grid, coefficients) != expected) {
-    throw Failure("its coefficients were changed: the checksum is another");
-  }
-  return {without_data(std::move(problem), file.string()), std::move(grid), std::move(coefficients)};
+  return problem;
 }
 
 }  // namespace
@@ -557,12 +522,15 @@ void Solution::save(const fs::path& file) const {
                             file.string()));
   }
   NewFile target(file);
-  Envelope envelope;
   const Shape shape = shape_of(problem_);
+  constexpr std::int64_t of_description = 1 << 16;
+  const std::int64_t of_holes = std::ssize(problem_.mesh.holes) * static_cast<std::int64_t>(sizeof(IndexBox));
+  Envelope envelope{.data_bytes = shape.bytes()};
   try {
-    envelope.data_offset = write_hdf5(target.temporary(), *this, shape);
-    envelope.data_bytes = shape.bytes();
+    reserve(target.temporary(), shape.bytes() + of_holes + of_description);
+    envelope.data_offset = write_hdf5(target.temporary(), problem_, shape);
     envelope.length = static_cast<std::int64_t>(fs::file_size(target.temporary()));
+    envelope.data_checksum = write_coefficients(target.stream(), envelope.data_offset, shape, *this);
     std::ifstream written(target.temporary(), std::ios::binary);
     envelope.checksum = checksum_of_rest(written, envelope);
   } catch (const Failure&) {
@@ -570,7 +538,7 @@ void Solution::save(const fs::path& file) const {
   } catch (const std::ios_base::failure&) {
     target.fail("write");
   }
-  target.stream() << text_of(envelope);
+  target.stream().seekp(0) << text_of(envelope);
   target.commit();
 }
 
@@ -588,7 +556,14 @@ Solution load_solution(const fs::path& file) {
   try {
     const auto [envelope, problem] = open_envelope(stream, static_cast<std::int64_t>(fs::file_size(file)));
     if (!problem.empty()) throw refuse(problem);
-    return read_hdf5(file, envelope);
+    Problem solved = read_hdf5(file, envelope);
+    const Shape shape = shape_of(solved);
+    auto grid = std::make_shared<const Grid>(solved.mesh, solved.boundary, solved.equation == EquationKind::stokes);
+    std::vector<double> coefficients = zeros(std::int64_t{grid->layout().storage()} * shape.record);
+    if (read_coefficients(stream, envelope.data_offset, shape, solved, *grid, coefficients) != envelope.data_checksum) {
+      throw Failure("its coefficients were changed: the checksum is another");
+    }
+    return {without_data(std::move(solved), file.string()), std::move(grid), std::move(coefficients)};
   } catch (const std::ios_base::failure& failure) {
     throw refuse(failure.what());
   } catch (const Failure& failure) {
