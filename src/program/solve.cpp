@@ -104,7 +104,7 @@ Files write(const Targets& targets, const Case& what, const Result& result, cons
   // A broken solve leaves nothing worth looking at.
   const auto& history = result.report.residual_history;
   const bool sound = std::isfinite(measures.divergence_max.value_or(history.empty() ? 0.0 : history.back()));
-  // What there is so far of a solve that was interrupted is a start for the next one.
+  // One that has not converged is a start for the next solve.
   file(targets.save, sound && !history.empty(), [&] { result.solution.save(targets.save); });
   files.reason = sound ? "interrupted" : "the solution is not finite";
   const Interruptible scope(caught_interrupt);
