@@ -71,8 +71,8 @@ class System {
  private:
   template <class Work>
   void run(const In& x, const Out& out, const Work& work) {
-    double* const to = target(out);
     system_.unpack(source(x), made(from_));
+    double* const to = target(out);
     work(from_.get(), made(to_));
     system_.pack(to_.get(), to);
     finish(to, out);

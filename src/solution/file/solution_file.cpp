@@ -254,7 +254,7 @@ class Reader {
     if (count == 0) return;
     hsize_t file_size = 0;
     expect(H5Fget_filesize(file_, &file_size), name);
-    if (count > file_size) throw Failure("`holes` is longer than the file");
+    if (count > file_size / (2 * dim * sizeof(int))) throw Failure("`holes` is longer than the file");
     std::vector<int> values(count * 2 * dim);
     expect(H5Dread(dataset, H5T_NATIVE_INT, H5S_ALL, H5S_ALL, H5P_DEFAULT, values.data()), name);
     boxes.resize(count);
