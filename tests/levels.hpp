@@ -12,6 +12,7 @@
 
 #include "engine/reference/reference_level.hpp"
 #include "level/level.hpp"
+#include "problem/regions.hpp"
 
 namespace solenoid::test {
 
@@ -54,7 +55,22 @@ inline Boundary periodic(const std::vector<int>& directions) {
   return boundary;
 }
 
+/// With another kind of condition on the faces of a side whose centres lie between two coordinates of a direction.
+inline Boundary divided(Boundary boundary, int side, SideKind kind, int direction, double from, double to) {
+  const auto where = [=](const Point& x) { return x[direction] > from && x[direction] < to ? 1.0 : 0.0; };
+  boundary.regions.push_back({side, ScalarField(where), {kind}});
+  return boundary;
+}
+/// With conditions of their own on the first holes.
+inline Boundary with_holes(Boundary boundary, const std::vector<SideKind>& kinds) {
+  for (const SideKind kind : kinds) {
+    boundary.single_holes.push_back({static_cast<int>(boundary.single_holes.size()), {kind}});
+  }
+  return boundary;
+}
+
 inline std::vector<MeshCase> mesh_cases(int dim) {
+  constexpr auto wall = SideKind::velocity;
   constexpr auto slip = SideKind::slip;
   constexpr auto outflow = SideKind::outflow;
   if (dim == 2) {
@@ -74,6 +90,17 @@ inline std::vector<MeshCase> mesh_cases(int dim) {
         {"two_parts", box({7, 4}, {{{3, 0, 0}, {4, 4, 1}}}), sides({{1, outflow}})},
         {"two_free_parts", box({7, 4}, {{{3, 0, 0}, {4, 4, 1}}}),
          sides({{0, slip}, {1, slip}, {2, SideKind::periodic}, {3, SideKind::periodic}}, slip)},
+        // y from -0.1 in steps of 0.4, x from 0 in steps of 0.5
+        {"half_outflow", box({5, 4}), divided({}, 1, outflow, 1, 0.7, 2.0)},
+        {"half_wall", box({4, 6}),
+         divided(divided(sides({{0, outflow}}), 0, wall, 1, -1.0, 0.7), 2, slip, 0, 0.5, 1.5)},
+        {"window", box({6, 5}), divided(divided(sides({{1, slip}}), 3, outflow, 0, 1.0, 2.0), 1, wall, 1, 0.3, 1.1),
+         1.3},
+        {"slip_and_outflow", box({4, 4}), divided(sides({{1, slip}, {2, outflow}}), 1, outflow, 1, 0.7, 2.0)},
+        {"narrow_outflow", box({4, 5}), divided({}, 3, outflow, 0, 0.5, 1.0)},
+        {"different_holes", box({8, 7}, {{{1, 2, 0}, {3, 3, 1}}, {{4, 2, 0}, {5, 4, 1}}, {{4, 5, 0}, {7, 6, 1}}}),
+         with_holes({}, {slip, outflow})},
+        {"touching_holes", box({6, 6}, {{{2, 2, 0}, {3, 4, 1}}, {{3, 2, 0}, {4, 3, 1}}}), with_holes({}, {wall, slip})},
         {"periodic_x", box({4, 3}), periodic({0})},
         {"periodic_2", box({2, 2}), periodic({0, 1})},
         {"periodic_odd", box({5, 3}), periodic({0, 1}), 1.3},
@@ -94,6 +121,14 @@ inline std::vector<MeshCase> mesh_cases(int dim) {
       {"channel", box({5, 4, 3}, {{{2, 1, 0}, {3, 2, 3}}, {{4, 3, 0}, {5, 4, 1}}}),
        sides({{1, outflow}, {3, slip}, {4, slip}})},
       {"two_parts", box({5, 2, 3}, {{{2, 0, 0}, {3, 2, 3}}}), sides({{1, outflow}})},
+      // x from 0 in steps of 0.5, y from -0.1 in steps of 0.4, z from -0.2 in steps of 0.3
+      {"half_outflow", box({3, 4, 3}), divided({}, 1, outflow, 1, 0.7, 2.0)},
+      {"window", box({4, 4, 3}),
+       divided(divided(divided(sides({{1, slip}}), 3, outflow, 0, 0.5, 1.5), 1, wall, 2, 0.1, 1.0), 4, outflow, 0, 1.0,
+               3.0),
+       1.3},
+      {"slip_and_outflow", box({3, 3, 4}), divided(sides({{5, slip}, {2, outflow}}), 5, outflow, 0, 0.5, 2.0)},
+      {"different_holes", box({6, 4, 4}, {{{1, 1, 1}, {2, 2, 2}}, {{3, 1, 2}, {5, 2, 3}}}), with_holes({}, {slip})},
       {"periodic_x", box({4, 3, 2}), periodic({0})},
       {"periodic_2", box({2, 2, 2}), periodic({0, 1, 2})},
       {"periodic_odd", box({3, 4, 5}), periodic({0, 1, 2}), 1.3},
@@ -104,11 +139,12 @@ inline std::vector<MeshCase> mesh_cases(int dim) {
 inline std::vector<MeshCase> poisson_mesh_cases(int dim) {
   std::vector<MeshCase> cases;
   for (MeshCase& what : mesh_cases(dim)) {
-    const auto& sides = what.boundary.sides;
-    const auto known = [](const Side& side) {
-      return side.kind == SideKind::velocity || side.kind == SideKind::periodic;
+    const Problem problem{.mesh = what.mesh, .boundary = what.boundary};
+    const auto sides = conditions(problem);
+    const auto known = [](const Side* side) {
+      return side->kind == SideKind::velocity || side->kind == SideKind::periodic;
     };
-    if (!std::all_of(sides.begin(), sides.end(), known) || !known(what.boundary.holes)) continue;
+    if (!std::all_of(sides.begin(), sides.end(), known)) continue;
     what.name = "poisson_" + what.name;
     what.equation = EquationKind::poisson;
     cases.push_back(what);

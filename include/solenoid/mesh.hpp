@@ -24,7 +24,7 @@ struct Mesh {
   Point upper{1, 1, 1};
   std::array<int, 3> cells{1, 1, 1};
   int refine = 0;
-  std::vector<IndexBox> holes;
+  std::vector<IndexBox> holes;  ///< where two overlap, the condition on the later one holds
 
   /// The unit square or cube as one coarse box.
   static Mesh unit(int dim, int refine);

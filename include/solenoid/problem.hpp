@@ -27,10 +27,26 @@ struct Side {
   VectorField data{};  ///< g for `velocity`, the traction for `outflow`
 };
 
+/// Another condition on some faces of a side of the bounding box: those where `where` is not 0. It must be so on whole
+/// faces of the finest cells, and, if the kind is not that of the rest of the side, on whole faces of coarse boxes.
+struct SideRegion {
+  int side = 0;  ///< of Boundary::sides
+  ScalarField where{1.0};
+  Side condition{};
+};
+
+/// Another condition on the sides of one hole.
+struct HoleSide {
+  int hole = 0;  ///< of Mesh::holes
+  Side condition{};
+};
+
 /// Sides in the order xmin, xmax, ymin, ymax, zmin, zmax; side 2a + 1 is the upper side of direction a.
 struct Boundary {
   std::array<Side, 6> sides{};
-  Side holes{};
+  Side holes{};                       ///< of all holes but those in `single_holes`
+  std::vector<SideRegion> regions{};  ///< where two overlap, the later one holds
+  std::vector<HoleSide> single_holes{};
 };
 
 /// A known solution, to measure errors against.

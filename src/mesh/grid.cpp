@@ -6,6 +6,7 @@
 
 #include "base/parallel.hpp"
 #include "problem/parts.hpp"
+#include "problem/regions.hpp"
 
 namespace solenoid {
 namespace {
@@ -36,11 +37,10 @@ void for_row(int extent, Visit&& visit) {
 }
 
 /// Directions of rows, of the rows of a plane, and of planes (Grid). Rows along another direction than x are not
-/// shorter, unless they are long enough for two blocks of records.
-std::array<int, 3> numbering_of(int dim, const std::array<int, 3>& extent, const std::array<Face, 6>& side_faces) {
-  const auto open = [&](int side) { return side_faces[side] == Face::slip || side_faces[side] == Face::outflow; };
+/// shorter, unless they are long enough for two blocks of records. `open`: sides that should not end rows.
+std::array<int, 3> numbering_of(int dim, const std::array<int, 3>& extent, const std::array<bool, 6>& open) {
   for (int a = 0; a < dim; ++a) {
-    if (open(2 * a) || open(2 * a + 1) || extent[a] < std::min(extent[0], 2 * interleave)) continue;
+    if (open[2 * a] || open[2 * a + 1] || extent[a] < std::min(extent[0], 2 * interleave)) continue;
     return a == 0 ? std::array{0, 1, 2} : a == 1 ? std::array{1, 0, 2} : std::array{2, 0, 1};
   }
   return {0, 1, 2};
@@ -49,7 +49,7 @@ std::array<int, 3> numbering_of(int dim, const std::array<int, 3>& extent, const
 }  // namespace
 
 Grid::Grid(const Mesh& mesh, const Boundary& boundary, bool boundary_hats)
-    : dim_(mesh.dim), boundary_hats_(boundary_hats), hole_face_(face_of(boundary.holes.kind)) {
+    : dim_(mesh.dim), boundary_hats_(boundary_hats) {
   std::array<int, 3> shift{};
   Point width{};
   for (int a = 0; a < dim_; ++a) {
@@ -60,8 +60,22 @@ Grid::Grid(const Mesh& mesh, const Boundary& boundary, bool boundary_hats)
   }
   copy_extent_ = extent_;
   metric_ = Metric::uniform(dim_, mesh.lower, width, extent_);
-  for (int side = 0; side < 2 * dim_; ++side) side_faces_[side] = face_of(boundary.sides[side].kind);
-  numbering_ = numbering_of(dim_, extent_, side_faces_);
+  std::array<bool, 6> open{};
+  for (int side = 0; side < 2 * dim_; ++side) {
+    SideFaces& faces = side_faces_[side];
+    const SideKinds kinds(mesh, boundary, side);
+    for (int a = 0; a < dim_ && !kinds.uniform(); ++a) faces.extent[a] = a == side / 2 ? 1 : extent_[a];
+    faces.faces.clear();
+    faces.for_places([&](std::array<std::int32_t, 3> at) {
+      for (int a = 0; a < dim_; ++a) at[a] >>= shift[a];
+      faces.faces.push_back(face_of(kinds.at(at)));
+    });
+    open[side] = faces.has(Face::slip) || faces.has(Face::outflow);
+  }
+  for (int i = 0; i <= std::ssize(boundary.single_holes); ++i) {
+    hole_faces_.push_back(face_of(hole_side(boundary, i).kind));
+  }
+  numbering_ = numbering_of(dim_, extent_, open);
 
   std::array<int, 3> boxes{1, 1, 1};
   for (int a = 0; a < dim_; ++a) boxes[a] = mesh.cells[a];
@@ -70,15 +84,24 @@ Grid::Grid(const Mesh& mesh, const Boundary& boundary, bool boundary_hats)
   const auto part_at = [&](int x, int y, int z) {
     return parts.of_box[index(boxes, x >> shift[0], y >> shift[1], z >> shift[2])];
   };
-  number_cells([&](const auto& at) { return part_at(at[0], at[1], at[2]) >= 0; });
+  number_cells([&](const auto& at) { return part_at(at[0], at[1], at[2]); });
   if (parts_ > 1) {
     for (const auto& [x, y, z] : position_) part_.push_back(part_at(x, y, z));
   }
   connect();
 }
 
-template <class Exists>
-void Grid::number_cells(const Exists& exists) {
+template <class Visit>
+void Grid::SideFaces::for_places(const Visit& visit) const {
+  for (std::int32_t z = 0; z < extent[2]; ++z) {
+    for (std::int32_t y = 0; y < extent[1]; ++y) {
+      for (std::int32_t x = 0; x < extent[0]; ++x) visit(std::array{x, y, z});
+    }
+  }
+}
+
+template <class What>
+void Grid::number_cells(const What& what) {
   const int along = numbering_[0];
   const int across = numbering_[1];
   const int planes = numbering_[2];
@@ -100,19 +123,19 @@ void Grid::number_cells(const Exists& exists) {
   std::vector<Record> first(rows.count + 1, 0);  // number of the first cell of a row
   for_rows([&](std::int64_t row, const auto& at) {
     Record count = 0;
-    for (int i = 0; i < extent_[along]; ++i) count += exists(at(i)) ? 1 : 0;
+    for (int i = 0; i < extent_[along]; ++i) count += what(at(i)) >= 0 ? 1 : 0;
     first[row + 1] = count;
   });
   std::partial_sum(first.begin(), first.end(), first.begin());
-  lattice_.assign(rows.count * extent_[along], -1);
+  lattice_.resize(rows.count * extent_[along]);
   position_.resize(first.back());
   for_rows([&](std::int64_t row, const auto& at) {
     Record next = first[row];
     for_row(extent_[along], [&](int i) {
       const std::array<std::int32_t, 3> position = at(i);
-      if (!exists(position)) return;
-      lattice_[index(extent_, position)] = next;
-      position_[next++] = position;
+      const Record there = what(position);
+      lattice_[index(extent_, position)] = there < 0 ? there : next;
+      if (there >= 0) position_[next++] = position;
     });
   });
 }
@@ -122,7 +145,7 @@ Record Grid::at(std::array<int, 3> position) const {
     if (periodic_[a]) position[a] = (position[a] + extent_[a]) % extent_[a];
     if (position[a] < 0 || position[a] >= extent_[a]) return -1;
   }
-  return lattice_[index(extent_, position)];
+  return std::max<Record>(-1, lattice_[index(extent_, position)]);
 }
 
 Grid::Behind Grid::behind(Record cell, int side) const {
@@ -132,11 +155,23 @@ Grid::Behind Grid::behind(Record cell, int side) const {
   const int end = begin + copy_extent_[a];
   position[a] += side % 2 == 0 ? -1 : 1;
   if (position[a] < begin || position[a] >= end) {
-    if (!periodic_[a]) return {-1, side_faces_[side]};
+    if (!periodic_[a]) {
+      for (int t = 0; t < dim_; ++t) position[t] %= copy_extent_[t];
+      return {-1, side_faces_[side].at(position)};
+    }
     position[a] = position[a] < begin ? end - 1 : begin;
   }
   const Record other = lattice_[index(extent_, position)];
-  return {other, other >= 0 ? Face::interior : hole_face_};
+  return {other, other >= 0 ? Face::interior : hole_faces_[-1 - other]};
+}
+
+int Grid::hole(Record cell, int side) const {
+  const int a = side / 2;
+  std::array<int, 3> position = position_[cell];
+  position[a] += side % 2 == 0 ? -1 : 1;
+  if (periodic_[a]) position[a] = (position[a] + extent_[a]) % extent_[a];
+  if (position[a] < 0 || position[a] >= extent_[a]) return -1;
+  return -1 - lattice_[index(extent_, position)];
 }
 
 void Grid::connect() {
@@ -210,12 +245,39 @@ std::optional<Coarsening> Grid::pairing(const std::array<bool, 3>& directions) c
       const Record* here = &lattice_[index(extent_, 0, y, z)];
       const Record* first = &lattice_[index(extent_, 0, first_of(1, y), first_of(2, z))];
       for (int x = 0; x < extent_[0]; ++x) {
-        if ((here[x] >= 0) != (first[first_of(0, x)] >= 0)) uniform = false;
+        const Record other = first[first_of(0, x)];
+        if ((here[x] >= 0) != (other >= 0)) uniform = false;
+        if (here[x] < 0 && other < 0 && hole_faces_[-1 - here[x]] != hole_faces_[-1 - other]) uniform = false;
       }
     }
   });
+  for (int side = 0; side < 2 * dim_; ++side) uniform = uniform && side_pairs_up(side, pairs);
   if (!uniform) return {};
   return pairs;
+}
+
+bool Grid::side_pairs_up(int side, const Coarsening& pairs) const {
+  bool result = true;
+  side_faces_[side].for_places([&](const std::array<std::int32_t, 3>& at) {
+    std::array<std::int32_t, 3> first{};
+    for (int a = 0; a < dim_; ++a) first[a] = pairs.first_child(a, pairs.parent(a, at[a]));
+    if (side_faces_[side].at(at) != side_faces_[side].at(first)) result = false;
+  });
+  return result;
+}
+
+Grid::SideFaces Grid::coarsen_side(int side, const Coarsening& coarsening) const {
+  const SideFaces& fine = side_faces_[side];
+  if (fine.faces.size() == 1) return fine;
+  SideFaces coarse{fine.extent, {}};
+  for (int a = 0; a < dim_; ++a) {
+    if (a != side / 2) coarse.extent[a] = coarsening.coarse_extent(a);
+  }
+  coarse.for_places([&](std::array<std::int32_t, 3> at) {
+    for (int a = 0; a < dim_; ++a) at[a] = coarsening.first_child(a, at[a]);
+    coarse.faces.push_back(fine.at(at));
+  });
+  return coarse;
 }
 
 Grid Grid::coarsen(const Coarsening& coarsening) const {
@@ -224,8 +286,8 @@ Grid Grid::coarsen(const Coarsening& coarsening) const {
   coarse.boundary_hats_ = boundary_hats_;
   coarse.metric_ = metric_.coarsen(coarsening);
   coarse.periodic_ = periodic_;
-  coarse.side_faces_ = side_faces_;
-  coarse.hole_face_ = hole_face_;
+  for (int side = 0; side < 2 * dim_; ++side) coarse.side_faces_[side] = coarsen_side(side, coarsening);
+  coarse.hole_faces_ = hole_faces_;
   for (int a = 0; a < 3; ++a) coarse.extent_[a] = coarsening.coarse_extent(a);
   coarse.copy_extent_ = coarse.extent_;
   coarse.numbering_ = numbering_;
@@ -233,7 +295,7 @@ Grid Grid::coarsen(const Coarsening& coarsening) const {
     return lattice_[index(extent_, coarsening.first_child(0, at[0]), coarsening.first_child(1, at[1]),
                           coarsening.first_child(2, at[2]))];
   };
-  coarse.number_cells([&](const auto& at) { return child(at) >= 0; });
+  coarse.number_cells(child);
   // Cells that become one are all of one part, and all there.
   coarse.parts_ = parts_;
   if (parts_ > 1) {

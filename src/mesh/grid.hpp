@@ -2,6 +2,7 @@
 /// \file
 /// The cells of one level: where they are, how they are numbered, what lies behind each face.
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <optional>
@@ -27,8 +28,8 @@ class Grid {
   /// not just of those on outflow sides (for lifting boundary data and for evaluating solutions).
   Grid(const Mesh& mesh, const Boundary& boundary, bool boundary_hats = false);
 
-  /// The coarsening by pairs in the given directions, if the lattice pairs up: even counts, and the cells that become
-  /// one all there or all not.
+  /// The coarsening by pairs in the given directions, if the lattice pairs up: even counts, the cells that become one
+  /// all there or all not, and boundary faces that become one of one kind.
   [[nodiscard]] std::optional<Coarsening> pairing(const std::array<bool, 3>& directions) const;
   /// The grid whose cells are those that become one.
   [[nodiscard]] Grid coarsen(const Coarsening& coarsening) const;
@@ -56,6 +57,9 @@ class Grid {
   [[nodiscard]] Record neighbour(Record record, int side) const { return neighbour_[side][record]; }
   /// Of all records behind face `side`, indexed by record.
   [[nodiscard]] const Record* neighbours(int side) const { return neighbour_[side].data(); }
+  /// The condition (hole_side in problem/regions.hpp) on a face of a cell behind which there is a hole; -1 for faces on
+  /// sides of the bounding box.
+  [[nodiscard]] int hole(Record cell, int side) const;
   /// What a face of a cell means; interior for all other records.
   [[nodiscard]] Face face(Record cell, int side) const { return face_[side][cell]; }
   [[nodiscard]] const Face* faces(int side) const { return face_[side].data(); }
@@ -87,17 +91,34 @@ class Grid {
   using FaceCount = std::array<std::array<std::int64_t, 4>, 6>;
   /// What lies behind a face of a cell.
   struct Behind {
-    Record cell;  ///< or -1
+    Record cell;  ///< or negative: in a hole -1 - number of its condition
     Face face;
+  };
+  /// What the faces on a side of the bounding box mean: one for all, or one for each lattice place on the side.
+  struct SideFaces {
+    std::array<int, 3> extent{1, 1, 1};
+    std::vector<Face> faces{Face::velocity};
+
+    [[nodiscard]] Face at(const std::array<std::int32_t, 3>& position) const {
+      const auto i = [&](int a) { return extent[a] == 1 ? 0 : position[a]; };
+      return faces[i(0) + extent[0] * (i(1) + std::int64_t{extent[1]} * i(2))];
+    }
+    [[nodiscard]] bool has(Face face) const { return std::find(faces.begin(), faces.end(), face) != faces.end(); }
+    /// visit(position) for the places.
+    template <class Visit>
+    void for_places(const Visit& visit) const;
   };
 
   Grid() = default;
-  /// Numbers the lattice cells with exists(x, y, z).
-  template <class Exists>
-  void number_cells(const Exists& exists);
+  /// Numbers the lattice cells at places where what(position) is not negative; elsewhere that goes into the lattice.
+  template <class What>
+  void number_cells(const What& what);
   void connect();
   void find_faces_of_parts();
   [[nodiscard]] Behind behind(Record cell, int side) const;
+  /// Whether places that become one have one meaning.
+  [[nodiscard]] bool side_pairs_up(int side, const Coarsening& pairs) const;
+  [[nodiscard]] SideFaces coarsen_side(int side, const Coarsening& coarsening) const;
   /// True if the normal unknowns of an upper face of this kind have a hat-only record.
   [[nodiscard]] bool stores_hat(Face face) const {
     return face == Face::outflow || (boundary_hats_ && face != Face::interior);
@@ -110,10 +131,10 @@ class Grid {
   std::array<int, 3> numbering_{0, 1, 2};
   Metric metric_;
   std::array<bool, 3> periodic_{};
-  std::array<Face, 6> side_faces_{};
-  Face hole_face_ = Face::velocity;
+  std::array<SideFaces, 6> side_faces_{};
+  std::vector<Face> hole_faces_;  // [number of a condition]
   VectorLayout layout_;
-  std::vector<Record> lattice_;                        // lattice -> cell or -1, x fastest
+  std::vector<Record> lattice_;                        // lattice -> cell, or -1 - condition of the hole, x fastest
   std::vector<std::array<std::int32_t, 3>> position_;  // cell -> lattice
   std::array<std::vector<Record>, 6> neighbour_;       // [side][record]: record behind the face
   std::array<std::vector<Face>, 6> face_;              // [side][record]

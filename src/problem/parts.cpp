@@ -2,14 +2,16 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
+
+#include "problem/regions.hpp"
 
 #include "base/interrupt.hpp"
 
 namespace solenoid {
 namespace {
 
-constexpr std::int32_t unvisited = -2;
-constexpr std::int32_t hole = -1;
+constexpr std::int32_t unvisited = std::numeric_limits<std::int32_t>::min();
 
 /// The coarse boxes as a lattice, x fastest.
 class Lattice {
@@ -52,12 +54,14 @@ Parts parts_of(const Mesh& mesh, const Boundary& boundary) {
   const Lattice lattice(mesh, boundary);
   if (mesh.holes.empty()) return {1, std::vector<std::int32_t>(lattice.size(), 0)};
   Parts parts{0, std::vector<std::int32_t>(lattice.size(), unvisited)};
-  for (IndexBox box : mesh.holes) {
+  const std::vector<int> sides = hole_sides(mesh, boundary);
+  for (std::size_t i = 0; i < mesh.holes.size(); ++i) {
+    IndexBox box = mesh.holes[i];
     if (mesh.dim == 2) box.lower[2] = 0, box.upper[2] = 1;
     for (int z = box.lower[2]; z < box.upper[2]; ++z) {
       for (int y = box.lower[1]; y < box.upper[1]; ++y) {
         const auto row = parts.of_box.begin() + lattice.index({0, y, z});
-        std::fill(row + box.lower[0], row + box.upper[0], hole);
+        std::fill(row + box.lower[0], row + box.upper[0], -1 - sides[i]);
       }
     }
   }

@@ -96,6 +96,13 @@ std::vector<Decision> decisions(const Problem& problem) {
                       fmt::format("boundary.{}", side_names[side])});
   }
   result.push_back({"holes", std::string(name_of(problem.boundary.holes.kind)), "boundary.holes"});
+  const auto& [sides, holes, regions, single_holes] = problem.boundary;
+  for (std::size_t i = 0; i < regions.size(); ++i) {
+    result.push_back({"boundary", std::string(name_of(regions[i].condition.kind)), fmt::format("side[{}]", i)});
+  }
+  for (std::size_t i = 0; i < single_holes.size(); ++i) {
+    result.push_back({"holes", std::string(name_of(single_holes[i].condition.kind)), fmt::format("hole[{}]", i)});
+  }
   if (!mesh.holes.empty()) result.push_back({"mesh", "holes", "mesh.holes"});
   if (flat(mesh)) result.push_back({"mesh", "flat", "mesh.upper"});
   return result;

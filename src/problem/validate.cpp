@@ -11,6 +11,7 @@
 #include "base/threads.hpp"
 #include "problem/names.hpp"
 #include "problem/parts.hpp"
+#include "problem/regions.hpp"
 #include "problem/support.hpp"
 #include "solenoid/options.hpp"
 #include "solenoid/problem.hpp"
@@ -148,7 +149,9 @@ void validate_but_for_order(const Problem& problem) {
   }
   validate_support(decisions(problem));
   validate_boundary(problem);
+  validate_single_holes(problem);
   validate_rest(problem);
+  validate_regions(problem);
 }
 
 void validate_permeability(const Problem& problem) {

@@ -5,6 +5,8 @@
 #include "base/interrupt.hpp"
 #include "engine/engine.hpp"
 #include "mesh/record.hpp"
+#include "problem/parts.hpp"
+#include "problem/regions.hpp"
 #include "solenoid/solver.hpp"
 #include "solver/hierarchy.hpp"
 #include "solver/load.hpp"
@@ -22,26 +24,30 @@ struct CoarseCounts {
   std::int64_t upper = 0;    ///< upper faces at all boundaries
 };
 
+std::vector<SideKinds> kinds_of_sides(const Problem& problem) {
+  std::vector<SideKinds> kinds;
+  for (int side = 0; side < 2 * problem.mesh.dim; ++side) kinds.emplace_back(problem.mesh, problem.boundary, side);
+  return kinds;
+}
+
 CoarseCounts count_coarse(const Problem& problem) {
   const Mesh& mesh = problem.mesh;
-  const auto& sides = problem.boundary.sides;
-  const auto in_hole = [&](const std::array<int, 3>& position) {  // holes may overlap
-    return std::any_of(mesh.holes.begin(), mesh.holes.end(), [&](const IndexBox& box) {
-      for (int a = 0; a < mesh.dim; ++a) {
-        if (position[a] < box.lower[a] || position[a] >= box.upper[a]) return false;
-      }
-      return true;
-    });
+  const Boundary& boundary = problem.boundary;
+  const Parts parts = parts_of(mesh, boundary);
+  const auto part_of = [&](const std::array<int, 3>& at) {
+    return parts.of_box[at[0] + mesh.cells[0] * (at[1] + std::int64_t{mesh.cells[1]} * at[2])];
   };
+  const std::vector<SideKinds> kinds = kinds_of_sides(problem);
   /// What lies behind a side of a box; `periodic` stands for another box.
   const auto behind = [&](std::array<int, 3> position, int side) {
     const int a = side / 2;
     position[a] += side % 2 == 0 ? -1 : 1;
     if (position[a] < 0 || position[a] >= mesh.cells[a]) {
-      if (sides[side].kind != SideKind::periodic) return sides[side].kind;
+      if (boundary.sides[side].kind != SideKind::periodic) return kinds[side].at(position);
       position[a] = side % 2 == 0 ? mesh.cells[a] - 1 : 0;
     }
-    return in_hole(position) ? problem.boundary.holes.kind : SideKind::periodic;
+    const int part = part_of(position);
+    return part < 0 ? hole_side(boundary, -1 - part).kind : SideKind::periodic;
   };
   CoarseCounts counts;
   const int layers = mesh.dim == 3 ? mesh.cells[2] : 1;
@@ -50,7 +56,7 @@ CoarseCounts count_coarse(const Problem& problem) {
       check_interrupt();
       for (int x = 0; x < mesh.cells[0]; ++x) {
         const std::array<int, 3> position{x, y, z};
-        if (in_hole(position)) continue;
+        if (part_of(position) < 0) continue;
         ++counts.boxes;
         if (problem.equation == EquationKind::poisson) continue;  // no unknowns belong to faces
         for (int a = 0; a < mesh.dim; ++a) {
@@ -89,16 +95,19 @@ Point cell_size(const Mesh& mesh, int refine) {
 }
 
 /// Cells of all levels, the finest first, as Hierarchy coarsens them.
-std::vector<double> cells_of_levels(const CoarseCounts& counts, const Mesh& mesh, int refine) {
+std::vector<double> cells_of_levels(const CoarseCounts& counts, const Problem& problem, int refine) {
+  const Mesh& mesh = problem.mesh;
+  const std::vector<SideKinds> kinds = kinds_of_sides(problem);
   const int dim = mesh.dim;
   std::array<std::int64_t, 3> extent{1, 1, 1};
   std::array<int, 3> halvings{};
   for (int a = 0; a < dim; ++a) extent[a] = static_cast<std::int64_t>(mesh.cells[a]) << refine;
-  const auto holes_pair_up = [&](int a) {
-    return halvings[a] < refine || std::all_of(mesh.holes.begin(), mesh.holes.end(), [&](const IndexBox& box) {
-             const int half = 2 << (halvings[a] - refine);  // in coarse boxes
-             return box.lower[a] % half == 0 && box.upper[a] % half == 0;
-           });
+  const auto boundaries_pair_up = [&](int a) {
+    if (halvings[a] < refine) return true;
+    const int half = 2 << (halvings[a] - refine);  // in coarse boxes
+    return std::all_of(mesh.holes.begin(), mesh.holes.end(),
+                       [&](const IndexBox& box) { return box.lower[a] % half == 0 && box.upper[a] % half == 0; }) &&
+           std::all_of(kinds.begin(), kinds.end(), [&](const SideKinds& side) { return side.in_blocks(a, half); });
   };
   Point size = cell_size(mesh, refine);
   std::vector<double> cells{static_cast<double>(cells_at(counts, dim, refine))};
@@ -112,7 +121,7 @@ std::vector<double> cells_of_levels(const CoarseCounts& counts, const Mesh& mesh
     double next = cells.back();
     for (int a = 0; a < dim; ++a) {
       if (!directions[a]) continue;
-      if (extent[a] % 2 != 0 || !holes_pair_up(a)) return cells;
+      if (extent[a] % 2 != 0 || !boundaries_pair_up(a)) return cells;
       extent[a] /= 2;
       ++halvings[a];
       size[a] *= 2.0;
@@ -144,7 +153,7 @@ template <class S>
 std::int64_t bytes_at(const CoarseCounts& counts, const Problem& problem, const SolverOptions& options,
                       const Engine& engine, int refine) {
   const int dim = problem.mesh.dim;
-  const auto levels = cells_of_levels(counts, problem.mesh, refine);
+  const auto levels = cells_of_levels(counts, problem, refine);
   const double finest = levels.front();
   const double all = std::accumulate(levels.begin(), levels.end(), 0.0);
   const double number = record_size(dim, problem.order, problem.equation);

@@ -2,12 +2,14 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <random>
 
 #include "base/parallel.hpp"
 #include "base/zeros.hpp"
 #include "element/basis.hpp"
+#include "problem/regions.hpp"
 #include "problem/validate.hpp"
 
 namespace solenoid {
@@ -46,7 +48,9 @@ class StripIntegrals {
         n_(level.equation.n()),
         block_(power(n_, dim_)),
         columns_(power(n_, dim_ - 1)),
-        rule_(gauss(points)) {}
+        rule_(gauss(points)) {
+    for (int side = 0; side < 2 * dim_; ++side) side_data_[side] = data_on(problem.boundary, side);
+  }
 
   /// Adds all integrals of the cells of a block to their records and what belongs to their upper hats to `upper` (dim
   /// n^(dim-1) numbers a record), both interleaved.
@@ -139,17 +143,22 @@ class StripIntegrals {
   void for_faces(const Strip& strip, Face face, const Visit& visit) const {
     for (int side = 0; side < 2 * dim_; ++side) {
       if (grid_.count_faces(side, face) == 0) continue;
-      for (const bool on_hole : {false, true}) {
-        const VectorField& data = (on_hole ? problem_.boundary.holes : problem_.boundary.sides[side]).data;
+      std::array<int, interleave> hole{};  // behind each cell (Grid::hole)
+      std::vector<int> found;
+      for (int i = 0; i < strip.count; ++i) {
+        const Record cell = strip.cell(i);
+        if (grid_.face(cell, side) != face) continue;
+        hole[i] = grid_.hole(cell, side);
+        if (std::find(found.begin(), found.end(), hole[i]) == found.end()) found.push_back(hole[i]);
+      }
+      for (const int number : found) {
+        const VectorField& data = number < 0 ? side_data_[side] : hole_side(problem_.boundary, number).data;
         if (is_zero(data)) continue;
         Strip faces{strip.first, strip.widths};
         for (int i = 0; i < strip.count; ++i) {
-          const Record cell = strip.cell(i);
-          if (grid_.face(cell, side) == face && grid_.on_hole(cell, side) == on_hole) {
-            faces.lane[faces.count++] = strip.lane[i];
-          }
+          if (grid_.face(strip.cell(i), side) == face && hole[i] == number) faces.lane[faces.count++] = strip.lane[i];
         }
-        if (faces.count > 0) visit(faces, side, data);
+        visit(faces, side, data);
       }
     }
   }
@@ -283,6 +292,7 @@ class StripIntegrals {
   int block_;
   int columns_;
   Quadrature rule_;
+  std::array<VectorField, 6> side_data_;
   Point widths_{};  ///< of the cells that the tables are for
   std::array<Table, 3> legendre_;
   std::array<Table, 3> continuous_;
@@ -423,11 +433,9 @@ std::vector<double> boundary_lift(const Problem& problem, const Level& lift) {
 }
 
 bool has_boundary_values(const Problem& problem) {
-  for (int side = 0; side < 2 * problem.mesh.dim; ++side) {
-    const Side& s = problem.boundary.sides[side];
-    if (s.kind == SideKind::velocity && !is_zero(s.data)) return true;
-  }
-  return problem.boundary.holes.kind == SideKind::velocity && !is_zero(problem.boundary.holes.data);
+  const std::vector<const Side*> all = conditions(problem);
+  return std::any_of(all.begin(), all.end(),
+                     [](const Side* side) { return side->kind == SideKind::velocity && !is_zero(side->data); });
 }
 
 bool has_boundary_velocity(const Problem& problem) {
