@@ -181,7 +181,8 @@ TEST(Case, DocumentedDefaultsAreTheDefaults) {
   std::string text = "[mesh]\ncells = [1, 1, 1]\n";
   for (const Section& section : case_sections()) {
     const bool top = section.name == "mesh" || section.name.find('.') == std::string_view::npos;
-    if (!top || section.name == "probe" || section.name == "exact") continue;
+    if (!top || section.name == "exact") continue;
+    if (section.name == "probe" || section.name == "side" || section.name == "hole") continue;  // lists
     if (section.name != "mesh") text += "[" + std::string(section.name) + "]\n";
     for (const KeyInfo& key : section.keys) {
       EXPECT_FALSE(key.meaning.empty()) << key.name;
@@ -295,6 +296,46 @@ TEST(Case, BoundariesAreValidated) {
   expect_contains(boundary("xmin = {slip = false}\n"), {"[boundary] xmin, line 4", "expected one of"});
   expect_contains(boundary("zmin = {slip = true}\n"), {"[boundary] zmin, line 4", "2 dimensions"});
   expect_contains(boundary("holes = {periodic = true}\n"), {"[boundary] holes, line 4", "periodic"});
+}
+
+TEST(Case, PartsOfSidesAndSingleHoles) {
+  const std::string holes = "[mesh]\ncells = [3, 3]\nrefine = 1\nholes = [{lower = [1, 1], upper = [2, 2]}]\n";
+  const Case c = parse_case(holes +
+                                "[[side]]\non = \"ymax\"\nwhere = \"x < 0.5\"\nvelocity = [\"x\", 0]\n"
+                                "[[side]]\ntraction = [0, 2]\nwhere = \"1\"\non = \"xmin\"\n"
+                                "[[hole]]\nindex = 0\nslip = true\n",
+                            "x.toml");
+  const auto& [sides, all_holes, regions, single_holes] = c.problem.boundary;
+  ASSERT_EQ(regions.size(), 2U);
+  EXPECT_EQ(regions[0].side, 3);
+  EXPECT_EQ(regions[0].where({0.25, 1, 0}), 1.0);
+  EXPECT_EQ(regions[0].where({0.75, 1, 0}), 0.0);
+  EXPECT_EQ(regions[0].condition.kind, SideKind::velocity);
+  EXPECT_EQ(regions[0].condition.data[0]({0.25, 1, 0}), 0.25);
+  EXPECT_EQ(regions[1].side, 0);
+  EXPECT_EQ(regions[1].condition.kind, SideKind::outflow);
+  EXPECT_EQ(regions[1].condition.data[1]({}), 2.0);
+  ASSERT_EQ(single_holes.size(), 1U);
+  EXPECT_EQ(single_holes[0].hole, 0);
+  EXPECT_EQ(single_holes[0].condition.kind, SideKind::slip);
+  EXPECT_EQ(sides[3].kind, SideKind::velocity);
+
+  const auto side = [&](const std::string& keys) { return message(holes + "[[side]]\n" + keys); };
+  expect_contains(side("on = \"ymx\"\n"), {"[side[0]] on, line 6", "did you mean `ymax`?"});
+  expect_contains(side("on = \"zmin\"\n"), {"[side[0]] on, line 6", "the name of a side"});
+  expect_contains(side("on = \"ymin\"\nslip = true\n"), {"[side[0]], line 5", "`where` is missing"});
+  expect_contains(side("on = \"ymin\"\nwhere = \"1\"\n"), {"[side[0]], line 5", "`outflow` and `traction`"});
+  expect_contains(side("on = \"ymin\"\nwhere = \"1\"\nperiodic = true\n"), {"unknown key `periodic`", "line 8"});
+  expect_contains(side("on = \"ymin\"\nwhere = \"x <\"\nslip = true\n"), {"[side[0]] where, line 7", "too early"});
+  expect_contains(side("on = \"ymin\"\nwhere = \"x < 0.2\"\nvelocity = [0, 0]\n"),
+                  {"[side[0]] where, line 7: ends within the face of a cell"});
+  expect_contains(side("on = \"ymin\"\nwhere = \"1\"\nvalue = 1\n"), {"[side[0]] value, line 8", "Poisson"});
+  expect_contains(message(holes + "[side]\non = \"ymin\"\n"), {"[side], line 5", "[[side]]"});
+  expect_contains(message(holes + "[[hole]]\nslip = true\n"), {"[hole[0]], line 5", "`index` is missing"});
+  expect_contains(message(holes + "[[hole]]\nindex = 1\nslip = true\n"), {"[hole[0]] index, line 6", "no hole 1"});
+  const std::string poisson = holes + "[physics]\nequation = \"poisson\"\n";
+  EXPECT_EQ(message(poisson + "[[hole]]\nindex = 0\nvalue = \"x\"\n"), "no error");
+  expect_contains(message(poisson + "[[hole]]\nindex = 0\nslip = true\n"), {"[hole[0]], line 7", "is a slip side"});
 }
 
 TEST(Case, KeysOfPoissonsEquation) {

@@ -159,7 +159,7 @@ class CaseDraw {
       }
       all.push_back(fmt::format("{{lower = {}, upper = {}}}", list(lower), list(upper)));
     }
-    has_holes_ = true;
+    holes_ = static_cast<int>(all.size());
     line("holes = [{}]", fmt::join(all, ", "));
   }
 
@@ -206,13 +206,34 @@ class CaseDraw {
   }
 
   enum class Condition { wall, moving, slip, outflow, traction };
+  struct Drawn {
+    std::string name;  ///< of the side, or "holes"
+    Condition condition;
+    std::string table;  ///< that of a part of the side, or of a single hole; empty for the key in [boundary]
+  };
+
+  static int kind(Condition condition) {
+    using enum Condition;
+    return condition == slip ? 1 : condition == outflow || condition == traction ? 2 : 0;
+  }
+
+  /// A part of a side: up to the end of a coarse box, or of a cell if the kind stays the same.
+  Drawn part_of(const Drawn& side, Condition condition) {
+    const int normal = side.name[0] - 'x';
+    const int a = (normal + dice_.between(1, dim_ - 1)) % dim_;
+    const int fine = kind(condition) == kind(side.condition) ? refine_ : 0;
+    const int count = dice_.between(1, cells_[a] << fine);
+    return {side.name, condition,
+            fmt::format("[[side]]\non = \"{}\"\nwhere = \"{} < {}\"", side.name, "xyz"[a],
+                        lower_[a] + count * std::ldexp(box_[a], -fine))};
+  }
 
   /// Prescribed velocities balance: either all are those of one field whose components do not depend on their own
   /// coordinate, and there is no side that it does not go through; or nothing goes through; or there is an outflow
   /// side.
   void sides() {
     using enum Condition;
-    std::vector<std::pair<std::string, Condition>> drawn;
+    std::vector<Drawn> drawn;
     const auto kinds = poisson() || dice_.chance(0.3)
                            ? std::vector{wall, moving}
                            : std::vector{wall, wall, wall, moving, moving, slip, slip, outflow, traction};
@@ -224,33 +245,44 @@ class CaseDraw {
         line("{} = {{periodic = true}}", lower);
         continue;
       }
-      drawn.emplace_back(lower, dice_.one_of(kinds));
-      drawn.emplace_back(upper, dice_.one_of(kinds));
+      drawn.push_back({lower, dice_.one_of(kinds), ""});
+      drawn.push_back({upper, dice_.one_of(kinds), ""});
     }
-    if (has_holes_) drawn.emplace_back("holes", dice_.one_of(kinds));
+    const int divisible = static_cast<int>(drawn.size());
+    if (holes_ > 0) drawn.push_back({"holes", dice_.one_of(kinds), ""});
+    for (int parts = divisible > 0 && dice_.chance(0.5) ? dice_.between(1, 2) : 0; parts > 0; --parts) {
+      const Drawn side = drawn[dice_.between(0, divisible - 1)];
+      drawn.push_back(part_of(side, dice_.one_of(kinds)));
+    }
+    if (holes_ > 0 && dice_.chance(0.5)) {
+      drawn.push_back(
+          {"holes", dice_.one_of(kinds), fmt::format("[[hole]]\nindex = {}", dice_.between(0, holes_ - 1))});
+    }
     const auto has = [&](Condition condition) {
-      return std::any_of(drawn.begin(), drawn.end(), [&](const auto& side) { return side.second == condition; });
+      return std::any_of(drawn.begin(), drawn.end(), [&](const Drawn& side) { return side.condition == condition; });
     };
     const bool open = has(outflow) || has(traction);
     const bool through = !open && !has(slip) && dice_.chance(0.5);
     const std::string field = vector([&](int c) { return polynomial_without(c); });
-    for (auto [name, condition] : drawn) {
+    for (auto& [name, condition, table] : drawn) {
       if (through) condition = moving;
       if (!open && !through && name == "holes" && condition == moving) condition = wall;
+      const int normal = open ? -1 : name[0] - 'x';
+      std::string key;
       switch (condition) {
-        case wall: break;
-        case slip: line("{} = {{slip = true}}", name); break;
-        case outflow: line("{} = {{outflow = true}}", name); break;
-        case traction: line("{} = {{traction = {}}}", name, vector([&](int) { return wave(); })); break;
+        case wall: key = poisson() ? "value = 0" : "velocity = " + vector([](int) { return "0"; }); break;
+        case slip: key = "slip = true"; break;
+        case outflow: key = "outflow = true"; break;
+        case traction: key = "traction = " + vector([&](int) { return wave(); }); break;
         case moving:
-          if (poisson()) {
-            line("{} = {{value = {}}}", name, wave());
-          } else if (through) {
-            line("{} = {{velocity = {}}}", name, field);
-          } else {
-            const int normal = open ? -1 : name[0] - 'x';
-            line("{} = {{velocity = {}}}", name, vector([&](int c) { return c == normal ? "0" : wave(); }));
-          }
+          key = poisson() ? "value = " + wave()
+                : through ? "velocity = " + field
+                          : "velocity = " + vector([&](int c) { return c == normal ? "0" : wave(); });
+      }
+      if (table.empty()) {
+        line("{} = {{{}}}", name, key);
+      } else {
+        line("\n{}\n{}", table, key);
       }
     }
   }
@@ -304,7 +336,7 @@ class CaseDraw {
   std::array<double, 3> box_{1, 1, 1};  ///< sides of a coarse box
   std::array<double, 3> lower_{};
   std::array<double, 3> upper_{1, 1, 1};
-  bool has_holes_ = false;
+  int holes_ = 0;
 };
 
 inline RandomCase draw_case(std::uint64_t seed, std::int64_t fewest, std::int64_t most) {

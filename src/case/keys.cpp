@@ -23,6 +23,15 @@ Point point(const Value& value, Point result) {
   return result;
 }
 
+/// Keys of two tables as those of one.
+template <class Target, std::size_t m, std::size_t n>
+constexpr auto joined(const Key<Target> (&first)[m], const Key<Target> (&second)[n]) {
+  std::array<Key<Target>, m + n> keys;
+  std::copy(std::begin(first), std::end(first), keys.begin());
+  std::copy(std::begin(second), std::end(second), keys.begin() + m);
+  return keys;
+}
+
 // ---- [mesh]
 
 constexpr Key<IndexBox> hole_keys[] = {
@@ -81,9 +90,11 @@ constexpr Key<Problem> physics_keys[] = {
 
 // ---- [boundary]
 
-/// A side while its keys are read: which conditions they name.
+/// A side, a part of one or a hole while its keys are read: which conditions they name.
 struct SideDraft {
   Side side;
+  int number = 0;  ///< of the side or the hole
+  ScalarField where;
   std::vector<std::string_view> conditions;
   bool no_outflow = false;  ///< the side says that it is none
 
@@ -94,7 +105,7 @@ struct SideDraft {
   }
 };
 
-constexpr Key<SideDraft> side_keys[] = {
+constexpr Key<SideDraft> condition_keys[] = {
     {{"velocity", expressions, "", "u on the side; zero is no-slip"},
      [](const Value& v, SideDraft& draft) {
        v.require_equation(EquationKind::stokes);
@@ -127,31 +138,56 @@ constexpr Key<SideDraft> side_keys[] = {
        draft.add(SideKind::outflow);
        draft.side.data = v.vector_field();
      }},
+};
+
+constexpr Key<SideDraft> periodic_keys[] = {
     {{"periodic", "true or false", "false", "wraps to the opposite side, which need not be given too; not for `holes`"},
      [](const Value& v, SideDraft& draft) {
        if (v.boolean()) draft.add(SideKind::periodic);
      }},
 };
 
-void read_side(const Value& value, Side& side) {
+constexpr Key<SideDraft> region_keys[] = {
+    {{"on", "the name of a side, such as \"xmin\"", "required", "the side"},
+     [](const Value& v, SideDraft& draft) {
+       draft.number = static_cast<int>(v.place_among({side_names.begin(), side_names.begin() + 2 * v.dim()}));
+     }},
+    {{"where", "an expression", "required", "the condition holds where it is not 0, such as `\"y < 0.5\"`"},
+     [](const Value& v, SideDraft& draft) { draft.where = v.field(); }},
+};
+
+constexpr Key<SideDraft> single_hole_keys[] = {
+    {{"index", "an integer", "required", "the place of the hole in the list `holes` of [mesh], from 0"},
+     [](const Value& v, SideDraft& draft) { draft.number = v.integer(); }},
+};
+
+constexpr auto side_keys = joined(condition_keys, periodic_keys);
+constexpr auto side_region_keys = joined(region_keys, condition_keys);
+constexpr auto hole_side_keys = joined(single_hole_keys, condition_keys);
+
+/// A side, a part of one or a hole with one condition.
+SideDraft read_condition(const Value& value, std::span<const Key<SideDraft>> keys) {
   SideDraft draft;
-  value.table<SideDraft>(side_keys, draft);
+  value.table<SideDraft>(keys, draft);
   if (draft.conditions.empty()) {
-    value.fail(value.document().equation == EquationKind::stokes
-                   ? "expected one of `velocity`, `slip`, `outflow`, `traction` and `periodic`"
-                   : "expected `value` or `periodic`");
+    const bool periodic =
+        std::any_of(keys.begin(), keys.end(), [](const auto& key) { return key.info.name == "periodic"; });
+    const bool stokes = value.document().equation == EquationKind::stokes;
+    value.fail(stokes ? fmt::format("expected one of `velocity`, `slip`, `outflow`{}",
+                                    periodic ? ", `traction` and `periodic`" : " and `traction`")
+                      : fmt::format("expected `value`{}", periodic ? " or `periodic`" : ""));
   }
   if (draft.conditions.size() > 1) {
     value.fail(fmt::format("the conditions {} contradict each other: keep one", fmt::join(draft.conditions, " and ")));
   }
-  side = std::move(draft.side);
+  return draft;
 }
 
 template <int side>
 void read_box_side(const Value& value, Boundary& boundary) {
   if (side / 2 >= value.dim())
     value.fail(fmt::format("the mesh has {} dimensions, so there is no such side", value.dim()));
-  read_side(value, boundary.sides[side]);
+  boundary.sides[side] = read_condition(value, side_keys).side;
 }
 
 constexpr std::string_view side_type = "a table such as {velocity = [...]}, {slip = true} or {value = ...}";
@@ -164,7 +200,7 @@ constexpr Key<Boundary> boundary_keys[] = {
     {{side_names[4], side_type, "{velocity = [0, 0, 0]}", "lower side in z"}, read_box_side<4>},
     {{side_names[5], side_type, "{velocity = [0, 0, 0]}", "upper side in z"}, read_box_side<5>},
     {{"holes", side_type, "{velocity = [0, 0, 0]}", "the sides of all holes"},
-     [](const Value& v, Boundary& boundary) { read_side(v, boundary.holes); }},
+     [](const Value& v, Boundary& boundary) { boundary.holes = read_condition(v, side_keys).side; }},
 };
 
 void read_boundary(const Value& value, Boundary& boundary) {
@@ -425,6 +461,20 @@ constexpr Key<Case> top_keys[] = {
      [](const Value& v, Case& c) { v.table<Problem>(physics_keys, c.problem); }},
     {{"boundary", "a table", "", "conditions on the sides of the bounding box and on holes; default: no-slip"},
      [](const Value& v, Case& c) { read_boundary(v, c.problem.boundary); }},
+    {{"side", "tables [[side]]", "", "another condition on a part of a side"},
+     [](const Value& v, Case& c) {
+       for (const Value& entry : v.list()) {
+         SideDraft draft = read_condition(entry, side_region_keys);
+         c.problem.boundary.regions.push_back({draft.number, std::move(draft.where), std::move(draft.side)});
+       }
+     }},
+    {{"hole", "tables [[hole]]", "", "another condition on the sides of one hole"},
+     [](const Value& v, Case& c) {
+       for (const Value& entry : v.list()) {
+         SideDraft draft = read_condition(entry, hole_side_keys);
+         c.problem.boundary.single_holes.push_back({draft.number, std::move(draft.side)});
+       }
+     }},
     {{"solver", "a table", "", "how the discrete system is solved"},
      [](const Value& v, Case& c) { v.table<SolverOptions>(solver_keys, c.solver); }},
     {{"exact", "a table", "", "a known solution, to measure errors against"},
@@ -445,8 +495,8 @@ constexpr Key<Case> top_keys[] = {
      }},
 };
 
-template <class Target, std::size_t size>
-std::vector<KeyInfo> infos(const Key<Target> (&keys)[size]) {
+template <class Keys>
+std::vector<KeyInfo> infos(const Keys& keys) {
   std::vector<KeyInfo> result;
   for (const auto& key : keys) result.push_back(key.info);
   return result;
@@ -465,6 +515,8 @@ std::vector<Section> make_sections() {
   add("physics", infos(physics_keys));
   add("boundary", infos(boundary_keys));
   sections.push_back({"boundary.SIDE", "one side", infos(side_keys)});
+  add("side", infos(side_region_keys));
+  add("hole", infos(hole_side_keys));
   add("solver", infos(solver_keys));
   add("exact", infos(exact_keys));
   add("probe", infos(probe_keys));
@@ -484,6 +536,7 @@ std::string key_path(const std::string& entry) {
   if (entry.find('.') != std::string::npos) return entry;
   const std::string name = entry.substr(0, entry.find('['));
   for (const Section& section : case_sections()) {
+    if (section.name == name && name != entry) return entry;  // "side[0]", a table [[side]]
     if (section.name.find('.') != std::string_view::npos) continue;
     for (const KeyInfo& key : section.keys) {
       if (key.name == name) return fmt::format("{}.{}", section.name, entry);

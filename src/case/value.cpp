@@ -53,6 +53,13 @@ std::string Value::text() const {
   return *node_->value<std::string>();
 }
 
+std::size_t Value::place_among(const std::vector<std::string_view>& valid) const {
+  const std::string word = text();
+  const auto found = std::find(valid.begin(), valid.end(), word);
+  if (found == valid.end()) fail_type(suggestion(word, valid));
+  return static_cast<std::size_t>(found - valid.begin());
+}
+
 std::vector<Value> Value::list() const {
   const toml::array* array = node_->as_array();
   if (array == nullptr) fail_type();

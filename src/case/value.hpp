@@ -55,6 +55,8 @@ class Value {
   [[nodiscard]] int integer() const;
   [[nodiscard]] bool boolean() const;
   [[nodiscard]] std::string text() const;
+  /// The place of a text among valid ones.
+  [[nodiscard]] std::size_t place_among(const std::vector<std::string_view>& valid) const;
   /// The entries of a list; each has the type of the list in its messages.
   [[nodiscard]] std::vector<Value> list() const;
   /// The entries of a list of one entry per direction.
@@ -92,14 +94,9 @@ class Value {
 
 template <class Choice>
 Choice Value::choice() const {
-  const auto word = node_->value<std::string>();
-  if (!node_->is_string() || !word) fail_type();
   std::vector<std::string_view> valid;
-  for (const auto& [name, value] : Names<Choice>::all) {
-    if (name == *word) return value;
-    valid.push_back(name);
-  }
-  fail_type(suggestion(*word, valid));
+  for (const auto& [name, value] : Names<Choice>::all) valid.push_back(name);
+  return Names<Choice>::all[place_among(valid)].second;
 }
 
 template <class Target>

@@ -41,6 +41,13 @@ Json boundary(const Problem& problem) {
     result[std::string(side_names[side])] = name_of(problem.boundary.sides[side].kind, problem.equation);
   }
   if (!problem.mesh.holes.empty()) result["holes"] = name_of(problem.boundary.holes.kind, problem.equation);
+  for (const SideRegion& region : problem.boundary.regions) {
+    result["side"].push_back(
+        {{"on", side_names[region.side]}, {"kind", name_of(region.condition.kind, problem.equation)}});
+  }
+  for (const HoleSide& hole : problem.boundary.single_holes) {
+    result["hole"].push_back({{"index", hole.hole}, {"kind", name_of(hole.condition.kind, problem.equation)}});
+  }
   return result;
 }
 
