@@ -5,12 +5,14 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
 #include <array>
 #include <cstring>
 #include <filesystem>
 #include <thread>
+#include <tuple>
 #include <unordered_map>
 
 #include "binding.hpp"
@@ -124,6 +126,9 @@ std::vector<T> entries(const std::array<T, 3>& values, int dim) {
 using IntegerBox = std::pair<std::vector<int>, std::vector<int>>;
 using NamedSide = std::pair<std::string, std::vector<ScalarField>>;
 
+using NamedRegion = std::tuple<int, ScalarField, NamedSide>;  // side, where, condition
+using NamedHole = std::pair<int, NamedSide>;                  // place in `holes`, condition
+
 Side side_of(const NamedSide& side) { return {choice<SideKind>(side.first), vector_field(side.second)}; }
 
 Mesh make_mesh(const std::vector<double>& lower, const std::vector<double>& upper, const std::vector<int>& cells,
@@ -141,7 +146,8 @@ Mesh make_mesh(const std::vector<double>& lower, const std::vector<double>& uppe
 Problem make_problem(const std::string& equation, const std::vector<double>& lower, const std::vector<double>& upper,
                      const std::vector<int>& cells, int refine, const std::vector<IntegerBox>& holes, int order,
                      double viscosity, double mass, const std::vector<ScalarField>& force,
-                     const std::vector<NamedSide>& sides, const NamedSide& holes_side) {
+                     const std::vector<NamedSide>& sides, const NamedSide& holes_side,
+                     const std::vector<NamedRegion>& regions, const std::vector<NamedHole>& single_holes) {
   Problem problem;
   problem.equation = choice<EquationKind>(equation);
   problem.mesh = make_mesh(lower, upper, cells, refine, holes);
@@ -151,6 +157,12 @@ Problem make_problem(const std::string& equation, const std::vector<double>& low
   problem.force = vector_field(force);
   for (std::size_t s = 0; s < sides.size(); ++s) problem.boundary.sides.at(s) = side_of(sides[s]);
   problem.boundary.holes = side_of(holes_side);
+  for (const auto& [side, where, condition] : regions) {
+    problem.boundary.regions.push_back({side, where, side_of(condition)});
+  }
+  for (const auto& [hole, condition] : single_holes) {
+    problem.boundary.single_holes.push_back({hole, side_of(condition)});
+  }
   validate(problem);
   return problem;
 }
@@ -250,6 +262,14 @@ void bind_problem(nb::module_& m) {
           sides[std::string(side_names[s]).c_str()] = std::string(name_of(p.boundary.sides[s].kind, p.equation));
         }
         if (!p.mesh.holes.empty()) sides["holes"] = std::string(name_of(p.boundary.holes.kind, p.equation));
+        for (std::size_t i = 0; i < p.boundary.regions.size(); ++i) {
+          sides[fmt::format("side[{}]", i).c_str()] =
+              std::string(name_of(p.boundary.regions[i].condition.kind, p.equation));
+        }
+        for (std::size_t i = 0; i < p.boundary.single_holes.size(); ++i) {
+          sides[fmt::format("hole[{}]", i).c_str()] =
+              std::string(name_of(p.boundary.single_holes[i].condition.kind, p.equation));
+        }
         return sides;
       });
   m.def(
@@ -259,7 +279,7 @@ void bind_problem(nb::module_& m) {
       nb::arg("lower"), nb::arg("upper"), nb::arg("cells"), nb::arg("refine"), nb::arg("holes"));
   m.def("make_problem", &make_problem, nb::kw_only(), nb::arg("equation"), nb::arg("lower"), nb::arg("upper"),
         nb::arg("cells"), nb::arg("refine"), nb::arg("holes"), nb::arg("order"), nb::arg("viscosity"), nb::arg("mass"),
-        nb::arg("force"), nb::arg("sides"), nb::arg("holes_side"));
+        nb::arg("force"), nb::arg("sides"), nb::arg("holes_side"), nb::arg("regions"), nb::arg("single_holes"));
   m.def(
       "estimate",
       [](const Problem& problem, const nb::dict& options) {

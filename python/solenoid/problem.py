@@ -22,6 +22,7 @@ class _Sides:
     def __init__(self, mesh: Mesh):
         if not isinstance(mesh, Mesh):
             raise InputError(f"mesh: expected a Mesh, as Mesh.box() makes it, got {mesh!r}")
+        self.dim = mesh.dim
         self.names = (*SIDES[: 2 * mesh.dim], "holes")
         self.conditions: dict[str, tuple[str, list]] = {}
 
@@ -41,6 +42,44 @@ class _Sides:
             for end in ("min", "max"):
                 self.add("periodic", direction + end, "periodic", [])
 
+    def region(self, entry: str, given: Any, poisson: bool) -> tuple[int, Any, tuple[str, list]]:
+        """An entry of `sides`: number of the side, where, condition."""
+        rest = _entry(entry, given, ("on", "where"))
+        on, where = rest.pop("on"), rest.pop("where")
+        if on not in self.names[:-1]:
+            raise InputError(
+                f"{entry}.on: expected the name of a side, one of {', '.join(self.names[:-1])}, got {on!r}"
+            )
+        return self.names.index(on), scalar(where, self.dim, f"{entry}.where"), self.condition(entry, rest, poisson)
+
+    def hole(self, entry: str, given: Any, poisson: bool) -> tuple[int, tuple[str, list]]:
+        """An entry of `holes`: place of the hole in the mesh, condition."""
+        rest = _entry(entry, given, ("index",))
+        return _integer(f"{entry}.index", rest.pop("index")), self.condition(entry, rest, poisson)
+
+    def condition(self, entry: str, given: dict[str, Any], poisson: bool) -> tuple[str, list]:
+        """The one condition in an entry of `sides` or `holes`: kind and data."""
+        known = ("value",) if poisson else ("velocity", "slip", "outflow", "traction")
+        for key in given:
+            if key not in known:
+                near = get_close_matches(str(key), known, n=1)
+                hint = f"did you mean {near[0]!r}?" if near else f"expected one of {', '.join(known)}"
+                raise InputError(f"{entry}: unknown key {key!r}: {hint}")
+        given = {key: data for key, data in given.items() if data is not False and data is not None}
+        if set(given) == {"outflow", "traction"}:
+            del given["outflow"]
+        if len(given) != 1:
+            raise InputError(
+                f"{entry}: expected one condition of {', '.join(known)}, got {' and '.join(given) or 'none'}"
+            )
+        ((kind, data),) = given.items()
+        label = f"{entry}.{kind}"
+        if kind == "value":
+            return "velocity", [scalar(data, self.dim, label)]
+        if kind in ("velocity", "traction"):
+            return "velocity" if kind == "velocity" else "outflow", vector(data, self.dim, label)
+        return kind, []
+
     def all(self) -> dict[str, Any]:
         sides = [self.conditions.get(name, ("velocity", [])) for name in self.names]
         return {"sides": sides[:-1], "holes_side": sides[-1]}
@@ -50,6 +89,15 @@ def _mapping(keyword: str, value: Any) -> Mapping[str, Any]:
     if not isinstance(value, Mapping):
         raise InputError(f"{keyword}: expected a dictionary {{side: data}}, got {value!r}")
     return value
+
+
+def _entry(entry: str, given: Any, required: Iterable[str]) -> dict[str, Any]:
+    if not isinstance(given, Mapping):
+        raise InputError(f"{entry}: expected a dictionary, got {given!r}")
+    for key in required:
+        if key not in given:
+            raise InputError(f"{entry}: the key {key!r} is missing")
+    return dict(given)
 
 
 def _names(keyword: str, value: Any) -> list[str]:
@@ -103,6 +151,13 @@ class Problem:
         slip: Stokes: names of sides with u.n = 0 and no shear stress.
         outflow: Stokes: names of sides with nu du/dn - p n = 0, or {side: vector field} with the traction on the right.
         periodic: directions that wrap, such as "x" or "xz".
+        sides: other conditions on parts of sides, as dictionaries such as {"on": "xmin", "where": "y < 0.5",
+            "velocity": [1, 0]}: on the faces of that side where the scalar field `where` is not 0. One of velocity,
+            slip=True, outflow=True and traction, or value, says what holds there; of two that overlap the later one
+            does. A part consists of whole faces of the finest cells, and of whole faces of coarse boxes if its
+            condition is of another kind than that of the rest of the side.
+        holes: other conditions on single holes, as dictionaries such as {"index": 0, "velocity": [1, 0]}: `index` is
+            the place in the mesh's `holes`.
 
     Raises:
         InputError: where something is wrong or contradicts the rest; the message says what.
@@ -122,6 +177,8 @@ class Problem:
         slip: Iterable[str] = (),
         outflow: Mapping[str, Vector] | Iterable[str] = (),
         periodic: str = "",
+        sides: Iterable[Mapping[str, Any]] = (),
+        holes: Iterable[Mapping[str, Any]] = (),
     ):
         if equation not in EQUATIONS:
             raise InputError(f"equation: expected {' or '.join(map(repr, EQUATIONS))}, got {equation!r}")
@@ -130,18 +187,18 @@ class Problem:
         for keyword, given in others.items():
             if given:
                 raise InputError(f"{keyword}: there is no such condition with the equation {equation!r}")
-        sides = _Sides(mesh)
+        conditions = _Sides(mesh)
         dim = mesh.dim
-        sides.add_periodic(periodic)
+        conditions.add_periodic(periodic)
         for side, data in _mapping("value", value or {}).items():
-            sides.add("value", side, "velocity", [scalar(data, dim, f"value {side}")])
+            conditions.add("value", side, "velocity", [scalar(data, dim, f"value {side}")])
         for side, data in _mapping("velocity", velocity or {}).items():
-            sides.add("velocity", side, "velocity", vector(data, dim, f"velocity {side}"))
+            conditions.add("velocity", side, "velocity", vector(data, dim, f"velocity {side}"))
         for side in _names("slip", slip):
-            sides.add("slip", side, "slip", [])
+            conditions.add("slip", side, "slip", [])
         tractions = outflow if isinstance(outflow, Mapping) else dict.fromkeys(_names("outflow", outflow))
         for side, data in tractions.items():
-            sides.add("outflow", side, "outflow", [] if data is None else vector(data, dim, f"outflow {side}"))
+            conditions.add("outflow", side, "outflow", [] if data is None else vector(data, dim, f"outflow {side}"))
         if force is not None:
             force = [scalar(force, dim, "force")] if poisson else vector(force, dim, "force")
         self._core = _core.make_problem(
@@ -155,7 +212,9 @@ class Problem:
             cells=list(mesh.cells),
             refine=mesh.refine,
             holes=[(list(first), list(end)) for first, end in mesh.holes],
-            **sides.all(),
+            regions=[conditions.region(f"side[{i}]", given, poisson) for i, given in enumerate(sides)],
+            single_holes=[conditions.hole(f"hole[{i}]", given, poisson) for i, given in enumerate(holes)],
+            **conditions.all(),
         )
 
     @classmethod
@@ -248,7 +307,8 @@ class Problem:
     @property
     def sides(self) -> dict[str, str]:
         """The kind of condition of every side, by name, one of "velocity", "slip", "outflow" or "periodic"; with
-        Poisson's equation "value" or "periodic"."""
+        Poisson's equation "value" or "periodic". Parts of sides are called side[0], side[1], ... and single holes
+        hole[0], ... in the order in which they were given."""
         return self._core.sides
 
     def estimate(self, **options: Any) -> dict[str, int]:

@@ -42,6 +42,54 @@ def test_sides():
     assert so.Problem(mesh, equation="poisson").sides["xmax"] == "value"
 
 
+def test_parts_of_sides_and_single_holes():
+    mesh = so.Mesh.box(cells=(4, 2), refine=2, upper=(2, 1), holes=[((1, 0), (2, 1)), ((3, 1), (4, 2))])
+    inflow = {"on": "xmin", "where": "y > 0.5", "velocity": ["(1-y)*(y-0.5)", 0]}
+    turning = {"index": 0, "velocity": lambda x: np.stack([0.25 - x[:, 1], x[:, 0] - 0.75], axis=-1)}
+    problem = so.Problem(mesh, outflow="xmax", sides=[inflow], holes=[turning])
+    assert problem.sides["side[0]"] == "velocity" and problem.sides["hole[0]"] == "velocity"
+    assert "side[0]" in repr(problem)
+    solution = so.solve(problem, rtol=1e-10)
+    assert solution.flux("x", 2.0) == pytest.approx(0.5**3 / 6)
+    inflow["where"] = lambda x: x[:, 1] > 0.5
+    turning["velocity"] = ["0.25-y", "x-0.75"]
+    assert same(problem, so.Problem(mesh, outflow="xmax", sides=[inflow], holes=[turning]))
+    open_below = {"on": "xmax", "where": "y < 0.5", "outflow": True}
+    pushed = {**open_below, "traction": [1, 0]}
+    assert so.Problem(mesh, sides=[open_below, pushed]).sides["side[1]"] == "outflow"
+    values = so.Problem(mesh, equation="poisson", sides=[{"on": "ymin", "where": "x < 0.5", "value": 1}])
+    assert values.sides["side[0]"] == "value"
+
+
+@pytest.mark.parametrize(
+    "sides, message",
+    [
+        (
+            [{"on": "xmn", "where": "1", "slip": True}],
+            r"side\[0\].on: expected the name of a side, one of xmin, .*'xmn'",
+        ),
+        ([{"on": "xmin", "where": "y < 0.3", "velocity": [0, 0]}], r"side\[0\].where: ends within the face of a cell"),
+        ([{"on": "xmin", "where": "y < 0.25", "slip": True}], r"side\[0\].where: ends within the face of a coarse box"),
+        ([{"on": "xmin", "where": "y < 0.5"}], r"side\[0\]: expected one condition of velocity, .*, got none"),
+        ([{"on": "xmin", "where": "y < 0.5", "slip": True, "outflow": True}], "got slip and outflow"),
+        ([{"on": "xmin", "where": "y < 0.5", "slipp": True}], "unknown key 'slipp': did you mean 'slip'"),
+        ([{"on": "xmin", "slip": True}], r"side\[0\]: the key 'where' is missing"),
+        (["xmin"], r"side\[0\]: expected a dictionary, got 'xmin'"),
+    ],
+)
+def test_wrong_parts_of_sides(sides, message):
+    with pytest.raises(so.InputError, match=message):
+        so.Problem(so.Mesh.box((2, 2), refine=2), sides=sides)
+
+
+def test_wrong_single_holes():
+    mesh = so.Mesh.box((3, 3), refine=1, holes=[((1, 1), (2, 2))])
+    with pytest.raises(so.InputError, match=r"hole\[0\].index: there is no hole 1"):
+        so.Problem(mesh, holes=[{"index": 1, "slip": True}])
+    with pytest.raises(so.InputError, match=r"hole\[1\].index: hole 0 has a condition already"):
+        so.Problem(mesh, holes=[{"index": 0, "slip": True}, {"index": 0, "outflow": True}])
+
+
 def test_equation(cavity, poisson):
     assert (cavity.equation, poisson.equation) == ("stokes", "poisson")
     problem = so.Problem(poisson.mesh, equation="poisson", value={"xmin": "y"}, periodic="y")
