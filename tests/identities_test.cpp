@@ -245,9 +245,8 @@ class Identity : public testing::TestWithParam<IdentityCase> {
     return solenoid::solved(problem, GetParam().precision);
   }
   [[nodiscard]] bool has_outflow() const {
-    const Problem problem = this->problem();
-    const auto all = conditions(problem);
-    return std::any_of(all.begin(), all.end(), [](const Side* side) { return side->kind == SideKind::outflow; });
+    const auto all = conditions(problem());
+    return std::any_of(all.begin(), all.end(), [](const Side& side) { return side.kind == SideKind::outflow; });
   }
 };
 INSTANTIATE_TEST_SUITE_P(Meshes, Identity, testing::ValuesIn(identity_cases()), name_of);

@@ -139,10 +139,9 @@ inline std::vector<MeshCase> mesh_cases(int dim) {
 inline std::vector<MeshCase> poisson_mesh_cases(int dim) {
   std::vector<MeshCase> cases;
   for (MeshCase& what : mesh_cases(dim)) {
-    const Problem problem{.mesh = what.mesh, .boundary = what.boundary};
-    const auto sides = conditions(problem);
-    const auto known = [](const Side* side) {
-      return side->kind == SideKind::velocity || side->kind == SideKind::periodic;
+    const auto sides = conditions({.mesh = what.mesh, .boundary = what.boundary});
+    const auto known = [](const Side& side) {
+      return side.kind == SideKind::velocity || side.kind == SideKind::periodic;
     };
     if (!std::all_of(sides.begin(), sides.end(), known)) continue;
     what.name = "poisson_" + what.name;

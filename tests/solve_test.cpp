@@ -72,10 +72,9 @@ TEST_P(FlowInTheSpace, IsReproduced) {
   const auto [dim, order] = GetParam();
   if (!test::has_order(dim, order)) GTEST_SKIP() << "the order is not in this build";
   for (auto mesh : test::mesh_cases(dim)) {
-    const Problem problem{.mesh = mesh.mesh, .boundary = mesh.boundary};
     bool possible = mesh.name != "long_box" && mesh.boundary.holes.kind == SideKind::velocity;
-    for (const Side* side : conditions(problem)) {
-      possible = possible && (side->kind == SideKind::velocity || side->kind == SideKind::outflow);
+    for (const Side& side : conditions({.mesh = mesh.mesh, .boundary = mesh.boundary})) {
+      possible = possible && (side.kind == SideKind::velocity || side.kind == SideKind::outflow);
     }
     for (const HoleSide& hole : mesh.boundary.single_holes) {
       possible = possible && hole.condition.kind == SideKind::velocity;

@@ -330,11 +330,6 @@ Grid Grid::copies(int count) const {
   return all;
 }
 
-bool Grid::on_hole(Record cell, int side) const {
-  const int a = side / 2;
-  return periodic_[a] || position_[cell][a] != (side % 2 == 0 ? 0 : extent_[a] - 1);
-}
-
 Face Grid::hat_face(Record record) const {
   const int a = hat_direction(record);
   return face_[2 * a + 1][neighbour_[2 * a][record]];

@@ -63,8 +63,6 @@ class Grid {
   /// What a face of a cell means; interior for all other records.
   [[nodiscard]] Face face(Record cell, int side) const { return face_[side][cell]; }
   [[nodiscard]] const Face* faces(int side) const { return face_[side].data(); }
-  /// Of a boundary face: whether a hole lies behind it, and not the side of the bounding box.
-  [[nodiscard]] bool on_hole(Record cell, int side) const;
   /// For a hat-only record: the direction of its normal unknown. The cell below it is its neighbour on that lower side.
   [[nodiscard]] int hat_direction(Record record) const { return hat_direction_[record - layout_.hats().first()]; }
   /// For a hat-only record: the kind of its face.

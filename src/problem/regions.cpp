@@ -289,13 +289,12 @@ std::vector<int> hole_sides(const Mesh& mesh, const Boundary& boundary) {
   return numbers;
 }
 
-std::vector<const Side*> conditions(const Problem& problem) {
+std::vector<Side> conditions(const Problem& problem) {
   const Boundary& boundary = problem.boundary;
-  std::vector<const Side*> all;
-  for (int side = 0; side < 2 * problem.mesh.dim; ++side) all.push_back(&boundary.sides[side]);
-  all.push_back(&boundary.holes);
-  for (const SideRegion& region : boundary.regions) all.push_back(&region.condition);
-  for (const HoleSide& hole : boundary.single_holes) all.push_back(&hole.condition);
+  std::vector<Side> all(boundary.sides.begin(), boundary.sides.begin() + 2 * problem.mesh.dim);
+  all.push_back(boundary.holes);
+  for (const SideRegion& region : boundary.regions) all.push_back(region.condition);
+  for (const HoleSide& hole : boundary.single_holes) all.push_back(hole.condition);
   return all;
 }
 

@@ -38,8 +38,8 @@ const Side& hole_side(const Boundary& boundary, int number);
 /// The number of each hole's condition.
 std::vector<int> hole_sides(const Mesh& mesh, const Boundary& boundary);
 
-/// All conditions of a problem, which has to outlive what is returned.
-std::vector<const Side*> conditions(const Problem& problem);
+/// All conditions of a problem.
+std::vector<Side> conditions(const Problem& problem);
 
 /// \throws InvalidEntry if conditions on single holes name no hole, or the same one.
 void validate_single_holes(const Problem& problem);

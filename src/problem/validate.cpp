@@ -162,16 +162,16 @@ void validate_permeability(const Problem& problem) {
   if (problem.mass != 0.0) {
     throw InvalidEntry("mass", fmt::format("{} without mass term, got {}", of_permeability, problem.mass));
   }
-  const auto require_at_rest = [&](const Side& side, std::string_view name) {
+  const auto require_at_rest = [&](const Side& side, const std::string& entry) {
     const bool moves = side.kind == SideKind::velocity && !is_zero(side.data);
     if (!moves && side.kind != SideKind::outflow) return;
-    throw InvalidEntry(fmt::format("boundary.{}", name),
-                       fmt::format("{} between sides that are periodic, slip, or do not move", of_permeability));
+    throw InvalidEntry(entry, fmt::format("{} between sides that are periodic, slip, or do not move", of_permeability));
   };
   bool driven = false;
   for (int a = 0; a < problem.mesh.dim; ++a) {
-    require_at_rest(problem.boundary.sides[2 * a], side_names[2 * a]);
-    require_at_rest(problem.boundary.sides[2 * a + 1], side_names[2 * a + 1]);
+    for (const int side : {2 * a, 2 * a + 1}) {
+      require_at_rest(problem.boundary.sides[side], fmt::format("boundary.{}", side_names[side]));
+    }
     const std::optional<double> force = problem.force[a].constant();
     if (!force) {
       throw InvalidEntry(fmt::format("force[{}]", a),
@@ -186,7 +186,13 @@ void validate_permeability(const Problem& problem) {
     }
   }
   if (!driven) throw InvalidEntry("force", fmt::format("{} that a force drives, and it is zero", of_permeability));
-  if (!problem.mesh.holes.empty()) require_at_rest(problem.boundary.holes, "holes");
+  if (!problem.mesh.holes.empty()) require_at_rest(problem.boundary.holes, "boundary.holes");
+  for (std::size_t i = 0; i < problem.boundary.regions.size(); ++i) {
+    require_at_rest(problem.boundary.regions[i].condition, fmt::format("side[{}]", i));
+  }
+  for (std::size_t i = 0; i < problem.boundary.single_holes.size(); ++i) {
+    require_at_rest(problem.boundary.single_holes[i].condition, fmt::format("hole[{}]", i));
+  }
 }
 
 void validate(const Problem& problem, const SolverOptions& options) {

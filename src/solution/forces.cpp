@@ -8,6 +8,7 @@
 #include "level/level.hpp"
 #include "mesh/grid.hpp"
 #include "problem/names.hpp"
+#include "problem/regions.hpp"
 #include "solenoid/error.hpp"
 #include "solenoid/solution.hpp"
 #include "solution/cell_evaluator.hpp"
@@ -95,7 +96,10 @@ class BoundaryForces {
         dim_(grid_->dim()),
         equation_{dim_, problem_->order},
         volume_(solution, CellRule::inside) {
-    for (int side = 0; side < 2 * dim_; ++side) sides_.emplace_back(solution, side);
+    for (int side = 0; side < 2 * dim_; ++side) {
+      sides_.emplace_back(solution, side);
+      side_data_[side] = data_on(problem_->boundary, side);
+    }
   }
 
   void add(std::int64_t cell, SumsOfBodies& bodies) {
@@ -140,7 +144,7 @@ class BoundaryForces {
   };
 
   [[nodiscard]] int body(Record cell, int side) const {
-    if (!grid_->on_hole(cell, side)) return side;
+    if (grid_->hole(cell, side) < 0) return side;
     std::int64_t box = 0;
     for (int a = dim_ - 1; a >= 0; --a) {
       const int extent = grid_->extent()[a];
@@ -164,8 +168,8 @@ class BoundaryForces {
       if (place.face == Face::interior) {
         place.values_behind.evaluate(place.behind, grid_->neighbour(cell, side));
       } else {
-        const Boundary& boundary = problem_->boundary;
-        place.evaluate((grid_->on_hole(cell, side) ? boundary.holes : boundary.sides[side]).data, dim_);
+        const int hole = grid_->hole(cell, side);
+        place.evaluate(hole < 0 ? side_data_[side] : hole_side(problem_->boundary, hole).data, dim_);
       }
     }
   }
@@ -277,6 +281,7 @@ class BoundaryForces {
   Point widths_{};  // of the cell
   Place volume_;
   std::vector<Place> sides_;
+  std::array<VectorField, 6> side_data_;
 };
 
 }  // namespace

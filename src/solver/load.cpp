@@ -433,9 +433,9 @@ std::vector<double> boundary_lift(const Problem& problem, const Level& lift) {
 }
 
 bool has_boundary_values(const Problem& problem) {
-  const std::vector<const Side*> all = conditions(problem);
+  const std::vector<Side> all = conditions(problem);
   return std::any_of(all.begin(), all.end(),
-                     [](const Side* side) { return side->kind == SideKind::velocity && !is_zero(side->data); });
+                     [](const Side& side) { return side.kind == SideKind::velocity && !is_zero(side.data); });
 }
 
 bool has_boundary_velocity(const Problem& problem) {
