@@ -554,5 +554,22 @@ TEST_P(SolutionFile, PackedVectorsAreUnknownsOfSolutions) {
 std::string name_of_case(const testing::TestParamInfo<FileCase>& info) { return info.param.name; }
 INSTANTIATE_TEST_SUITE_P(All, SolutionFile, testing::ValuesIn(cases()), name_of_case);
 
+/// A file has one kind for each side and one for all holes; data may differ from part to part.
+TEST(SolutionFile, RefusesPartsOfOtherKinds) {
+  if (!solution_files_unavailable().empty()) GTEST_SKIP() << solution_files_unavailable();
+  Problem problem{.mesh = Mesh::unit(2, 2), .order = 1};
+  problem.mesh.cells = {3, 3, 1};
+  problem.mesh.holes = {{{1, 1, 0}, {2, 2, 1}}};
+  problem.boundary.regions = {{.side = 1, .where = ScalarField(1.0), .condition = {}}};
+  problem.boundary.single_holes = {{.hole = 0, .condition = {}}};
+  EXPECT_NO_THROW(check_savable(problem));
+  Problem open = problem;
+  open.boundary.regions[0].condition.kind = SideKind::outflow;
+  EXPECT_THROW(check_savable(open), InputError);
+  Problem slippery = problem;
+  slippery.boundary.single_holes[0].condition.kind = SideKind::slip;
+  EXPECT_THROW(check_savable(slippery), InputError);
+}
+
 }  // namespace
 }  // namespace solenoid

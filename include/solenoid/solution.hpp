@@ -98,7 +98,7 @@ class Solution {
   [[nodiscard]] double value_error(const ScalarField& exact) const;
 
   /// Writes an HDF5 file (docs/solution-file.md), whole or not at all: problem and coefficients, but neither force nor
-  /// boundary data. \throws Error if the file cannot be written, InputError if the build has no HDF5.
+  /// boundary data. \throws Error if the file cannot be written, InputError as check_savable().
   void save(const std::filesystem::path& file) const;
 
  private:
@@ -114,5 +114,9 @@ Solution load_solution(const std::filesystem::path& file);
 
 /// Why this build cannot save and load solutions: it has no HDF5. Empty if it can.
 std::string solution_files_unavailable();
+
+/// Whether solutions of a problem can be saved. \throws InputError if the build has no HDF5, or if a part of a side or
+/// a single hole has another kind than the rest, which files do not say yet.
+void check_savable(const Problem& problem);
 
 }  // namespace solenoid

@@ -231,8 +231,12 @@ void print_result(const Case& what, const Solved& solved) {
 int solve_case(const Arguments& arguments) {
   Case what = arguments.problem.read();
   const Targets targets(arguments, what.output, what.name);
-  if (!arguments.save.empty() && !solution_files_unavailable().empty()) {
-    throw InputError("--save: " + solution_files_unavailable());
+  if (!arguments.save.empty()) {
+    try {
+      check_savable(what.problem);
+    } catch (const InputError& error) {
+      throw InputError(fmt::format("--save: {}", error.what()));
+    }
   }
   if (!arguments.save.empty() && !replaced_by(arguments.save)) {
     throw InputError(

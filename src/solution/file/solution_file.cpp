@@ -516,7 +516,27 @@ Problem read_hdf5(const fs::path& file, const Envelope& envelope) {
 
 std::string solution_files_unavailable() { return {}; }
 
+void check_savable(const Problem& problem) {
+  const Boundary& boundary = problem.boundary;
+  for (const SideRegion& region : boundary.regions) {
+    if (region.condition.kind == boundary.sides[region.side].kind) continue;
+    throw InputError(fmt::format(
+        "solutions cannot be saved where a part of side {} has another kind ({}) than the rest ({}): a file has one "
+        "kind "
+        "for each side",
+        side_names[region.side], name_of(region.condition.kind), name_of(boundary.sides[region.side].kind)));
+  }
+  for (const HoleSide& single : boundary.single_holes) {
+    if (single.condition.kind == boundary.holes.kind) continue;
+    throw InputError(fmt::format(
+        "solutions cannot be saved where hole {} has another kind ({}) than the others ({}): a file has one "
+        "kind for all holes",
+        single.hole, name_of(single.condition.kind), name_of(boundary.holes.kind)));
+  }
+}
+
 void Solution::save(const fs::path& file) const {
+  check_savable(problem_);
   if (!replaced_by(file)) {
     throw Error(fmt::format("cannot save to '{}': expected the name of a file, got a folder, a device or a pipe",
                             file.string()));
