@@ -91,9 +91,9 @@ class LinearSystem:
     A vector is an array of the N = `size` unknowns, and of nothing else: A has no rows of zeros. They are sorted by
     cell, in x first, then y, then z; those of a cell are its (dim + 1) (k + 1)^dim coefficients, velocity components
     before pressure (Poisson: (k + 1)^dim), without the normal velocities that a side prescribes on its lower faces.
-    Normal velocities on upper faces of outflow sides come where a cell behind the face would. docs/method.md ("Vectors")
-    says which function each number is the coefficient of. The layout is that of `Solution.coefficients`, and depends on
-    nothing but mesh, order and kinds of sides.
+    Normal velocities on upper faces of outflow sides come where a cell behind the face would. docs/method.md
+    ("Vectors") says which function each number is the coefficient of. The layout is that of `Solution.coefficients`,
+    and depends on nothing but mesh, order and kinds of sides.
 
     Constants in the kernel of A (the pressure's without an outflow side, for example) are removed from b, from results
     of M and from solutions.

@@ -300,6 +300,7 @@ class Solution:
             f'<img alt="{shown}" style="max-width: 640px; width: 100%" src="data:image/png;base64,{data}">'
         )
 
+
 def load(file: str | os.PathLike) -> Solution:
     """The solution that Solution.save() or `solenoid solve --save` has written.
 
