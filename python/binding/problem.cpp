@@ -172,16 +172,35 @@ std::vector<ScalarField> components(const Problem& problem, const VectorField& f
   return {field.begin(), field.begin() + (problem.equation == EquationKind::poisson ? 1 : problem.mesh.dim)};
 }
 
+NamedSide named(const Problem& problem, const Side& side) {
+  return {std::string(name_of(side.kind, EquationKind::stokes)), components(problem, side.data)};
+}
+
 /// {side: (kind, data)}, as make_problem takes them.
 nb::dict conditions_of(const Problem& problem) {
   nb::dict conditions;
   const auto add = [&](std::string_view name, const Side& side) {
-    conditions[std::string(name).c_str()] =
-        NamedSide(name_of(side.kind, EquationKind::stokes), components(problem, side.data));
+    conditions[std::string(name).c_str()] = named(problem, side);
   };
   for (int s = 0; s < 2 * problem.mesh.dim; ++s) add(side_names[s], problem.boundary.sides[s]);
   add("holes", problem.boundary.holes);
   return conditions;
+}
+
+/// [(side, where, (kind, data))] and [(index, (kind, data))], as make_problem takes them.
+std::vector<NamedRegion> regions_of(const Problem& problem) {
+  std::vector<NamedRegion> regions;
+  for (const auto& [side, where, condition] : problem.boundary.regions) {
+    regions.emplace_back(side, where, named(problem, condition));
+  }
+  return regions;
+}
+std::vector<NamedHole> single_holes_of(const Problem& problem) {
+  std::vector<NamedHole> holes;
+  for (const auto& [hole, condition] : problem.boundary.single_holes) {
+    holes.emplace_back(hole, named(problem, condition));
+  }
+  return holes;
 }
 
 nb::list holes_of(const Mesh& mesh) {
@@ -256,6 +275,8 @@ void bind_problem(nb::module_& m) {
       .def_ro("mass", &Problem::mass)
       .def_prop_ro("force", [](const Problem& p) { return components(p, p.force); })
       .def_prop_ro("conditions", &conditions_of)
+      .def_prop_ro("regions", &regions_of)
+      .def_prop_ro("single_holes", &single_holes_of)
       .def_prop_ro("sides", [](const Problem& p) {
         nb::dict sides;
         for (int s = 0; s < 2 * p.mesh.dim; ++s) {

@@ -229,7 +229,8 @@ class Problem:
 
         Args:
             changes: arguments of Problem() by their names; and `refine`, that of the mesh. A new `velocity`, `value`,
-                `slip`, `outflow` or `periodic` stands for all conditions of that kind; those of other kinds stay.
+                `slip`, `outflow` or `periodic` stands for all conditions of that kind; those of other kinds stay. New
+                `sides` or `holes` stand for all conditions on parts of sides, or on single holes.
 
         Raises:
             InputError: as Problem(); and if a new mesh has another dimension.
@@ -259,6 +260,15 @@ class Problem:
                 sides["outflow"][name] = None if still else data
             elif kind == "periodic" and name.endswith("min"):
                 sides["periodic"] += name[0]
+
+        def keys(condition: tuple[str, list]) -> dict[str, Any]:
+            kind, data = condition
+            if kind == "velocity":
+                return {"value": data[0]} if poisson else {"velocity": data}
+            return {"traction": data} if kind == "outflow" else {kind: True}
+
+        regions = [{"on": SIDES[on], "where": where, **keys(what)} for on, where, what in self._core.regions]
+        holes = [{"index": index, **keys(what)} for index, what in self._core.single_holes]
         if poisson:
             sides = {
                 "value": {name: data[0] for name, data in sides["velocity"].items()},
@@ -271,6 +281,8 @@ class Problem:
             "viscosity": self.viscosity,
             "mass": self.mass,
             "force": force[0] if poisson else force,
+            "sides": regions,
+            "holes": holes,
             **sides,
         }
 

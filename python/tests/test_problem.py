@@ -233,8 +233,16 @@ def test_replace_keeps_everything_else():
         "slip": ["zmax"],
         "outflow": {"xmax": ["y", 0, 0]},
         "periodic": "y",
+        "sides": [
+            {"on": "xmax", "where": lambda points: points[:, 2] < 0.5, "slip": True},
+            {"on": "xmin", "where": "z > 0.5", "velocity": ["z-0.5", 0, 0]},
+            {"on": "zmax", "where": "x > 0.5", "traction": [0, 0, "x"]},
+        ],
+        "holes": [{"index": 0, "velocity": [0, "x", 0]}],
     }
     problem = so.Problem(mesh, **arguments)
+    assert "side[0]" not in problem.replace(sides=[]).sides
+    assert not same(problem.replace(holes=[]), problem)
     assert same(problem.replace(), problem, 0.0)
     assert same(problem.replace(viscosity=2).replace(viscosity=1), problem, 0.0)
     assert same(problem.replace(mass=0.5), so.Problem(mesh, **{**arguments, "mass": 0.5}), 0.0)
@@ -244,6 +252,8 @@ def test_replace_keeps_everything_else():
 def test_replace_of_poisson_and_of_cases(poisson, tmp_path):
     given = so.Problem(poisson.mesh, equation="poisson", force="x", value={"xmin": "y", "xmax": 2}, periodic="y")
     assert same(given.replace(), given, 0.0)
+    divided = given.replace(sides=[{"on": "xmin", "where": "y < 0.5", "value": 3}])
+    assert same(divided.replace(), divided, 0.0) and not same(divided, given)
     other = given.replace(value={"xmin": 1})
     assert same(other, so.Problem(poisson.mesh, equation="poisson", force="x", value={"xmin": 1}, periodic="y"), 0.0)
     file = tmp_path / "channel.toml"
