@@ -33,15 +33,6 @@ class CudaSolve : public testing::Test {
     options.threads = 2;
     return solve(problem, options);
   }
-  static double difference(const Solution& a, const Solution& b) {
-    double largest = 0.0;
-    double worst = 0.0;
-    for (std::size_t i = 0; i < a.coefficients().size(); ++i) {
-      largest = std::max(largest, std::abs(a.coefficients()[i]));
-      worst = std::max(worst, std::abs(a.coefficients()[i] - b.coefficients()[i]));
-    }
-    return worst / largest;
-  }
   /// A random load on a mesh, refined once.
   static Problem problem_on(const test::MeshCase& mesh, int order) {
     Problem problem{.mesh = mesh.mesh,
@@ -95,7 +86,7 @@ void CudaSolve::expect_the_same(const std::string& name, const Problem& problem)
     EXPECT_TRUE(on_gpu.converged) << what << ": " << on_gpu.reason;
     EXPECT_LE(on_gpu.residual_history.back(), options.rtol) << what;
     expect_same_iterations(problem, on_cpu, on_gpu, options.rtol, what);
-    EXPECT_LE(difference(expected, actual), 1e-8) << what;
+    EXPECT_LE(test::relative_difference(expected, actual), 1e-8) << what;
   }
 }
 
@@ -144,7 +135,7 @@ TEST_F(CudaSolve, PoissonByEveryMethod) {
       const auto [expected, on_cpu] = solve_on(DeviceChoice::cpu, problem, options);
       const auto [actual, on_gpu] = solve_on(DeviceChoice::cuda, problem, options);
       EXPECT_EQ(on_gpu.iterations, on_cpu.iterations) << static_cast<int>(method) << ' ' << static_cast<int>(patch);
-      EXPECT_LE(difference(expected, actual), method == Method::fmg ? 1e-5 : 1e-6);
+      EXPECT_LE(test::relative_difference(expected, actual), method == Method::fmg ? 1e-5 : 1e-6);
     }
   }
   SolverOptions additive;
@@ -184,7 +175,7 @@ TEST_F(CudaSolve, LargeLevelsEqualTheCpu) {
     const std::string what = std::to_string(dim) + "D, order " + std::to_string(order);
     EXPECT_TRUE(on_gpu.converged) << what << ": " << on_gpu.reason;
     expect_same_iterations(problem, on_cpu, on_gpu, options.rtol, what);
-    EXPECT_LE(difference(expected, actual), 1e-4) << what;
+    EXPECT_LE(test::relative_difference(expected, actual), 1e-4) << what;
   }
 }
 
@@ -202,7 +193,7 @@ TEST_F(CudaSolve, EveryMethodAndLocalSolver) {
       const auto [expected, on_cpu] = solve_on(DeviceChoice::cpu, problem, options);
       const auto [actual, on_gpu] = solve_on(DeviceChoice::cuda, problem, options);
       EXPECT_EQ(on_gpu.iterations, on_cpu.iterations) << static_cast<int>(method) << ' ' << static_cast<int>(local);
-      EXPECT_LE(difference(expected, actual), method == Method::fmg ? 1e-5 : 1e-6);
+      EXPECT_LE(test::relative_difference(expected, actual), method == Method::fmg ? 1e-5 : 1e-6);
     }
   }
 }

@@ -4,9 +4,12 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <functional>
+#include <span>
 #include <vector>
 
+#include "problem/regions.hpp"
 #include "solenoid/solver.hpp"
 #include "studies/manufactured.hpp"
 
@@ -114,6 +117,48 @@ struct PolynomialFlow {
     return traction;
   }
 };
+
+/// Whether a flow that is known everywhere can be prescribed on a boundary: by velocities, and tractions on sides. A
+/// hole with outflow has one traction for all its faces.
+inline bool takes_a_flow(const Problem& problem) {
+  const Boundary& boundary = problem.boundary;
+  const auto is_wall = [](const Side& side) { return side.kind == SideKind::velocity; };
+  const std::vector<Side> all = conditions(problem);
+  return is_wall(boundary.holes) &&
+         std::all_of(boundary.single_holes.begin(), boundary.single_holes.end(),
+                     [&](const HoleSide& hole) { return is_wall(hole.condition); }) &&
+         std::all_of(all.begin(), all.end(),
+                     [&](const Side& side) { return is_wall(side) || side.kind == SideKind::outflow; });
+}
+
+/// With the force, the velocities and the tractions of a flow.
+inline Problem with_flow(Problem problem, const PolynomialFlow& flow) {
+  problem.force = flow.force(problem.viscosity, problem.mass);
+  const auto prescribe = [&](int side, Side& condition) {
+    condition.data =
+        condition.kind == SideKind::outflow ? flow.traction(problem.viscosity, side) : flow.velocity_field();
+  };
+  Boundary& boundary = problem.boundary;
+  for (int side = 0; side < 2 * flow.dim; ++side) prescribe(side, boundary.sides[side]);
+  for (auto& [side, where, condition] : boundary.regions) prescribe(side, condition);
+  boundary.holes.data = flow.velocity_field();
+  for (auto& [hole, condition] : boundary.single_holes) condition.data = flow.velocity_field();
+  return problem;
+}
+
+/// The largest difference of coefficients over the largest of `a`; NaN if one is.
+inline double relative_difference(const Solution& a, const Solution& b) {
+  const std::span<const double> of_a = a.coefficients();
+  const std::span<const double> of_b = b.coefficients();
+  const auto or_nan = [](double x, double y) { return y > x || std::isnan(y) ? y : x; };
+  double largest = 0.0;
+  double difference = 0.0;
+  for (std::size_t i = 0; i < of_a.size(); ++i) {
+    largest = or_nan(largest, std::abs(of_a[i]));
+    difference = or_nan(difference, std::abs(of_a[i] - of_b[i]));
+  }
+  return difference / largest;
+}
 
 /// The problem of the paper's experiments.
 inline Problem paper(int dim, int order, int refine) {

@@ -57,16 +57,6 @@ Problem box(int dim, int refine, int order = 1) {
   return problem;
 }
 
-double distance(const Solution& a, const Solution& b) {
-  double largest = 0.0;
-  double difference = 0.0;
-  for (std::size_t i = 0; i < a.coefficients().size(); ++i) {
-    largest = std::max(largest, std::abs(a.coefficients()[i]));
-    difference = std::max(difference, std::abs(a.coefficients()[i] - b.coefficients()[i]));
-  }
-  return difference / largest;
-}
-
 // Data ---------------------------------------------------------------------------------------------------------------
 
 /// Sides have other data where no region says what holds. (Orders in the space: solve_test.cpp.)
@@ -117,7 +107,7 @@ TEST(Regions, AreDataThatJump) {
     for (const Method method : {Method::gmres, Method::fmg}) {
       auto options = options_on(DeviceChoice::cpu);
       options.method = method;
-      EXPECT_LE(distance(solve(divided, options).solution, solve(jumping, options).solution), 1e-13);
+      EXPECT_LE(test::relative_difference(solve(divided, options).solution, solve(jumping, options).solution), 1e-13);
     }
   }
 }

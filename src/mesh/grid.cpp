@@ -77,12 +77,10 @@ Grid::Grid(const Mesh& mesh, const Boundary& boundary, bool boundary_hats)
   }
   numbering_ = numbering_of(dim_, extent_, open);
 
-  std::array<int, 3> boxes{1, 1, 1};
-  for (int a = 0; a < dim_; ++a) boxes[a] = mesh.cells[a];
   const Parts parts = parts_of(mesh, boundary);
   parts_ = parts.count;
   const auto part_at = [&](int x, int y, int z) {
-    return parts.of_box[index(boxes, x >> shift[0], y >> shift[1], z >> shift[2])];
+    return parts.of_box[number_of_box(mesh, {x >> shift[0], y >> shift[1], z >> shift[2]})];
   };
   number_cells([&](const auto& at) { return part_at(at[0], at[1], at[2]); });
   if (parts_ > 1) {

@@ -4,9 +4,8 @@
 #include <array>
 #include <limits>
 
-#include "problem/regions.hpp"
-
 #include "base/interrupt.hpp"
+#include "problem/regions.hpp"
 
 namespace solenoid {
 namespace {
@@ -50,20 +49,30 @@ class Lattice {
 
 }  // namespace
 
-Parts parts_of(const Mesh& mesh, const Boundary& boundary) {
-  const Lattice lattice(mesh, boundary);
-  if (mesh.holes.empty()) return {1, std::vector<std::int32_t>(lattice.size(), 0)};
-  Parts parts{0, std::vector<std::int32_t>(lattice.size(), unvisited)};
-  const std::vector<int> sides = hole_sides(mesh, boundary);
+std::vector<std::int32_t> holes_of_boxes(const Mesh& mesh) {
+  const int layers = mesh.dim == 3 ? mesh.cells[2] : 1;
+  std::vector<std::int32_t> holes(number_of_box(mesh, {0, 0, layers}), -1);
   for (std::size_t i = 0; i < mesh.holes.size(); ++i) {
     IndexBox box = mesh.holes[i];
     if (mesh.dim == 2) box.lower[2] = 0, box.upper[2] = 1;
     for (int z = box.lower[2]; z < box.upper[2]; ++z) {
       for (int y = box.lower[1]; y < box.upper[1]; ++y) {
-        const auto row = parts.of_box.begin() + lattice.index({0, y, z});
-        std::fill(row + box.lower[0], row + box.upper[0], -1 - sides[i]);
+        const auto row = holes.begin() + number_of_box(mesh, {0, y, z});
+        std::fill(row + box.lower[0], row + box.upper[0], static_cast<std::int32_t>(i));
       }
     }
+  }
+  return holes;
+}
+
+Parts parts_of(const Mesh& mesh, const Boundary& boundary) {
+  const Lattice lattice(mesh, boundary);
+  if (mesh.holes.empty()) return {1, std::vector<std::int32_t>(lattice.size(), 0)};
+  Parts parts{0, std::vector<std::int32_t>(lattice.size(), unvisited)};
+  const std::vector<int> sides = hole_sides(mesh, boundary);
+  const std::vector<std::int32_t> holes = holes_of_boxes(mesh);
+  for (std::size_t box = 0; box < holes.size(); ++box) {
+    if (holes[box] >= 0) parts.of_box[box] = -1 - sides[holes[box]];
   }
   std::vector<std::int64_t> front;
   for (std::int64_t first = 0; first < lattice.size(); ++first) {

@@ -1,7 +1,8 @@
 #pragma once
 /// \file
-/// The parts into which holes cut a domain.
+/// The coarse boxes of a domain: which lie in holes, and the parts into which holes cut the rest.
 
+#include <array>
 #include <cstdint>
 #include <vector>
 
@@ -9,10 +10,18 @@
 
 namespace solenoid {
 
+/// The number of a coarse box, x fastest.
+inline std::int64_t number_of_box(const Mesh& mesh, const std::array<int, 3>& at) {
+  return at[0] + mesh.cells[0] * (at[1] + std::int64_t{mesh.cells[1]} * at[2]);
+}
+
+/// [coarse box]: the last hole that it lies in, or -1. The box and the holes must be valid.
+std::vector<std::int32_t> holes_of_boxes(const Mesh& mesh);
+
 /// Coarse boxes that are connected through faces (periodic ones count) are a part.
 struct Parts {
   int count = 0;
-  /// [coarse box, x fastest]: its part, in the order of their first boxes; of a hole -1 - number of its condition
+  /// [coarse box]: its part, in the order of their first boxes; of a hole -1 - number of its condition
   /// (hole_side in problem/regions.hpp).
   std::vector<std::int32_t> of_box;
 };

@@ -125,10 +125,7 @@ std::vector<int> survey(const Problem& problem, int side, const FineFaces& faces
   const Boundary& boundary = problem.boundary;
   const Mesh& mesh = problem.mesh;
   const Parts parts = parts_of(mesh, boundary);
-  const auto exists = [&](std::int64_t face) {
-    const auto [x, y, z] = faces.box(face);
-    return parts.of_box[x + mesh.cells[0] * (y + std::int64_t{mesh.cells[1]} * z)] >= 0;
-  };
+  const auto exists = [&](std::int64_t face) { return parts.of_box[number_of_box(mesh, faces.box(face))] >= 0; };
   const int each = faces.points_each();
   std::vector<int> owner(faces.size(), no_face);
   std::vector<char> found(boundary.regions.size(), 0);

@@ -7,6 +7,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/new_file.hpp"
@@ -228,20 +229,21 @@ void print_result(const Case& what, const Solved& solved) {
   if (std::fflush(stdout) != 0) throw Error("cannot write the result to stdout: is it closed, or the disk full?");
 }
 
+/// Before the solve: \throws InputError if what it gives could not be saved to the file.
+void check_save(const Problem& problem, const fs::path& file) {
+  try {
+    check_savable(problem);
+  } catch (const InputError& error) {
+    throw InputError(fmt::format("--save: {}", error.what()));
+  }
+  if (replaced_by(file)) return;
+  throw InputError(fmt::format("--save '{}': expected the name of a file, got a device or a pipe", file.string()));
+}
+
 int solve_case(const Arguments& arguments) {
   Case what = arguments.problem.read();
   const Targets targets(arguments, what.output, what.name);
-  if (!arguments.save.empty()) {
-    try {
-      check_savable(what.problem);
-    } catch (const InputError& error) {
-      throw InputError(fmt::format("--save: {}", error.what()));
-    }
-  }
-  if (!arguments.save.empty() && !replaced_by(arguments.save)) {
-    throw InputError(
-        fmt::format("--save '{}': expected the name of a file, got a device or a pipe", arguments.save.string()));
-  }
+  if (!arguments.save.empty()) check_save(what.problem, arguments.save);
   std::optional<Solution> start;
   if (!arguments.start.empty()) start = load_solution(arguments.start);
 

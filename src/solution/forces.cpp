@@ -8,6 +8,7 @@
 #include "level/level.hpp"
 #include "mesh/grid.hpp"
 #include "problem/names.hpp"
+#include "problem/parts.hpp"
 #include "problem/regions.hpp"
 #include "solenoid/error.hpp"
 #include "solenoid/solution.hpp"
@@ -48,24 +49,6 @@ struct SumsOfBodies {
 
 // Sides of the bounding box are bodies 0 to 5, holes[i] is body 6 + i.
 constexpr int sides_of_box = 6;
-
-// The last hole that a coarse box lies in, or -1; x fastest.
-std::vector<std::int32_t> holes_of_boxes(const Mesh& mesh) {
-  std::int64_t boxes = 1;
-  for (int a = 0; a < mesh.dim; ++a) boxes *= mesh.cells[a];
-  std::vector<std::int32_t> holes(boxes, -1);
-  for (std::size_t i = 0; i < mesh.holes.size(); ++i) {
-    const auto& [lower, upper] = mesh.holes[i];
-    const bool flat = mesh.dim == 2;
-    for (int z = flat ? 0 : lower[2]; z < (flat ? 1 : upper[2]); ++z) {
-      for (int y = lower[1]; y < upper[1]; ++y) {
-        const auto row = holes.begin() + mesh.cells[0] * (y + std::int64_t{mesh.cells[1]} * z);
-        std::fill(row + lower[0], row + upper[0], static_cast<std::int32_t>(i));
-      }
-    }
-  }
-  return holes;
-}
 
 // u and its gradient, and p, at the points of a rule.
 struct Values {
@@ -145,14 +128,14 @@ class BoundaryForces {
 
   [[nodiscard]] int body(Record cell, int side) const {
     if (grid_->hole(cell, side) < 0) return side;
-    std::int64_t box = 0;
-    for (int a = dim_ - 1; a >= 0; --a) {
+    std::array<int, 3> box{};
+    for (int a = 0; a < dim_; ++a) {
       const int extent = grid_->extent()[a];
       int i = grid_->position(cell)[a];
       if (a == side / 2) i = (i + (side % 2 == 0 ? -1 : 1) + extent) % extent;
-      box = box * problem_->mesh.cells[a] + i / (extent / problem_->mesh.cells[a]);
+      box[a] = i / (extent / problem_->mesh.cells[a]);
     }
-    return sides_of_box + (*holes_)[box];
+    return sides_of_box + (*holes_)[number_of_box(problem_->mesh, box)];
   }
 
   void move_to(Record cell) {

@@ -22,34 +22,27 @@ struct CoarseCounts {
   std::int64_t fixed = 0;    ///< lower faces where the normal velocity is prescribed: unknowns the box does not have
   std::int64_t outflow = 0;  ///< upper faces on outflow sides: unknowns on top of those of the box
   std::int64_t upper = 0;    ///< upper faces at all boundaries
+  std::vector<SideKinds> kinds;  ///< [side]
 };
-
-std::vector<SideKinds> kinds_of_sides(const Problem& problem) {
-  std::vector<SideKinds> kinds;
-  for (int side = 0; side < 2 * problem.mesh.dim; ++side) kinds.emplace_back(problem.mesh, problem.boundary, side);
-  return kinds;
-}
 
 CoarseCounts count_coarse(const Problem& problem) {
   const Mesh& mesh = problem.mesh;
   const Boundary& boundary = problem.boundary;
   const Parts parts = parts_of(mesh, boundary);
-  const auto part_of = [&](const std::array<int, 3>& at) {
-    return parts.of_box[at[0] + mesh.cells[0] * (at[1] + std::int64_t{mesh.cells[1]} * at[2])];
-  };
-  const std::vector<SideKinds> kinds = kinds_of_sides(problem);
+  const auto part_of = [&](const std::array<int, 3>& at) { return parts.of_box[number_of_box(mesh, at)]; };
+  CoarseCounts counts;
+  for (int side = 0; side < 2 * mesh.dim; ++side) counts.kinds.emplace_back(mesh, boundary, side);
   /// What lies behind a side of a box; `periodic` stands for another box.
   const auto behind = [&](std::array<int, 3> position, int side) {
     const int a = side / 2;
     position[a] += side % 2 == 0 ? -1 : 1;
     if (position[a] < 0 || position[a] >= mesh.cells[a]) {
-      if (boundary.sides[side].kind != SideKind::periodic) return kinds[side].at(position);
+      if (boundary.sides[side].kind != SideKind::periodic) return counts.kinds[side].at(position);
       position[a] = side % 2 == 0 ? mesh.cells[a] - 1 : 0;
     }
     const int part = part_of(position);
     return part < 0 ? hole_side(boundary, -1 - part).kind : SideKind::periodic;
   };
-  CoarseCounts counts;
   const int layers = mesh.dim == 3 ? mesh.cells[2] : 1;
   for (int z = 0; z < layers; ++z) {
     for (int y = 0; y < mesh.cells[1]; ++y) {
@@ -95,9 +88,7 @@ Point cell_size(const Mesh& mesh, int refine) {
 }
 
 /// Cells of all levels, the finest first, as Hierarchy coarsens them.
-std::vector<double> cells_of_levels(const CoarseCounts& counts, const Problem& problem, int refine) {
-  const Mesh& mesh = problem.mesh;
-  const std::vector<SideKinds> kinds = kinds_of_sides(problem);
+std::vector<double> cells_of_levels(const CoarseCounts& counts, const Mesh& mesh, int refine) {
   const int dim = mesh.dim;
   std::array<std::int64_t, 3> extent{1, 1, 1};
   std::array<int, 3> halvings{};
@@ -107,7 +98,8 @@ std::vector<double> cells_of_levels(const CoarseCounts& counts, const Problem& p
     const int half = 2 << (halvings[a] - refine);  // in coarse boxes
     return std::all_of(mesh.holes.begin(), mesh.holes.end(),
                        [&](const IndexBox& box) { return box.lower[a] % half == 0 && box.upper[a] % half == 0; }) &&
-           std::all_of(kinds.begin(), kinds.end(), [&](const SideKinds& side) { return side.in_blocks(a, half); });
+           std::all_of(counts.kinds.begin(), counts.kinds.end(),
+                       [&](const SideKinds& side) { return side.in_blocks(a, half); });
   };
   Point size = cell_size(mesh, refine);
   std::vector<double> cells{static_cast<double>(cells_at(counts, dim, refine))};
@@ -153,7 +145,7 @@ template <class S>
 std::int64_t bytes_at(const CoarseCounts& counts, const Problem& problem, const SolverOptions& options,
                       const Engine& engine, int refine) {
   const int dim = problem.mesh.dim;
-  const auto levels = cells_of_levels(counts, problem, refine);
+  const auto levels = cells_of_levels(counts, problem.mesh, refine);
   const double finest = levels.front();
   const double all = std::accumulate(levels.begin(), levels.end(), 0.0);
   const double number = record_size(dim, problem.order, problem.equation);

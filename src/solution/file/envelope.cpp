@@ -35,8 +35,7 @@ std::string text_of(const Envelope& envelope) {
       "solenoid solution, version {}\nlength {}\ncoefficients {} {} {:016x}\nrest {:08x}\n"
       "This is an HDF5 file, which begins after {} bytes: h5dump and h5py read it.\n"
       "Of the dataset `coefficients`: its place, its bytes, the sum of the CRC-32 of all cells; of all other bytes "
-      "that "
-      "follow: their CRC-32.\n",
+      "that follow: their CRC-32.\n",
       version, envelope.length, envelope.data_offset, envelope.data_bytes, envelope.data_checksum, envelope.checksum,
       Envelope::size);
   text.resize(Envelope::size, ' ');
