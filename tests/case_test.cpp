@@ -593,7 +593,7 @@ points = [4, 3]
 
 TEST(ResultFile, HasAllSettingsByTheNamesOfTheCaseFile) {
   const auto settings = [](const std::string& text) {
-    return nlohmann::json::parse(result_json(parse_case(square + text, "x.toml"), {}, {}))["settings"];
+    return nlohmann::json::parse(result_json(parse_case(square + text, "x.toml"), {}, nullptr))["settings"];
   };
   const auto paper = settings("[solver]\npreset = \"paper\"\n")["solver"];
   const auto by_hand =

@@ -3,7 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <numeric>
 
@@ -72,6 +74,14 @@ class LinearSystemTest : public testing::TestWithParam<std::tuple<SystemCase, De
     system.download(vector.get(), values);
     return values;
   }
+  std::vector<double> download(const std::shared_ptr<double>& vector) {
+    std::vector<double> values(system.size());
+    system.download(vector.get(), values);
+    return values;
+  }
+  static double norm(const std::vector<double>& v) {
+    return std::sqrt(std::inner_product(v.begin(), v.end(), v.begin(), 0.0));
+  }
 };
 
 TEST_P(LinearSystemTest, WritesAllUnknownsAndZeroElsewhere) {
@@ -109,9 +119,6 @@ TEST_P(LinearSystemTest, HasTheSolutionOfSolve) {
     for (std::size_t i = 0; i < r.size(); ++i) r[i] = b[i] - r[i];
     return r;
   };
-  const auto square = [](const std::vector<double>& v) {
-    return std::inner_product(v.begin(), v.end(), v.begin(), 0.0);
-  };
   for (int step = 0; step < 40; ++step) {
     const auto r = residual();
     const auto vector = system.make_vector();
@@ -119,7 +126,7 @@ TEST_P(LinearSystemTest, HasTheSolutionOfSolve) {
     const auto z = result([&](double* v) { system.precondition(vector.get(), v); });
     for (std::size_t i = 0; i < x.size(); ++i) x[i] += z[i];
   }
-  EXPECT_LT(std::sqrt(square(residual())), 1e-9 * std::sqrt(square(b)));
+  EXPECT_LT(norm(residual()), 1e-9 * norm(b));
 
   const auto vector = system.make_vector();
   system.upload(x, vector.get());
@@ -137,9 +144,71 @@ TEST_P(LinearSystemTest, HasTheSolutionOfSolve) {
   EXPECT_LT(difference, 1e-7 * largest);
 }
 
+/// From zero, and from a guess: of the solution itself nothing is left to do. Later solves allocate nothing.
+TEST_P(LinearSystemTest, Solves) {
+  const auto b = system.make_vector();
+  const auto x = system.make_vector();
+  const auto r = system.make_vector();
+  system.load(b.get());
+  const LinearReport report = system.solve(b.get(), x.get(), false, 1e-11);
+  EXPECT_TRUE(report.converged) << report.reason;
+  EXPECT_EQ(std::ssize(report.residual_history), report.iterations + 1);
+  system.apply(x.get(), r.get());
+  const auto load = download(b);
+  auto residual = download(r);
+  std::transform(residual.begin(), residual.end(), load.begin(), residual.begin(), std::minus<>());
+  EXPECT_LE(norm(residual), 1.1e-11 * norm(load));
+  EXPECT_GE(norm(residual), 0.5 * report.residual_history.back() * norm(load));
+
+  const auto solved = download(x);
+  EXPECT_EQ(system.solve(b.get(), x.get(), true, 1e-9).iterations, 0);
+  auto kept = download(x);
+  for (std::size_t i = 0; i < kept.size(); ++i) kept[i] -= solved[i];
+  EXPECT_LE(norm(kept), 1e-14 * norm(solved));  // constants are taken off once more
+  const std::int64_t bytes = system.memory_bytes();
+  EXPECT_EQ(system.solve(b.get(), x.get(), false, 1e-11).residual_history, report.residual_history);
+  EXPECT_EQ(download(x), solved);
+  EXPECT_EQ(system.memory_bytes(), bytes);
+  const LinearReport to_default = system.solve(b.get(), x.get());
+  EXPECT_LE(to_default.residual_history.back(), options().rtol);
+  EXPECT_LE(to_default.iterations, report.iterations);
+}
+
+/// With another alpha the operator differs by the mass matrix; so do those of other viscosities not.
+TEST_P(LinearSystemTest, MassMatrixIsTheDerivativeByAlpha) {
+  Problem heavier = problem();
+  heavier.mass += 2.0;
+  LinearSystem other(heavier, options());
+  const auto x = system.make_vector();
+  std::vector<double> values(system.size(), 0.0);
+  for (const auto place : system.unknowns()) values[place] = std::sin(static_cast<double>(3 * place));
+  system.upload(values, x.get());
+  const auto mass = result([&](double* y) { system.apply_mass(x.get(), y); });
+  const auto without = result([&](double* y) { system.apply(x.get(), y); });
+  auto difference = result([&](double* y) { other.apply(x.get(), y); });
+  for (std::size_t i = 0; i < mass.size(); ++i) difference[i] -= without[i] + 2.0 * mass[i];
+  EXPECT_LE(norm(difference), 1e-14 * norm(without));
+  EXPECT_GT(norm(mass), 0.0);
+}
+
+TEST_P(LinearSystemTest, LoadsOtherForces) {
+  Problem other = problem();
+  other.force = {
+      ScalarField(std::function<double(const Point&)>([](const Point& x) { return std::sin(3 * x[0]) * x[1] + x[2]; })),
+      0.5, 0.0};
+  const auto expected = result([&](double* b) { LinearSystem(other, options()).load(b); });
+  for (int repeat = 0; repeat < 2; ++repeat) {
+    auto found = result([&](double* b) { system.load(b, other.force); });
+    for (std::size_t i = 0; i < found.size(); ++i) found[i] -= expected[i];
+    EXPECT_LE(norm(found), 1e-14 * norm(expected));
+  }
+}
+
 TEST_P(LinearSystemTest, RefusesToWorkInPlace) {
   const auto x = system.make_vector();
   EXPECT_THROW(system.apply(x.get(), x.get()), InputError);
+  EXPECT_THROW(system.apply_mass(x.get(), x.get()), InputError);
+  EXPECT_THROW(system.solve(x.get(), x.get()), InputError);
 }
 
 /// Memory of others has any alignment on the CPU.
@@ -161,6 +230,25 @@ TEST(LinearSystem, UnalignedVectorsGiveTheSame) {
 
 TEST(LinearSystem, RefusesWrongProblems) {
   EXPECT_THROW(LinearSystem({.mesh = Mesh::unit(2, 3), .order = 99}), InputError);
+  const auto orders = available_orders(2);
+  if (orders.empty()) GTEST_SKIP() << "no orders in 2D";
+  const Problem problem{.mesh = Mesh::unit(2, 3), .order = orders.back()};
+  EXPECT_THROW(LinearSystem(problem, {.method = Method::fmg, .device = DeviceChoice::cpu}), InputError);
+  LinearSystem system(problem, {.device = DeviceChoice::cpu});
+  const auto b = system.make_vector();
+  const auto x = system.make_vector();
+  EXPECT_THROW(system.solve(b.get(), x.get(), false, -1.0), InputError);
+}
+
+/// What A maps to zero is no part of the right-hand side.
+TEST(LinearSystem, SolvesWithoutConstants) {
+  const auto orders = available_orders(2);
+  if (orders.empty()) GTEST_SKIP() << "no orders in 2D";
+  LinearSystem system({.mesh = Mesh::unit(2, 3), .order = orders.back()}, {.device = DeviceChoice::cpu});
+  const auto b = system.make_vector();
+  const auto x = system.make_vector();
+  for (const auto place : system.unknowns()) b.get()[place] = 1.0 + std::cos(static_cast<double>(place));
+  EXPECT_TRUE(system.solve(b.get(), x.get(), false, 1e-10).converged);
 }
 
 std::vector<DeviceChoice> devices() {

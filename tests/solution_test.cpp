@@ -2,9 +2,13 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <functional>
+#include <memory>
 #include <numbers>
 #include <random>
+#include <span>
 
 #include "interpolate.hpp"
 #include "solenoid/error.hpp"
@@ -317,6 +321,134 @@ TEST(Solution, FluxPassesAroundAHole) {
   EXPECT_NEAR(s.flux(0, 0.2), 1.0, 1e-13);
   EXPECT_NEAR(s.flux(0, 0.0), 2.0, 1e-13);  // the faces of the hole have a cell on one side
   EXPECT_NEAR(s.flux(0, 0.5), 2.0, 1e-13);
+}
+
+// Interpolation and solutions as data --------------------------------------------------------------------------------
+
+double largest_difference(std::span<const double> a, std::span<const double> b) {
+  EXPECT_EQ(a.size(), b.size());
+  double largest = 0.0;
+  for (std::size_t i = 0; i < std::min(a.size(), b.size()); ++i) {
+    const double difference = std::abs(a[i] - b[i]);
+    if (!(difference <= largest)) largest = difference;
+  }
+  return largest;
+}
+
+/// With a hole, a periodic direction and an outflow side.
+std::vector<Problem> various_problems() {
+  std::vector<Problem> all;
+  for (const int dim : {2, 3}) {
+    for (const int order : {0, 1, 2, 4}) {
+      all.push_back(problem(dim, order));
+      all.push_back(problem(dim, order, {{{1, 0, 0}, {2, 1, 1}}}));
+      all.back().boundary.sides[1].kind = SideKind::outflow;
+      all.push_back(problem(dim, order));
+      all.back().boundary.sides[2].kind = all.back().boundary.sides[3].kind = SideKind::periodic;
+    }
+  }
+  return all;
+}
+
+/// Periodic in y.
+const Functions smooth{
+    [](const Point& x) { return std::sin(2 * x[0] + x[2]) * std::cos(std::numbers::pi * x[1]); },
+    [](const Point& x) { return std::exp(0.3 * x[0]) * std::sin(std::numbers::pi * x[1]) + x[2]; },
+    [](const Point& x) { return x[0] * std::cos(x[2]); },
+};
+double smooth_pressure(const Point& x) { return std::cos(x[0]) * std::sin(std::numbers::pi * x[1]) + x[2] * x[2]; }
+
+TEST(Interpolate, IsThatByMomentsOneByOne) {
+  for (const Problem& p : various_problems()) {
+    const Solution found = solenoid::interpolate(p, fields(smooth), ScalarField(smooth_pressure));
+    const Solution expected = test::interpolate(p, smooth, smooth_pressure);
+    EXPECT_LE(largest_difference(found.coefficients(), expected.coefficients()), 1e-13) << p.mesh.dim << p.order;
+  }
+}
+
+TEST(Interpolate, IsTheProjectionOfPoissonsValue) {
+  for (const int dim : {2, 3}) {
+    for (const int order : {0, 1, 3}) {
+      Problem p = problem(dim, order, {{{1, 0, 0}, {2, 1, 1}}});
+      p.equation = EquationKind::poisson;
+      const Polynomials polynomials{dim, order};
+      const ScalarField field(
+          std::function<double(const Point&)>([&](const Point& x) { return polynomials.pressure(x); }));
+      EXPECT_LE(interpolate(p, field).value_error(field), 1e-13) << dim << order;
+    }
+  }
+}
+
+TEST(Interpolate, TakesTheFieldsOfTheEquation) {
+  Problem p = problem(2, 1);
+  EXPECT_THROW(interpolate(p, ScalarField(1.0)), InputError);
+  p.equation = EquationKind::poisson;
+  EXPECT_THROW(interpolate(p, VectorField{1.0, 1.0}), InputError);
+  p.viscosity = -1.0;
+  EXPECT_THROW(interpolate(p, ScalarField(1.0)), InputError);
+}
+
+/// A solution is data on its own mesh, and on a finer one, without a loss.
+TEST(SolutionAsData, InterpolatesToItself) {
+  for (const Problem& p : various_problems()) {
+    if (!p.mesh.holes.empty()) continue;  // fields are not known behind the faces of a hole
+    const Solution s = test::interpolate(p, smooth, smooth_pressure);
+    const Solution again = interpolate(p, s.velocity_field(), s.pressure_field());
+    EXPECT_LE(largest_difference(again.coefficients(), s.coefficients()), 1e-12) << p.mesh.dim << p.order;
+
+    Problem fine = p;
+    fine.mesh.refine = 2;
+    const Solution finer = interpolate(fine, s.velocity_field(), s.pressure_field());
+    EXPECT_LE(finer.velocity_error(s.velocity_field()), 1e-12);
+    EXPECT_LE(finer.pressure_error(s.pressure_field()), 1e-12);
+    EXPECT_GT(finer.velocity_error({}), 0.1);
+  }
+}
+
+/// At points, on grids inside of cells and on grids that touch faces.
+TEST(SolutionAsData, HasItsValues) {
+  for (const int dim : {2, 3}) {
+    const Problem p = problem(dim, 2, {{{1, 0, 0}, {2, 1, 1}}});
+    const Solution s = test::interpolate(p, smooth, smooth_pressure);
+    const std::vector<double> x{0.9, 0.6, -0.3, -0.45, 0.7};
+    const std::vector<double> inside{2.1, 1.4, 1.9};
+    const std::vector<double> touching{2.1, 2.25, 1.25};
+    const std::vector<double> z = dim == 3 ? std::vector<double>{1.1, 1.3} : std::vector<double>{0.0};
+    for (const auto& y : {inside, touching}) {
+      std::vector<Point> points;
+      for (const double c : z) {
+        for (const double b : y) {
+          for (const double a : x) points.push_back({a, b, c});
+        }
+      }
+      const auto velocity = s.velocity(points);
+      const auto pressure = s.pressure(points);
+      std::vector<double> found(points.size());
+      for (int c = 0; c < dim; ++c) {
+        s.velocity_field()[c].evaluate(Axes{x, y, z}, found);
+        for (std::size_t i = 0; i < points.size(); ++i) EXPECT_NEAR(found[i], velocity[i][c], 1e-13);
+        s.velocity_field()[c].evaluate(points, found);
+        for (std::size_t i = 0; i < points.size(); ++i) EXPECT_EQ(found[i], velocity[i][c]);
+      }
+      s.pressure_field().evaluate(Axes{x, y, z}, found);
+      EXPECT_LE(largest_difference(found, pressure), 1e-13);
+    }
+    // In the hole, and outside.
+    EXPECT_THROW(s.velocity_field()[0]({0.2, 0.5, 1.1}), InputError);
+    EXPECT_THROW(s.pressure_field()({7.0, 0.5, 1.1}), InputError);
+    EXPECT_THROW((void)s.value_field(), InputError);
+  }
+}
+
+/// Chains of solutions whose problems have the last one as data do not grow: a field has no problem.
+TEST(SolutionAsData, HoldsNoProblem) {
+  const auto seen = std::make_shared<int>(0);
+  Problem p = problem(2, 1);
+  p.force[0] = std::function<double(const Point&)>([seen](const Point&) { return 1.0; });
+  VectorField field = Solution(test::interpolate(p, smooth, smooth_pressure)).velocity_field();
+  p = {};
+  EXPECT_EQ(seen.use_count(), 1);
+  EXPECT_NEAR(field[0]({0.9, 1.4, 0.0}), smooth[0]({0.9, 1.4, 0.0}), 0.1);
 }
 
 TEST(Solution, RejectsCoefficientsOfTheWrongSize) {

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -13,6 +14,14 @@
 #include "solenoid/solver.hpp"
 
 namespace solenoid {
+
+/// How LinearSystem::solve() went.
+struct LinearReport {
+  bool converged = false;
+  std::string reason;
+  int iterations = 0;
+  std::vector<double> residual_history;  ///< norms relative to that of b, the initial one first
+};
 
 /// The linear system A x = b of a problem, and the preconditioner M of solve() for it.
 ///
@@ -45,8 +54,9 @@ namespace solenoid {
 /// several threads at a time.
 class LinearSystem {
  public:
-  /// Of the options, those count that are about device, threads, precision and the multigrid cycle; progress is told of
-  /// the set-up. \throws InputError for wrong input, ResourceError if device or memory do not suffice.
+  /// Method, tolerance and so on are those of solve(); progress is told of the set-up. \throws InputError for wrong
+  /// input, and for full multigrid, which no vector b has the loads of all levels for; ResourceError if device or
+  /// memory do not suffice for all but solve().
   explicit LinearSystem(const Problem& problem, const SolverOptions& options = {});
   LinearSystem(LinearSystem&&) noexcept;
   LinearSystem& operator=(LinearSystem&&) noexcept;
@@ -66,18 +76,36 @@ class LinearSystem {
   void apply(const double* x, double* y);
   /// z = M r; may be in place.
   void precondition(const double* r, double* z);
+  /// Solves A x = b by the method of the options, beginning from x = 0 or, with `from_x`, from what x holds. Constants
+  /// that A maps to zero are removed from b and x. Allocates memory the first time, and no more after that as long as
+  /// the method does not need more iterations than expected. \throws ResourceError if memory does not suffice,
+  /// Interrupted.
+  LinearReport solve(const double* b, double* x, bool from_x = false, std::optional<double> rtol = {});
+  /// y = dA/dalpha x: (y, v) = (u, v) for all velocities v, with u that of x; nothing for pressures. x and y are
+  /// different vectors. With A of a mass term alpha = 1 / dt and b of force and boundary data, an implicit Euler step
+  /// is A x' = b + y / dt, if prescribed normal velocities are zero: they are no part of x (load() of a force u / dt
+  /// has them).
+  void apply_mass(const double* x, double* y);
   /// b = the load vector of force, boundary velocities and tractions. \throws InputError where a field is not finite,
   /// or if the problem has no solution.
   void load(double* b);
+  /// The same with another force. What boundary data add is computed once.
+  void load(double* b, const VectorField& force);
   /// The solution of the problem whose coefficients, without the prescribed boundary velocities, are x. Waits for the
   /// work that x comes from.
   [[nodiscard]] Solution solution(const double* x);
 
   /// values[i] = x[unknowns()[i]] for all dofs() unknowns, both in the device's memory; and back. unpack() leaves all
-  /// other numbers of x alone: they are zero in a vector of make_vector(). The first call makes a table of 8 bytes per
-  /// unknown.
+  /// other numbers of x alone: they are zero in a vector of make_vector(). The first call makes a table, on a GPU of 8
+  /// bytes per unknown.
   void pack(const double* x, double* values);
   void unpack(const double* values, double* x);
+
+  // For who has no kernels of their own: where the vectors are, with all threads of a processor.
+  void copy(const double* x, double* y);                       ///< y = x
+  void axpy(double a, const double* x, double* y);             ///< y += a x
+  void scale(double a, double* x);                             ///< x = a x
+  [[nodiscard]] double dot(const double* x, const double* y);  ///< waits for both
 
   /// A vector of zeros in the device's memory, which outlives the system if need be.
   [[nodiscard]] std::shared_ptr<double> make_vector();

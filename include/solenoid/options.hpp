@@ -52,7 +52,7 @@ struct SolverOptions {
   DeviceChoice device = DeviceChoice::automatic;
   int threads = 0;  ///< 0: all cores
   MultigridOptions multigrid{};
-  std::function<void(const Progress&)> progress;  ///< called between stages and iterations, from the calling thread
+  std::function<void(const Progress&)> progress{};  ///< called between stages and iterations, from the calling thread
   /// Replaces the load by a random vector (a test of the solver, not of the discretisation) if not 0.
   std::uint64_t random_load = 0;
 

@@ -63,6 +63,13 @@ class Solution {
   [[nodiscard]] std::vector<double> value(std::span<const Point> points) const;  ///< of Poisson's u
   [[nodiscard]] std::vector<Gradient> velocity_gradient(std::span<const Point> points) const;
 
+  /// The solution as data of other problems, on any mesh: a force, boundary values, something to measure errors
+  /// against. Evaluated outside the domain, or on its boundary where that is a hole's, they throw an InputError. They
+  /// hold the coefficients, but not the problem.
+  [[nodiscard]] VectorField velocity_field() const;
+  [[nodiscard]] ScalarField pressure_field() const;
+  [[nodiscard]] ScalarField value_field() const;  ///< Poisson's u
+
   /// Values in one cell at tensor points: reference coordinates `xi[a]` in [0, 1] per direction a,
   /// point (i, j, l) at index i + nx (j + ny l). `u` has dim entries per point, component fastest. With Poisson's
   /// equation `u` is left empty and its values are in `p`.
@@ -102,10 +109,21 @@ class Solution {
   void save(const std::filesystem::path& file) const;
 
  private:
+  /// Without what the problem holds: its data may be solutions, too.
+  [[nodiscard]] Solution bare() const;
+
   Problem problem_;
   std::shared_ptr<const Grid> grid_;
   std::shared_ptr<const std::vector<double>> coefficients_;
 };
+
+/// The interpolant of a velocity and a pressure in RT_k x Q_k: normal velocities by their moments on faces, the rest by
+/// moments in cells, so that div I u is the L2 projection of div u, and what is in the space is reproduced. The
+/// pressure is projected. Boundary data of the problem play no part: normal velocities on its sides are those of
+/// `velocity`. \throws InputError if the problem is Poisson's or not valid, or where a field is not finite.
+Solution interpolate(const Problem& problem, const VectorField& velocity, const ScalarField& pressure = {});
+/// The L2 projection of a function to the discontinuous Q_k of a Poisson problem.
+Solution interpolate(const Problem& problem, const ScalarField& value);
 
 /// What Solution::save() has written, by whatever engine, of any order up to 12. Force and boundary data of its problem
 /// are not known: fields that throw an InputError where they are evaluated. \throws InputError if the file cannot be

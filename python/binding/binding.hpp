@@ -32,6 +32,9 @@ inline Case case_of(const Problem& problem) {
   return result;
 }
 
+/// The field with these components, as many as are given.
+VectorField vector_field(const std::vector<ScalarField>& components);
+
 void bind_problem(nb::module_& m);
 void bind_solution(nb::module_& m);
 void bind_linear_system(nb::module_& m);

@@ -5,10 +5,12 @@
 #include "solenoid/linear_system.hpp"
 
 #include <fmt/format.h>
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
 #include <array>
+#include <optional>
 
 #include "binding.hpp"
 #include "solenoid/error.hpp"
@@ -30,6 +32,12 @@ std::string described(const In& array) {
                      fmt::join(strides, strides + array.ndim(), ", "));
 }
 
+/// A vector as it is in the memory of the system's device; `system`: that it is of.
+struct Vector {
+  std::shared_ptr<double> data;
+  const void* system = nullptr;
+};
+
 class System {
  public:
   System(const Problem& problem, const SolverOptions& options) : system_(problem, options) {}
@@ -42,17 +50,61 @@ class System {
   void precondition(const In& x, const Out& out) {
     run(x, out, [&](const double* from, double* to) { system_.precondition(from, to); });
   }
-  void load(const Out& out) {
+  void apply_mass(const In& x, const Out& out) {
+    run(x, out, [&](const double* from, double* to) { system_.apply_mass(from, to); });
+  }
+  void load(const Out& out, const std::optional<std::vector<ScalarField>>& force) {
     double* const to = target(out);
-    released([&] { system_.load(made(to_)); });
+    released([&] {
+      if (force) {
+        system_.load(made(to_), vector_field(*force));
+      } else {
+        system_.load(made(to_));
+      }
+    });
     system_.pack(to_.get(), to);
     finish(to, out);
+  }
+  LinearReport solve(const In& b, const std::optional<In>& x0, const Out& out, std::optional<double> rtol) {
+    system_.unpack(source(b, "b"), made(from_));
+    // On a GPU an array of the host is staged: copied on before the next one is.
+    if (x0) system_.unpack(source(*x0, "x0"), made(to_));
+    double* const to = target(out);
+    LinearReport report = released([&] { return system_.solve(from_.get(), made(to_), x0.has_value(), rtol); });
+    system_.pack(to_.get(), to);
+    finish(to, out);
+    return report;
   }
   Solved solution(const In& x) {
     system_.unpack(source(x), made(from_));
     Solution solution = released([&] { return system_.solution(from_.get()); });
     return {case_of(solution.problem()), std::move(solution), {}};
   }
+
+  // Vectors in place of arrays: nothing is converted.
+
+  Vector make_vector() { return {system_.make_vector(), this}; }
+  void set(const Vector& x, const In& values) { system_.unpack(source(values, "values"), mine(x)); }
+  void get(const Vector& x, const Out& out) {
+    double* const to = target(out);
+    system_.pack(mine(x), to);
+    finish(to, out);
+  }
+  void apply_to(const Vector& x, const Vector& out) { system_.apply(mine(x), mine(out)); }
+  void precondition_to(const Vector& x, const Vector& out) { system_.precondition(mine(x), mine(out)); }
+  void apply_mass_to(const Vector& x, const Vector& out) { system_.apply_mass(mine(x), mine(out)); }
+  LinearReport solve_to(const Vector& b, const Vector& x, bool from_x, std::optional<double> rtol) {
+    double* const solution = mine(x);
+    return released([&] { return system_.solve(mine(b), solution, from_x, rtol); });
+  }
+  Solved solution_of(const Vector& x) {
+    Solution solution = released([&] { return system_.solution(mine(x)); });
+    return {case_of(solution.problem()), std::move(solution), {}};
+  }
+  void copy(const Vector& x, const Vector& y) { system_.copy(mine(x), mine(y)); }
+  void axpy(double a, const Vector& x, const Vector& y) { system_.axpy(a, mine(x), mine(y)); }
+  void scale(double a, const Vector& x) { system_.scale(a, mine(x)); }
+  double dot(const Vector& x, const Vector& y) { return system_.dot(mine(x), mine(y)); }
 
   /// \throws InputError if an array on this GPU (they are numbered) is not one for this system.
   void expect_gpu(int number, const char* name) const {
@@ -79,9 +131,9 @@ class System {
   }
 
   /// Values of an array in the memory of the system's device.
-  const double* source(const In& x) {
+  const double* source(const In& x, const char* name = "x") {
     const auto* const values = static_cast<const double*>(x.data());
-    if (lives_here(x, "x")) return values;
+    if (lives_here(x, name)) return values;
     system_.upload({values, x.size()}, made(staged_));
     return staged_.get();
   }
@@ -118,6 +170,11 @@ class System {
     }
   }
 
+  double* mine(const Vector& x) const {
+    if (x.system != this) throw InputError("a vector of another linear system");
+    return x.data.get();
+  }
+
   double* made(std::shared_ptr<double>& vector) {
     if (vector == nullptr) vector = system_.make_vector();
     return vector.get();
@@ -133,6 +190,13 @@ class System {
 }  // namespace
 
 void bind_linear_system(nb::module_& m) {
+  nb::class_<LinearReport>(m, "LinearReport")
+      .def_ro("converged", &LinearReport::converged)
+      .def_ro("reason", &LinearReport::reason)
+      .def_ro("iterations", &LinearReport::iterations)
+      .def_ro("residual_history", &LinearReport::residual_history);
+
+  nb::class_<Vector>(m, "Vector");
   nb::class_<System>(m, "LinearSystem")
       .def("__init__",
            [](System* self, const Problem& problem, const nb::dict& options) {
@@ -151,8 +215,23 @@ void bind_linear_system(nb::module_& m) {
       .def("expect_gpu", &System::expect_gpu)
       .def("apply", &System::apply, nb::arg("x").noconvert(), nb::arg("out").noconvert())
       .def("precondition", &System::precondition, nb::arg("x").noconvert(), nb::arg("out").noconvert())
-      .def("load", &System::load, nb::arg("out").noconvert())
-      .def("solution", &System::solution, nb::arg("x").noconvert());
+      .def("apply_mass", &System::apply_mass, nb::arg("x").noconvert(), nb::arg("out").noconvert())
+      .def("load", &System::load, nb::arg("out").noconvert(), nb::arg("force").none())
+      .def("solve", &System::solve, nb::arg("b").noconvert(), nb::arg("x0").noconvert().none(),
+           nb::arg("out").noconvert(), nb::arg("rtol").none())
+      .def("solution", &System::solution, nb::arg("x").noconvert())
+      .def("make_vector", &System::make_vector)
+      .def("set", &System::set, nb::arg("x"), nb::arg("values").noconvert())
+      .def("get", &System::get, nb::arg("x"), nb::arg("out").noconvert())
+      .def("apply", &System::apply_to)
+      .def("precondition", &System::precondition_to)
+      .def("apply_mass", &System::apply_mass_to)
+      .def("solve", &System::solve_to, nb::arg("b"), nb::arg("x"), nb::arg("from_x"), nb::arg("rtol").none())
+      .def("solution", &System::solution_of)
+      .def("copy", &System::copy)
+      .def("axpy", &System::axpy)
+      .def("scale", &System::scale)
+      .def("dot", &System::dot);
 
   /// What objects of the CUDA array interface say about themselves, as an array that the functions above take.
   m.def(

@@ -95,13 +95,6 @@ ScalarField constant(double value, std::string label) {
   return field;
 }
 
-/// As many components as given, the others zero.
-VectorField vector_field(const std::vector<ScalarField>& components) {
-  VectorField field;
-  for (std::size_t c = 0; c < components.size(); ++c) field.at(c) = components[c];
-  return field;
-}
-
 // Problems -----------------------------------------------------------------------------------------------------------
 
 template <class Choice>
@@ -244,6 +237,12 @@ toml::table table_of(const nb::dict& options) {
 
 }  // namespace
 
+VectorField vector_field(const std::vector<ScalarField>& components) {
+  VectorField field;
+  for (std::size_t c = 0; c < components.size(); ++c) field.at(c) = components[c];
+  return field;
+}
+
 SolverOptions options_of(SolverOptions base, const nb::dict& options) {
   const toml::table table = table_of(options);
   const auto in_case = solver_option_keys();
@@ -257,6 +256,11 @@ SolverOptions options_of(SolverOptions base, const nb::dict& options) {
 void bind_problem(nb::module_& m) {
   nb::class_<ScalarField>(m, "Field")
       .def_prop_ro("label", &ScalarField::label)
+      .def("labelled",
+           [](ScalarField field, std::string label) {
+             field.set_label(std::move(label));
+             return field;
+           })
       .def_prop_ro("is_zero", &ScalarField::is_zero);
   m.def("constant", &constant, nb::arg("value"), nb::arg("label"));
   m.def("expression", &ScalarField::expression, nb::arg("text"), nb::arg("dim"), nb::arg("label"));

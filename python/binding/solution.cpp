@@ -75,16 +75,13 @@ Solved solve_case(const Case& what, const nb::dict& options, const nb::object& p
 }
 
 std::string result_text(const Solved& s) {
-  return released([&] { return result_json(s.what, *s.report, measure(s.what, s.solution)); });
+  const Measures measures = released([&] { return measure(s.what, s.solution); });
+  return result_json(s.what, *s.report, &measures);
 }
 
 std::size_t dim_of(const Solved& s) { return static_cast<std::size_t>(s.solution.grid().dim()); }
 
-VectorField exact_velocity(const std::vector<ScalarField>& components) {
-  VectorField field;
-  for (std::size_t c = 0; c < components.size(); ++c) field.at(c) = components[c];
-  return field;
-}
+Solved without_report(Solution solution) { return {case_of(solution.problem()), std::move(solution), {}}; }
 
 /// name -> (force, torque, sampled pressure, sampled viscous force); in 2D a torque is a number.
 nb::dict forces(const Solved& s, const std::vector<double>& about) {
@@ -106,9 +103,17 @@ nb::dict forces(const Solved& s, const std::vector<double>& about) {
 void bind_solution(nb::module_& m) {
   m.def("solve", &solve_case, nb::arg("case"), nb::arg("options"), nb::arg("progress").none(), nb::arg("start").none());
   m.def("load", [](const std::filesystem::path& file) {
-    Solution solution = released([&] { return load_solution(file); });
-    return Solved{case_of(solution.problem()), std::move(solution), {}};
+    return without_report(released([&] { return load_solution(file); }));
   });
+  m.def(
+      "interpolate",
+      [](const Problem& problem, const std::vector<ScalarField>& velocity, const ScalarField& scalar) {
+        return without_report(released([&] {
+          return problem.equation == EquationKind::poisson ? interpolate(problem, scalar)
+                                                           : interpolate(problem, vector_field(velocity), scalar);
+        }));
+      },
+      nb::arg("problem"), nb::arg("velocity"), nb::arg("scalar"));
 
   nb::class_<Solved>(m, "Solution")
       .def_prop_ro("problem", [](const Solved& s) { return s.solution.problem(); })
@@ -126,7 +131,14 @@ void bind_solution(nb::module_& m) {
                      const auto& extent = s.solution.grid().extent();
                      return std::vector<int>(extent.begin(), extent.begin() + s.solution.grid().dim());
                    })
+      .def("report_json", [](const Solved& s) { return result_json(s.what, *s.report, nullptr); })
       .def("result_json", &result_text)
+      .def("velocity_field",
+           [](const Solved& s) {
+             const VectorField field = s.solution.velocity_field();
+             return std::vector<ScalarField>(field.begin(), field.begin() + s.solution.grid().dim());
+           })
+      .def("value_field", [](const Solved& s) { return s.solution.value_field(); })
       .def("unknowns", [](const Solved& s) { return scalars(released([&] { return s.solution.unknowns(); })); })
       .def("save", [](const Solved& s, const std::filesystem::path& file) { released([&] { s.solution.save(file); }); })
       .def("velocity",
@@ -158,7 +170,7 @@ void bind_solution(nb::module_& m) {
       .def("max_speed", [](const Solved& s) { return released([&] { return s.solution.max_speed(); }); })
       .def("velocity_error",
            [](const Solved& s, const std::vector<ScalarField>& exact) {
-             return released([&] { return s.solution.velocity_error(exact_velocity(exact)); });
+             return released([&] { return s.solution.velocity_error(vector_field(exact)); });
            })
       .def("pressure_error",
            [](const Solved& s, const ScalarField& exact) {

@@ -21,10 +21,10 @@ from ._core import InputError, ResourceError
 from ._core import version as __version__
 from .build import info
 from .deprecated import Poisson, Stokes
-from .linear import LinearOperator, LinearSystem
+from .linear import LinearOperator, LinearReport, LinearSystem, Vector
 from .mesh import Mesh
 from .problem import Problem
-from .solution import Errors, Force, Solution, load
+from .solution import Errors, Force, Solution, interpolate, load
 from .solving import Case, ConvergenceWarning, read_case, solve
 
 __all__ = [
@@ -34,6 +34,7 @@ __all__ = [
     "Force",
     "InputError",
     "LinearOperator",
+    "LinearReport",
     "LinearSystem",
     "Mesh",
     "Poisson",
@@ -41,8 +42,10 @@ __all__ = [
     "ResourceError",
     "Solution",
     "Stokes",
+    "Vector",
     "__version__",
     "info",
+    "interpolate",
     "load",
     "read_case",
     "solve",

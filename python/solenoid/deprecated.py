@@ -52,7 +52,7 @@ def _preconditioner(self: Problem, **options: Any) -> LinearOperator:
 
 def _load(self: Problem, out: Any = None, *, xp: Any = None, **options: Any) -> Any:
     _warn("Problem.load", "LinearSystem(problem, ...).load()")
-    return _system_of(self, options).load(out, xp=xp)
+    return _system_of(self, options).load(out=out, xp=xp)
 
 
 def _solution(self: Problem, x: Any, **options: Any) -> Solution:

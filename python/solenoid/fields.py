@@ -4,16 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from numbers import Real
+from typing import TYPE_CHECKING, Any, Union
 
 import numpy as np
 
 from . import _core
 from ._core import InputError
 
-#: A number, an expression in x, y, z ("sin(pi*x)*y"), or a function of points (n, dim) that returns (n,) values.
-Scalar = float | str | Callable[[np.ndarray], np.ndarray]
-#: A function of points (n, dim) that returns (n, dim) values, or one scalar per component.
-Vector = Callable[[np.ndarray], np.ndarray] | Sequence[Scalar]
+if TYPE_CHECKING:
+    from .solution import Solution
+
+#: A number, an expression in x, y, z ("sin(pi*x)*y"), a function of points (n, dim) that returns (n,) values, or a
+#: solution of Poisson's equation.
+Scalar = Union[float, str, Callable[[np.ndarray], np.ndarray], "Solution"]
+#: A function of points (n, dim) that returns (n, dim) values, the Solution of a flow, or one scalar per component.
+Vector = Union[Callable[[np.ndarray], np.ndarray], "Solution", Sequence[Scalar]]
 
 
 def _checked(function: Callable, components: int, label: str, vector: bool) -> Callable:
@@ -33,10 +38,25 @@ def _checked(function: Callable, components: int, label: str, vector: bool) -> C
     return evaluate
 
 
+def _solution(value: Any, dim: int, label: str) -> _core.Solution | None:
+    """The compiled part of a Solution, if it is one."""
+    core = getattr(value, "_core", None)
+    if not isinstance(core, _core.Solution):
+        return None
+    if core.problem.dim != dim:
+        raise InputError(f"{label}: got a solution in {core.problem.dim}D, expected one in {dim}D")
+    return core
+
+
 def scalar(value: Scalar | _core.Field, dim: int, label: str) -> _core.Field:
     """The field that `value` stands for; `label` names it in messages. Raises InputError if it stands for none."""
     if isinstance(value, _core.Field):
         return value
+    solution = _solution(value, dim, label)
+    if solution is not None:
+        if solution.problem.equation != "poisson":
+            raise InputError(f"{label}: expected a scalar field, got the solution of a flow, which has several components")
+        return solution.value_field().labelled(label)
     if isinstance(value, str):
         return _core.expression(value, dim, label)
     if callable(value):
@@ -51,6 +71,11 @@ def scalar(value: Scalar | _core.Field, dim: int, label: str) -> _core.Field:
 def vector(value: Vector, dim: int, label: str) -> list[_core.Field]:
     """The components of the field that `value` stands for. Raises InputError if it stands for none."""
     labels = [f"{label}[{c}]" for c in range(dim)]
+    solution = _solution(value, dim, label)
+    if solution is not None:
+        if solution.problem.equation != "stokes":
+            raise InputError(f"{label}: expected {dim} components, got a solution of Poisson's equation, which has one")
+        return [field.labelled(name) for field, name in zip(solution.velocity_field(), labels)]
     if callable(value):
         return _core.function(_checked(value, dim, label, vector=True), dim, dim, labels)
     if isinstance(value, (str, Real)) or not hasattr(value, "__len__") or len(value) != dim:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from . import _core
 from ._core import InputError
+from .fields import Scalar, Vector, scalar, vector
 from .problem import Problem
 from .solution import Solution
+from .solving import warn_unless_converged
 
 _CUDA = (2, 13)  # device types of DLPack: memory of a GPU, managed memory
 
@@ -23,6 +25,113 @@ def _empty_like(x: Any) -> Any:
     if make is None:
         raise InputError(f"an array of type {type(x).__name__} cannot be made here: pass `out`")
     return make(x)
+
+
+class LinearReport(NamedTuple):
+    """How LinearSystem.solve() went."""
+
+    converged: bool
+    reason: str
+    iterations: int
+    #: Norms relative to that of b, the initial one first.
+    residual_history: list[float]
+
+
+class Vector:
+    """A vector of a LinearSystem as it is in the memory of its device. Made by `LinearSystem.vector()`.
+
+    Operators and `solve` take it in place of an array and give one back; nothing is converted then, which is what loops
+    of many short solves want. Sums, differences and multiples are computed on the device; those in place (`x += y`,
+    `x.add(a, y)`, `x *= a`) allocate nothing. `numpy.asarray(x)` is a copy as an array.
+    """
+
+    __array_ufunc__ = None  # numpy leaves sums with arrays to this class
+
+    def __init__(self, system: LinearSystem):
+        self.system = system
+        self._core = system._core.make_vector()
+        self.shape = (system.size,)
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def set(self, values: Any) -> Vector:
+        """Makes it an array of N numbers, or another vector; returns itself."""
+        if isinstance(values, Vector):
+            self.system._core.copy(values._core, self._core)
+        else:
+            self.system._core.set(self._core, self.system._readable(values, "values"))
+        return self
+
+    def array(self, out: Any = None, *, xp: Any = None) -> Any:
+        """Its N numbers as an array: `out`, or a new one of the library `xp`, numpy by default."""
+        out = self.system._empty(xp) if out is None else out
+        self.system._core.get(self._core, self.system._writable(out, "out"))
+        return out
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        if copy is False:
+            raise ValueError("a Vector cannot be an array without a copy")
+        return self.array().astype(dtype or np.float64, copy=False)
+
+    def copy(self) -> Vector:
+        """Another vector with the same numbers."""
+        return Vector(self.system).set(self)
+
+    def add(self, factor: float, other: Any) -> Vector:
+        """Adds factor * other, a vector or an array; returns itself."""
+        other = other if isinstance(other, Vector) else self.system.vector(other)
+        self.system._core.axpy(float(factor), other._core, self._core)
+        return self
+
+    def dot(self, other: Vector) -> float:
+        """The sum of the products of their numbers."""
+        return self.system._core.dot(self._core, other._core)
+
+    def norm(self) -> float:
+        """The Euclidean norm."""
+        return self.dot(self) ** 0.5
+
+    def __iadd__(self, other: Any) -> Vector:
+        return self.add(1.0, other)
+
+    def __isub__(self, other: Any) -> Vector:
+        return self.add(-1.0, other)
+
+    def __imul__(self, factor: float) -> Vector:
+        self.system._core.scale(float(factor), self._core)
+        return self
+
+    def __itruediv__(self, divisor: float) -> Vector:
+        self *= 1.0 / divisor
+        return self
+
+    def __add__(self, other: Any) -> Vector:
+        return self.copy().add(1.0, other)
+
+    __radd__ = __add__
+
+    def __sub__(self, other: Any) -> Vector:
+        return self.copy().add(-1.0, other)
+
+    def __rsub__(self, other: Any) -> Vector:
+        return (-self).add(1.0, other)
+
+    def __mul__(self, factor: float) -> Vector:
+        result = self.copy()
+        result *= factor
+        return result
+
+    __rmul__ = __mul__
+
+    def __truediv__(self, divisor: float) -> Vector:
+        return self * (1.0 / divisor)
+
+    def __neg__(self) -> Vector:
+        return self * -1.0
+
+    def __repr__(self) -> str:
+        return f"Vector of {len(self)} numbers on {self.system.device}"
 
 
 class LinearOperator:
@@ -53,8 +162,9 @@ class LinearOperator:
         """The operator applied to x.
 
         Args:
-            x: an array of shape (N,) or (N, 1).
-            out: where the result goes, contiguous and of float64; it may be x itself.
+            x: an array of shape (N,) or (N, 1), or a Vector.
+            out: where the result goes, contiguous and of float64; it may be x itself, unless that is a Vector. Of a
+                Vector it is one.
 
         Returns:
             `out`, or a new array.
@@ -62,6 +172,10 @@ class LinearOperator:
         Raises:
             InputError: if shape, type, strides or device do not fit; the message says which.
         """
+        if isinstance(x, Vector):
+            out = Vector(self._system) if out is None else out
+            self._apply(x._core, out._core)
+            return out
         given = self._system._readable(x, "x")
         if out is None:
             out = np.empty(np.shape(x)) if isinstance(given, np.ndarray) else _empty_like(x)
@@ -102,7 +216,7 @@ class LinearSystem:
 
     Args:
         problem: the problem.
-        options: those of solve() that are about device, threads, precision and the multigrid cycle.
+        options: those of solve(); its method cannot be "fmg", which needs more than a vector b.
 
     Raises:
         InputError: for wrong options, or if the order is not part of the build.
@@ -112,6 +226,7 @@ class LinearSystem:
     def __init__(self, problem: Problem, **options: Any):
         self.problem = problem
         self._core = _core.LinearSystem(problem._core, options)
+        self._report: LinearReport | None = None
 
     @property
     def size(self) -> int:
@@ -146,29 +261,94 @@ class LinearSystem:
         """M"""
         return LinearOperator(self, "M", self._core.precondition, symmetric=False)
 
-    def load(self, out: Any = None, *, xp: Any = None) -> Any:
+    def vector(self, values: Any = None) -> Vector:
+        """A Vector of the numbers of an array, or of zeros."""
+        return Vector(self) if values is None else Vector(self).set(values)
+
+    def mass_matrix(self) -> LinearOperator:
+        """dA/dalpha: of a vector x with the velocity u the integrals (u, v) for all test functions v, and zeros for the
+        pressure; symmetric. Velocities that sides prescribe are no part of x: load(u) has them.
+
+        With `system` of the problem with mass=1/dt, an implicit Euler step is
+
+            x = system.solve(b + (system.mass_matrix() @ x) / dt, x)
+
+        where b = system.load(), if walls move along themselves only.
+        """
+        return LinearOperator(self, "mass matrix", self._core.apply_mass, symmetric=True)
+
+    def load(self, force: Vector | Scalar | None = None, out: Any = None, *, xp: Any = None) -> Any:
         """b, the load vector of force, boundary data and tractions.
 
         Args:
+            force: another force than the problem's, as Problem() takes it; a Solution is one too.
             out: where it goes, an array of N numbers.
             xp: the library of a new array: numpy (default), cupy, torch.
 
         Raises:
             InputError: where a field is not finite, or if the problem has no solution.
         """
-        if out is None:
-            xp = np if xp is None else xp
-            place = {"device": "cuda"} if self.on_gpu and xp.__name__ == "torch" else {}
-            out = xp.empty(self.size, dtype=xp.float64, **place)
-        self._core.load(self._writable(out, "out"))
+        out = self._empty(xp) if out is None else out
+        fields = None
+        if force is not None:
+            dim = self.problem.dim
+            poisson = self.problem.equation == "poisson"
+            fields = [scalar(force, dim, "force")] if poisson else vector(force, dim, "force")
+        self._core.load(self._writable(out, "out"), fields)
         return out
 
+    def solve(self, b: Any, x0: Any = None, *, rtol: float | None = None, out: Any = None) -> Any:
+        """Solves A x = b by the method of the options. `report` says how that went.
+
+        Args:
+            b: an array of N numbers, of any library, on host or device (LinearOperator says which), or a Vector; the
+                others are vectors, too, then. Constants that A maps to zero are removed from it.
+            x0: what to begin from, such as the last time step; zero by default.
+            rtol: of the residual, relative to b; by default that of the options.
+            out: where x goes; it may be x0 itself and, of arrays, b.
+
+        Returns:
+            `out`, or a new array like b. If the solve did not converge there is a ConvergenceWarning.
+
+        Raises:
+            InputError: if shape, type, strides or device of an array do not fit.
+            ResourceError: if memory does not suffice for the vectors of the method.
+        """
+        if isinstance(b, Vector):
+            out = Vector(self) if out is None else out
+            if x0 is not None and x0 is not out:
+                out.set(x0)
+            done = self._core.solve(b._core, out._core, x0 is not None, rtol)
+        else:
+            given = self._readable(b, "b")
+            guess = None if x0 is None else self._readable(x0, "x0")
+            if out is None:
+                out = np.empty(np.shape(b)) if isinstance(given, np.ndarray) else _empty_like(b)
+            done = self._core.solve(given, guess, self._writable(out, "out"), rtol)
+        self._report = LinearReport(done.converged, done.reason, done.iterations, done.residual_history)
+        warn_unless_converged(self._report)
+        return out
+
+    @property
+    def report(self) -> LinearReport:
+        """How the last solve() went."""
+        if self._report is None:
+            raise InputError("nothing has been solved yet: there is no report")
+        return self._report
+
     def solution(self, x: Any) -> Solution:
-        """The solution whose coefficients, without prescribed boundary velocities, are x: what solves A x = b."""
-        return Solution(self._core.solution(self._readable(x, "x")), self.problem)
+        """The solution whose coefficients, without prescribed boundary velocities, are x, an array or a Vector: what
+        solves A x = b."""
+        return Solution(self._core.solution(x._core if isinstance(x, Vector) else self._readable(x, "x")), self.problem)
 
     def __repr__(self) -> str:
         return f"LinearSystem: {self.dofs} unknowns on {self.device}"
+
+    def _empty(self, xp: Any) -> Any:
+        """An array of N numbers of a library, on the system's device if it has it."""
+        xp = np if xp is None else xp
+        place = {"device": "cuda"} if self.on_gpu and xp.__name__ == "torch" else {}
+        return xp.empty(self.size, dtype=xp.float64, **place)
 
     # Arrays of all libraries as the compiled part takes them: numpy's, or capsules of DLPack's that share memory.
 

@@ -7,13 +7,14 @@ import html
 import json
 import os
 import tempfile
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from . import _core
 from ._core import InputError
-from .fields import Scalar, scalar, vector
+from .fields import Scalar, Vector, scalar, vector
 from .plotting import plot
 from .problem import Problem
 
@@ -43,8 +44,27 @@ class Force(NamedTuple):
     sampled_viscous: np.ndarray
 
 
-class Report(dict):
-    """The fields of the result file (docs/case-file.md), as a dictionary and as attributes."""
+class Report(Mapping):
+    """The fields of the result file (docs/case-file.md), as a mapping and as attributes. Those that are measured on the
+    solution, such as `divergence_max`, are so when one of them, or all fields, are first asked for."""
+
+    def __init__(self, known: dict[str, Any], measured: Callable[[], dict[str, Any]] | None = None):
+        self._known = known
+        self._measured = measured
+
+    def _all(self) -> dict[str, Any]:
+        if self._measured is not None:
+            self._known, self._measured = self._measured(), None
+        return self._known
+
+    def __getitem__(self, name: str) -> Any:
+        return self._known[name] if name in self._known else self._all()[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._all())
+
+    def __len__(self) -> int:
+        return len(self._all())
 
     def __getattr__(self, name: str) -> Any:
         try:
@@ -57,11 +77,14 @@ class Report(dict):
         return [*super().__dir__(), *self]
 
     def __repr__(self) -> str:
-        return json.dumps(self, indent=2)
+        return json.dumps(self._all(), indent=2)
 
 
 class Solution:
-    """u_h and p_h, or u_h of Poisson's equation. Made by solve(), load() and LinearSystem.solution().
+    """u_h and p_h, or u_h of Poisson's equation. Made by solve(), load(), interpolate() and LinearSystem.solution().
+
+    A solution is data of other problems, on whatever mesh: that of a flow where a vector field is asked for (force,
+    velocity on sides, exact velocity), that of Poisson's equation where a scalar is, or a component.
 
     Points are arrays of shape (..., dim); results have the same leading shape. Outside the domain they are NaN. On a
     face between cells only the normal velocity is the same from both sides; other values are those of one of the cells.
@@ -82,7 +105,8 @@ class Solution:
         if not self._core.has_report:
             raise InputError("this solution does not come from solve(), so that there is no report of it")
         if self._report is None:
-            self._report = Report(json.loads(self._core.result_json()))
+            known = json.loads(self._core.report_json())
+            self._report = Report(known, lambda: json.loads(self._core.result_json()))
         return self._report
 
     @property
@@ -299,6 +323,34 @@ class Solution:
             f"<pre>{html.escape(repr(self))}</pre>"
             f'<img alt="{shown}" style="max-width: 640px; width: 100%" src="data:image/png;base64,{data}">'
         )
+
+
+def interpolate(
+    problem: Problem, velocity: Vector | None = None, pressure: Scalar = 0.0, *, value: Scalar | None = None
+) -> Solution:
+    """The interpolant of fields on mesh and element of a problem: a Solution whose `coefficients` are a vector.
+
+    Normal velocities have their moments on faces, the rest those in cells, so that the divergence of the interpolant is
+    the projection of that of `velocity`, and what is in the space is reproduced. Pressures, and u of Poisson's equation,
+    are projected. The problem's boundary data play no part.
+
+    Args:
+        problem: whose mesh, order and equation count.
+        velocity: a vector field, as data of problems are given.
+        pressure: a scalar field.
+        value: u of Poisson's equation, in place of the others.
+
+    Raises:
+        InputError: where a field is not finite, or for fields that the equation does not have.
+    """
+    dim = problem.dim
+    if (problem.equation == "poisson") != (velocity is None) or (velocity is None) == (value is None):
+        expected = "value" if problem.equation == "poisson" else "velocity"
+        raise InputError(f"interpolate: expected `{expected}` with the equation {problem.equation!r}")
+    if value is not None:
+        return Solution(_core.interpolate(problem._core, [], scalar(value, dim, "value")), problem)
+    fields = vector(velocity, dim, "velocity"), scalar(pressure, dim, "pressure")
+    return Solution(_core.interpolate(problem._core, *fields), problem)
 
 
 def load(file: str | os.PathLike) -> Solution:

@@ -20,6 +20,18 @@ class ConvergenceWarning(UserWarning):
     """A solve ended before its residual was below the tolerance."""
 
 
+def warn_unless_converged(report: Any) -> None:
+    """Of what the caller's caller has solved; `report` has converged, reason, iterations and residual_history."""
+    if report.converged:
+        return
+    residual = report.residual_history[-1] if report.residual_history else 1.0
+    warnings.warn(
+        f"not converged: {report.reason}; {report.iterations} iterations, relative residual {residual:.1e}",
+        ConvergenceWarning,
+        stacklevel=3,
+    )
+
+
 class Case:
     """A case file: a problem, how to solve it, a known solution, probes. Made by read_case()."""
 
@@ -103,12 +115,5 @@ def solve(
             solution = Solution(_core.solve(core, options, bar.show, guess), problem)
     else:
         solution = Solution(_core.solve(core, options, progress or None, guess), problem)
-    if not solution.converged:
-        history = solution._core.residual_history
-        warnings.warn(
-            f"not converged: {solution._core.reason}; {solution._core.iterations} iterations, relative residual "
-            f"{history[-1] if history else 1.0:.1e}",
-            ConvergenceWarning,
-            stacklevel=2,
-        )
+    warn_unless_converged(solution._core)
     return solution

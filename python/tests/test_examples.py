@@ -4,6 +4,7 @@ import runpy
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
 
@@ -13,6 +14,19 @@ def test_examples(root, program):
     done = subprocess.run(test, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "README.md" in done.stdout and "python: run" in done.stdout
+
+
+def test_time_steps(root, capsys):
+    names = runpy.run_path(str(root / "python" / "examples" / "time_steps.py"))
+    steps, dt = 5, 0.02
+    flows = names["decay"](steps, dt, refine=4, device="cpu", rtol=1e-11)
+    energies = np.array([flow.kinetic_energy() for flow in flows])
+    factor = 1 / (1 + names["RATE"] * dt) ** 2  # of an implicit Euler step
+    assert energies == pytest.approx(0.25 * factor ** np.arange(steps + 1), rel=1e-5)
+    assert flows[-1].error(names["VORTICES"]).velocity > 0.1
+    assert max(flow.divergence_max() for flow in flows) < 1e-9
+    names["main"]()
+    assert len(capsys.readouterr().out.splitlines()) == 21
 
 
 def test_sweep(root, capsys):

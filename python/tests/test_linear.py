@@ -102,6 +102,125 @@ def test_richardson_iteration_gives_the_solution(cavity, precision):
         _ = solution.report
 
 
+def test_solve(cavity, system, parts):
+    A, _, b = parts
+    with pytest.raises(so.InputError, match="nothing has been solved"):
+        _ = system.report
+    x = system.solve(b, rtol=1e-11)
+    assert system.report.converged and system.report.iterations + 1 == len(system.report.residual_history)
+    assert np.linalg.norm(b - A @ x) <= 1.1e-11 * np.linalg.norm(b)
+    assert np.allclose(x, so.solve(cavity, rtol=1e-11, **CPU).coefficients, atol=1e-10)
+    # From a guess, which stays as it is, and in place.
+    guess = x.copy()
+    assert np.allclose(system.solve(b, guess, rtol=1e-9), x, rtol=0, atol=1e-14) and system.report.iterations == 0
+    assert np.array_equal(guess, x)
+    y = 0.9 * x
+    assert system.solve(b, y, out=y) is y and np.allclose(y, x, atol=1e-7)
+    assert system.report.iterations < len(so.solve(cavity).report.residual_history)
+    right = b.copy()
+    assert np.array_equal(system.solve(right, rtol=1e-11, out=right), x)
+
+
+def test_vectors(cavity, system, parts):
+    """Vectors of the device behave as arrays do."""
+    A, M, b = parts
+    x, y = random_vector(cavity), random_vector(cavity, 2)
+    v, w = system.vector(x), system.vector(y)
+    assert len(v) == system.size and np.array_equal(np.asarray(v), x) and not np.asarray(system.vector()).any()
+    for operator in (A, M, system.mass_matrix()):
+        assert np.array_equal(np.asarray(operator @ v), operator @ x)
+        assert operator.matvec(v, out=w) is w and np.array_equal(w.array(), operator @ x)
+    w.set(y)
+    assert np.allclose(2 * v - w / 4 + x - 3 * y + (-v), 2 * x - y / 4 + x - 3 * y - x, atol=1e-14)
+    assert np.allclose(y - v, y - x, atol=1e-15)
+    assert v.dot(w) == pytest.approx(x @ y, rel=1e-12) and v.norm() == pytest.approx(np.linalg.norm(x), rel=1e-13)
+    same = w
+    w += v
+    w -= y
+    w *= 3
+    w /= 2
+    assert w is same and np.allclose(w, 1.5 * x, atol=1e-14)
+    assert np.array_equal(v, x)
+    u = system.solve(system.vector(b), rtol=1e-10)
+    assert isinstance(u, so.Vector) and np.array_equal(np.asarray(u), system.solve(b, rtol=1e-10))
+    assert system.solve(system.vector(b), u, out=u) is u and system.report.iterations == 0
+    guess = 0.5 * u
+    assert system.solve(system.vector(b), guess) is not guess and np.allclose(guess, 0.5 * np.asarray(u))
+    assert np.array_equal(system.solution(u).coefficients, system.solution(np.asarray(u)).coefficients)
+    other = so.LinearSystem(cavity, **CPU)
+    for call, message in [
+        (lambda: A.matvec(v, out=v), "in place"),
+        (lambda: A @ other.vector(), "another linear system"),
+        (lambda: system.solve(v, out=v), "different vectors"),
+        (lambda: v.set(x[:-1]), "values: expected"),
+    ]:
+        with pytest.raises(so.InputError, match=message):
+            call()
+
+
+def test_solve_allocates_no_arrays():
+    problem = so.Problem(so.Mesh.box(cells=(1, 1), refine=5), force=["y", 0])
+    system = so.LinearSystem(problem, **CPU)
+    b = system.load()
+    out = system.solve(b)
+    tracemalloc.start()
+    system.solve(b, out, out=out)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < b.nbytes / 10
+
+
+def test_solve_that_does_not_converge_warns(cavity):
+    system = so.LinearSystem(cavity, device="cpu", max_iterations=1)
+    with pytest.warns(so.ConvergenceWarning, match="max_iterations reached; 1 iterations"):
+        system.solve(system.load())
+    assert not system.report.converged
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda s, b: s.solve(b[:-1]), r"b: expected a contiguous array of 1680 float64, got float64, shape \(1679\)"),
+        (lambda s, b: s.solve(b, b[:-1]), r"x0: expected a contiguous array"),
+        (lambda s, b: s.solve(b, rtol=-1.0), "rtol"),
+        (lambda s, b: s.load("sin(x)"), "force: expected 2 components"),
+        (lambda s, b: s.load(["log(x-0.5)", 0]), r"force\[0\]: the value is nan"),
+        (lambda s, b: so.LinearSystem(s.problem, method="fmg"), "method: full multigrid"),
+    ],
+)
+def test_wrong_solves(system, parts, call, message):
+    with pytest.raises(so.InputError, match=message):
+        call(system, parts[2])
+
+
+def test_mass_matrix(cavity, system):
+    mass = system.mass_matrix()
+    x, y = random_vector(cavity), random_vector(cavity, 2)
+    assert x @ (mass @ y) == pytest.approx((mass @ x) @ y, rel=1e-12)
+    heavier = so.LinearSystem(cavity.replace(mass=3), **CPU).operator()
+    assert np.allclose(heavier @ x, system.operator() @ x + 3 * (mass @ x), atol=1e-12)
+    # Of a velocity that is zero on the sides it has the energy.
+    field = ["sin(pi*x)^2*sin(2*pi*y)", "-sin(2*pi*x)*sin(pi*y)^2"]
+    flow = so.interpolate(cavity, velocity=field, pressure="x")
+    u = flow.coefficients
+    assert 0.5 * u @ (mass @ u) == pytest.approx(flow.kinetic_energy(), rel=1e-12)
+
+
+def test_loads_of_other_forces(cavity, system):
+    """Among them the solution of another problem, on another mesh."""
+    force = ["sin(3*x)*y", lambda p: p[:, 0] ** 2]
+    expected = so.LinearSystem(cavity.replace(force=force), **CPU).load()
+    assert np.allclose(system.load(force), expected, atol=1e-14)
+    assert np.allclose(system.load(), so.LinearSystem(cavity, **CPU).load())
+    coarse = so.solve(cavity.replace(refine=2, force=["y", 0]), **CPU)
+    as_function = system.load(lambda p: coarse.velocity(p))
+    assert np.allclose(system.load(coarse), as_function, atol=1e-14)
+    # A velocity times the mass matrix is the load of that velocity as a force.
+    u = so.interpolate(cavity, velocity=["sin(pi*x)^2*sin(2*pi*y)", "-sin(2*pi*x)*sin(pi*y)^2"])
+    boundary = system.load([0, 0])
+    assert np.allclose(system.load(u) - boundary, system.mass_matrix() @ u.coefficients, atol=1e-13)
+
+
 def test_gmres_of_scipy(cavity, system, parts):
     linalg = pytest.importorskip("scipy.sparse.linalg")
     A, M, b = parts
@@ -156,7 +275,7 @@ def test_arrays_are_used_where_they_are():
     tracemalloc.stop()
     assert peak < x.nbytes / 10
     assert out.ctypes.data == address
-    assert system.load(out) is out
+    assert system.load(out=out) is out
 
 
 def test_results_may_be_in_place(cavity, parts):

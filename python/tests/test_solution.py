@@ -238,3 +238,70 @@ def test_meshio(dim, tmp_path):
     first = read.cells[0].data[:, 0]
     assert np.allclose(read.point_data["velocity"][first, :dim], solution.velocity(inside), atol=1e-7)
     assert np.allclose(read.point_data["pressure"][first], solution.pressure(inside), atol=1e-6)
+
+
+def test_reading_a_report_measures_nothing_but_what_is_asked(cavity, monkeypatch):
+    solution = so.solve(cavity)
+    calls = []
+    core = type(solution._core)
+    measured = core.result_json
+    monkeypatch.setattr(core, "result_json", lambda s: calls.append(1) or measured(s))
+    report = solution.report
+    assert report.converged and report.iterations > 1 and report["dofs"] == 1680 and report.time.solve > 0
+    assert not calls
+    assert report.divergence_max < 1e-9 and report.error.velocity_l2 is None
+    assert set(report) >= {"iterations", "error", "settings"} and len(report) == len(dict(report))
+    assert "divergence_max" in report and "speed" not in report
+    assert len(calls) == 1
+
+
+def test_solutions_are_data_of_other_problems(cavity, poisson):
+    """As boundary values, as a force, as an exact solution; on other meshes."""
+    flow = so.solve(cavity, rtol=1e-11)
+    # The flow in the lower half, from its velocity on the boundary, is the same flow.
+    half = so.Mesh.box(cells=(2, 1), refine=3, upper=(1, 0.5))
+    sides = dict.fromkeys(["xmin", "xmax", "ymin", "ymax"], flow)
+    lower = so.solve(so.Problem(half, order=2, velocity=sides), rtol=1e-11)
+    assert lower.error(flow).velocity < 0.01 * flow.max_speed()
+    finer = so.solve(cavity.replace(refine=4))
+    assert finer.error(flow).velocity == pytest.approx(flow.error(finer).velocity, rel=0.05)
+    assert 0 < finer.error(flow).velocity < 1e-2
+    # Heat drives a flow.
+    heat = so.solve(poisson)
+    buoyant = so.solve(so.Problem(cavity.mesh, force=[0, heat]))
+    expected = so.solve(so.Problem(cavity.mesh, force=[0, lambda p: heat.value(p)]))
+    assert np.allclose(buoyant.coefficients, expected.coefficients, atol=1e-8)
+    assert buoyant.max_speed() > 0
+
+
+def test_wrong_solutions_as_data(cavity, poisson):
+    flow, heat = so.solve(cavity), so.solve(poisson)
+    box = so.Mesh.box(cells=(1, 1, 1), refine=1)
+    for call, message in [
+        (lambda: so.Problem(cavity.mesh, force=heat), "force: expected 2 components, got a solution of Poisson"),
+        (lambda: so.Problem(cavity.mesh, equation="poisson", force=flow), "force: expected a scalar field, got the"),
+        (lambda: so.Problem(box, force=flow), "force: got a solution in 2D, expected one in 3D"),
+        (lambda: so.solve(so.Problem(so.Mesh.box((1, 1), 2, upper=(2, 1)), force=flow)), r"force\[0\]: the value is nan"),
+    ]:
+        with pytest.raises(so.InputError, match=message):
+            call()
+
+
+def test_interpolate(cavity, poisson):
+    field = ["sin(pi*x)^2*sin(2*pi*y)", lambda p: -np.sin(2 * np.pi * p[:, 0]) * np.sin(np.pi * p[:, 1]) ** 2]
+    flow = so.interpolate(cavity, velocity=field, pressure="x*y")
+    assert flow.error(field, "x*y").velocity < 2e-3 and flow.error(field, "x*y").pressure < 1e-12
+    assert flow.divergence_max() < 1e-6  # to quadrature
+    assert flow.coefficients.shape == so.solve(cavity).coefficients.shape
+    again = so.interpolate(cavity, velocity=flow)
+    assert np.allclose(again.velocity([0.3, 0.7]), flow.velocity([0.3, 0.7]), atol=1e-13)
+    heat = so.interpolate(poisson, value="x^2*y^2")
+    assert heat.error("x^2*y^2") < 1e-13
+    for call, message in [
+        (lambda: so.interpolate(cavity, value="x"), "expected `velocity` with the equation 'stokes'"),
+        (lambda: so.interpolate(poisson, velocity=[1, 1]), "expected `value`"),
+        (lambda: so.interpolate(poisson), "expected `value`"),
+        (lambda: so.interpolate(cavity, velocity=["1/x", 0]), r"velocity\[0\]"),
+    ]:
+        with pytest.raises(so.InputError, match=message):
+            call()

@@ -12,29 +12,65 @@ std::array<std::int64_t, 3> places(const Grid& grid, EquationKind equation) {
   return count;
 }
 
-std::vector<std::int64_t> unknowns_by_place(const Grid& grid, int order, EquationKind equation) {
+UnknownsByPlace::UnknownsByPlace(const Grid& grid, int order, EquationKind equation)
+    : grid_(grid), order_(order), equation_(equation) {
   const auto count = places(grid, equation);
-  const int record = record_size(grid.dim(), order, equation);
   const Ranges rows{count[1] * count[2], 64};
-  /// visit(row, place in the vector) for the unknowns of rows along x, in their order.
+  /// visit(row, record, number of its unknowns) for rows along x, in the order of their places.
   const auto for_rows = [&](const auto& visit) {
     parallel_ranges(rows, [&](CellRange range, std::int64_t) {
       for (auto row = range.begin; row < range.end; ++row) {
         for (int x = 0; x < count[0]; ++x) {
           const std::array<int, 3> place{x, static_cast<int>(row % count[1]), static_cast<int>(row / count[1])};
           for_each_record_at(grid, order, equation, place, [&](Record r, int, int) {
-            for_each_unknown_of(grid, order, equation, r,
-                                [&](int i) { visit(row, record_offset(r, record) + std::int64_t{interleave} * i); });
+            int unknowns = 0;
+            for_each_unknown_of(grid, order, equation, r, [&](int) { ++unknowns; });
+            if (unknowns > 0) visit(row, r, unknowns);
           });
         }
       }
     });
   };
-  std::vector<std::int64_t> next(rows.count + 1, 0);  // number of the first unknown of a row
-  for_rows([&](std::int64_t row, std::int64_t) { ++next[row + 1]; });
+  std::vector<std::int64_t> next(rows.count + 1, 0);  // number of the first record of a row
+  for_rows([&](std::int64_t row, Record, int) { ++next[row + 1]; });
   std::partial_sum(next.begin(), next.end(), next.begin());
-  std::vector<std::int64_t> index(next.back());
-  for_rows([&](std::int64_t row, std::int64_t at) { index[next[row]++] = at; });
+  records_.resize(next.back());
+  first_.resize(next.back() + 1, 0);
+  for_rows([&](std::int64_t row, Record r, int unknowns) {
+    records_[next[row]] = r;
+    first_[++next[row]] = unknowns;
+  });
+  std::partial_sum(first_.begin(), first_.end(), first_.begin());
+}
+
+template <class Move>
+void UnknownsByPlace::for_each(Move move) const {
+  const int record = record_size(grid_.dim(), order_, equation_);
+  parallel_ranges({std::ssize(records_), 1 << 12}, [&](CellRange range, std::int64_t) {
+    for (auto k = range.begin; k < range.end; ++k) {
+      const std::int64_t at = record_offset(records_[k], record);
+      std::int64_t number = first_[k];
+      if (first_[k + 1] - number == record) {
+        for (int i = 0; i < record; ++i) move(at + std::int64_t{interleave} * i, number + i);
+      } else {
+        for_each_unknown_of(grid_, order_, equation_, records_[k],
+                            [&](int i) { move(at + std::int64_t{interleave} * i, number++); });
+      }
+    }
+  });
+}
+
+void UnknownsByPlace::pack(const double* x, double* values) const {
+  for_each([=](std::int64_t at, std::int64_t number) { values[number] = x[at]; });
+}
+
+void UnknownsByPlace::unpack(const double* values, double* x) const {
+  for_each([=](std::int64_t at, std::int64_t number) { x[at] = values[number]; });
+}
+
+std::vector<std::int64_t> UnknownsByPlace::index() const {
+  std::vector<std::int64_t> index(size());
+  for_each([&](std::int64_t at, std::int64_t number) { index[number] = at; });
   return index;
 }
 

@@ -57,7 +57,29 @@ void for_each_record_at(const Grid& grid, int order, EquationKind equation, cons
   }
 }
 
-/// Where the unknowns of a grid lie in its vectors, in the order of their places.
-std::vector<std::int64_t> unknowns_by_place(const Grid& grid, int order, EquationKind equation);
+/// The unknowns of a grid one after the other, in the order of their places. The grid must outlive it.
+class UnknownsByPlace {
+ public:
+  UnknownsByPlace(const Grid& grid, int order, EquationKind equation);
+
+  [[nodiscard]] std::int64_t size() const { return first_.back(); }
+  /// values[i] = x[index()[i]] for all unknowns, and back, in memory of the host: all of a vector of the grid is read,
+  /// or written but for what is no unknown.
+  void pack(const double* x, double* values) const;
+  void unpack(const double* values, double* x) const;
+  /// Where they lie in a vector.
+  [[nodiscard]] std::vector<std::int64_t> index() const;
+
+ private:
+  /// move(place in the vector, number of the unknown) for all unknowns, from several threads.
+  template <class Move>
+  void for_each(Move move) const;
+
+  const Grid& grid_;
+  int order_;
+  EquationKind equation_;
+  std::vector<Record> records_;      // that have unknowns, in the order of their places
+  std::vector<std::int64_t> first_;  // number of the first unknown of each, and of all of them
+};
 
 }  // namespace solenoid

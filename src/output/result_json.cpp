@@ -129,9 +129,17 @@ Json fluxes(const Case& what, const Measures& measures) {
   return result;
 }
 
-/// Adds what the case asks for.
+/// Adds what is measured on the solution, and what else the case asks for.
 void add_measures(const Case& what, const Measures& measures, Json& json) {
   const int dim = what.problem.mesh.dim;
+  if (what.problem.equation == EquationKind::poisson) {
+    json["error"] = {{"value_l2", finite(measures.value_error)}};
+  } else {
+    json["error"] = {{"velocity_l2", finite(measures.velocity_error)},
+                     {"pressure_l2", finite(measures.pressure_error)}};
+    json["divergence_max"] = finite(measures.divergence_max);
+  }
+  json["probes"] = probes(what, measures);
   if (what.output.forces) json["forces"] = forces(measures, dim);
   if (!what.output.fluxes.empty()) json["fluxes"] = fluxes(what, measures);
   if (measures.kinetic_energy) json["kinetic_energy"] = finite(measures.kinetic_energy);
@@ -161,7 +169,7 @@ Measures measure(const Case& what, const Solution& solution) {
   return measures;
 }
 
-std::string result_json(const Case& what, const Report& report, const Measures& measures) {
+std::string result_json(const Case& what, const Report& report, const Measures* measures) {
   Json json;
   json["converged"] = report.converged;
   json["reason"] = report.reason;
@@ -173,20 +181,12 @@ std::string result_json(const Case& what, const Report& report, const Measures& 
   json["levels"] = report.levels;
   json["device"] = report.device;
   json["precision"] = report.precision;
-  const bool poisson = what.problem.equation == EquationKind::poisson;
   if (report.error_estimate) {
+    const bool poisson = what.problem.equation == EquationKind::poisson;
     json["error_estimate"] = {{poisson ? "value_l2" : "velocity_l2", finite(report.error_estimate->total)},
                               {"algebraic", finite(report.error_estimate->algebraic)}};
   }
-  if (poisson) {
-    json["error"] = {{"value_l2", finite(measures.value_error)}};
-  } else {
-    json["error"] = {{"velocity_l2", finite(measures.velocity_error)},
-                     {"pressure_l2", finite(measures.pressure_error)}};
-    json["divergence_max"] = finite(measures.divergence_max);
-  }
-  json["probes"] = probes(what, measures);
-  add_measures(what, measures, json);
+  if (measures != nullptr) add_measures(what, *measures, json);
   json["time"] = {{"setup", finite(report.time_setup)}, {"solve", finite(report.time_solve)}};
   json["memory_bytes"] = report.memory_bytes;
   json["settings"] = settings(what, report);
@@ -196,7 +196,7 @@ std::string result_json(const Case& what, const Report& report, const Measures& 
 
 void write_result(const Case& what, const Report& report, const Measures& measures, const std::filesystem::path& file) {
   NewFile target(file);
-  target.stream() << result_json(what, report, measures);
+  target.stream() << result_json(what, report, &measures);
   target.commit();
 }
 

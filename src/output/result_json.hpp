@@ -28,8 +28,8 @@ struct Measures {
 
 Measures measure(const Case& what, const Solution& solution);
 
-/// The text of the result file.
-std::string result_json(const Case& what, const Report& report, const Measures& measures);
+/// The text of the result file; without measures what is known without evaluating the solution.
+std::string result_json(const Case& what, const Report& report, const Measures* measures);
 /// write_result() with measures at hand.
 void write_result(const Case& what, const Report& report, const Measures& measures, const std::filesystem::path& file);
 

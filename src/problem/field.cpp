@@ -21,7 +21,7 @@ void require_finite(std::span<const double> values, const std::string& label, co
   const auto i = static_cast<std::size_t>(std::find_if_not(values.begin(), values.end(), finite) - values.begin());
   const auto& [x, y, z] = point_of(i);
   throw InputError(fmt::format("{}the value is {} at the point ({:.6g}, {:.6g}, {:.6g}); it must be finite everywhere",
-                               prefix(label), values[i], x, y, z));
+                               prefix(label), std::isnan(values[i]) ? std::abs(values[i]) : values[i], x, y, z));
 }
 
 }  // namespace

@@ -286,6 +286,14 @@ std::vector<int> hole_sides(const Mesh& mesh, const Boundary& boundary) {
   return numbers;
 }
 
+Boundary without_data(Boundary boundary) {
+  for (Side& side : boundary.sides) side.data = {};
+  boundary.holes.data = {};
+  for (SideRegion& region : boundary.regions) region.condition.data = {};
+  for (HoleSide& hole : boundary.single_holes) hole.condition.data = {};
+  return boundary;
+}
+
 std::vector<Side> conditions(const Problem& problem) {
   const Boundary& boundary = problem.boundary;
   std::vector<Side> all(boundary.sides.begin(), boundary.sides.begin() + 2 * problem.mesh.dim);

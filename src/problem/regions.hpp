@@ -38,6 +38,9 @@ const Side& hole_side(const Boundary& boundary, int number);
 /// The number of each hole's condition.
 std::vector<int> hole_sides(const Mesh& mesh, const Boundary& boundary);
 
+/// The same kinds of conditions, with zero data.
+Boundary without_data(Boundary boundary);
+
 /// All conditions of a problem.
 std::vector<Side> conditions(const Problem& problem);
 

@@ -225,7 +225,7 @@ Solved solve_and_measure(Case& what, std::optional<Solution> start, ProgressDisp
 }
 
 void print_result(const Case& what, const Solved& solved) {
-  fmt::print("{}", result_json(what, solved.result.report, solved.measures));
+  fmt::print("{}", result_json(what, solved.result.report, &solved.measures));
   if (std::fflush(stdout) != 0) throw Error("cannot write the result to stdout: is it closed, or the disk full?");
 }
 

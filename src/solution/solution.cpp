@@ -242,9 +242,9 @@ Solution::Solution(Problem problem, std::shared_ptr<const Grid> grid, std::vecto
 }
 
 std::vector<double> Solution::unknowns() const {
-  const auto places = unknowns_by_place(*grid_, problem_.order, problem_.equation);
-  std::vector<double> values(places.size());
-  std::transform(places.begin(), places.end(), values.begin(), [&](std::int64_t at) { return (*coefficients_)[at]; });
+  const UnknownsByPlace unknowns(*grid_, problem_.order, problem_.equation);
+  std::vector<double> values(unknowns.size());
+  unknowns.pack(coefficients_->data(), values.data());
   return values;
 }
 

@@ -15,18 +15,10 @@
 #include "mesh/places.hpp"
 #include "mesh/record.hpp"
 #include "solenoid/error.hpp"
+#include "solution/univariate.hpp"
 
 namespace solenoid {
 namespace {
-
-/// Row-major.
-struct Matrix {
-  int rows = 0;
-  int columns = 0;
-  std::vector<double> values{};
-
-  double& operator()(int i, int j) { return values[static_cast<std::size_t>(i) * columns + j]; }
-};
 
 /// One direction of two lattices on the same interval: one cell is as wide as `ratio` cells of the other lattice.
 struct Direction {
@@ -34,8 +26,8 @@ struct Direction {
   bool refines = true;  ///< whether target cells are the narrow ones
   /// [place of the narrow cell in the wide one]: from the functions of a source cell to their part of those of a target
   /// cell. P: lower hat, bubbles, upper hat.
-  std::vector<Matrix> continuous;
-  std::vector<Matrix> legendre;
+  std::vector<UnivariateMatrix> continuous;
+  std::vector<UnivariateMatrix> legendre;
 
   [[nodiscard]] int first_source(int target) const { return refines ? target / ratio : target * ratio; }
   [[nodiscard]] int sources() const { return refines ? 1 : ratio; }
@@ -56,10 +48,8 @@ Direction make_direction(int source_extent, int target_extent, int source_order,
     const auto in_target = [&](double x) { return d.refines ? x : in_wide(x); };
     const double measure = d.refines ? 1.0 : 1.0 / d.ratio;  // of the narrow cell, in the target cell
 
-    Matrix o{target_order + 1, source_order + 1};
-    Matrix p{target_order + 2, source_order + 2};
-    o.values.assign(static_cast<std::size_t>(o.rows) * o.columns, 0.0);
-    p.values.assign(static_cast<std::size_t>(p.rows) * p.columns, 0.0);
+    auto o = UnivariateMatrix::zero(target_order + 1, source_order + 1);
+    auto p = UnivariateMatrix::zero(target_order + 2, source_order + 2);
     for (std::size_t q = 0; q < rule.points.size(); ++q) {
       const auto psi = legendre(target_order, in_target(rule.points[q]));
       const auto value = legendre(source_order, in_source(rule.points[q]));
@@ -84,21 +74,6 @@ Direction make_direction(int source_extent, int target_extent, int source_order,
     d.continuous.push_back(std::move(p));
   }
   return d;
-}
-
-/// out(o, row, i) = sum over columns of matrix(row, column) in(o, column, i), i < inner fastest.
-void contract(const Matrix& matrix, int inner, int outer, const std::vector<double>& in, std::vector<double>& out) {
-  out.assign(static_cast<std::size_t>(outer) * matrix.rows * inner, 0.0);
-  for (int o = 0; o < outer; ++o) {
-    for (int row = 0; row < matrix.rows; ++row) {
-      double* to = &out[(static_cast<std::size_t>(o) * matrix.rows + row) * inner];
-      for (int column = 0; column < matrix.columns; ++column) {
-        const double factor = matrix.values[static_cast<std::size_t>(row) * matrix.columns + column];
-        const double* from = &in[(static_cast<std::size_t>(o) * matrix.columns + column) * inner];
-        for (int i = 0; i < inner; ++i) to[i] += factor * from[i];
-      }
-    }
-  }
 }
 
 /// From a solution to the cells of another grid. One object serves one thread.
@@ -147,8 +122,7 @@ class Transfer {
           for (int i = 0; i < dim_; ++i) {
             const Direction& d = directions_[order[i]];
             const auto& table = (velocity && order[i] == field ? d.continuous : d.legendre)[matrix[order[i]]];
-            const int inner = power(target_order_ + 1, i);
-            contract(table, inner, static_cast<int>(work_.size()) / (inner * table.columns), work_, next_);
+            contract(table, power(target_order_ + 1, i), work_, next_);
             work_.swap(next_);
           }
         }

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/zeros.hpp"
+#include "problem/regions.hpp"
 #include "problem/validate.hpp"
 #include "solenoid/error.hpp"
 #include "solver/load.hpp"
@@ -14,15 +15,15 @@ namespace {
 
 /// A part of the domain that is periodic in all directions has a steady flow, and Poisson's equation a solution, only
 /// if the force has no mean there (or there is a mass term).
-void check_mean_force(const Level& level, Kernels<double>& kernels, Vector<double>& b) {
+void check_mean_force(const Level& level, Kernels<double>& kernels, double* b) {
   const bool poisson = level.equation.kind == EquationKind::poisson;
   const bool free = std::any_of(level.constants.begin(), level.constants.end(), [&](const Constant& constant) {
     return poisson || constant.field < level.equation.velocities();
   });
   if (!free) return;
-  const double before = kernels.dot(b.data(), b.data());
-  kernels.project(b.data());
-  const double after = kernels.dot(b.data(), b.data());
+  const double before = kernels.dot(b, b);
+  kernels.project(b);
+  const double after = kernels.dot(b, b);
   constexpr double tolerance = 1e-6;
   if (before - after > tolerance * tolerance * before) {
     if (poisson) {
@@ -88,19 +89,45 @@ std::vector<std::vector<double>> Discretisation::coarse_loads() {
 void Discretisation::load(Engine& engine, Kernels<double>& kernels, Vector<double>& work, Vector<double>& b) {
   std::vector<double> load =
       random_load_ != 0 ? random_vector(finest(), random_load_) : assemble_load(problem_, finest());
-  if (!lift().empty()) {
-    // b - A u_g on the grid that stores all boundary hats.
-    const auto lift_kernels = make_kernels<double>(engine, *lift_level_, multigrid_.local_solver);
-    work.upload(lift().data());
-    lift_kernels->apply(work.data(), b.data());
-    std::vector<double> image = zeros(lift_level_->size());
-    b.download(image.data());
-    subtract_common(*lift_level_, image, finest(), load);
-    lift_kernels->zero(work.data());
-  }
+  subtract_lift(engine, work, b, load);
   engine.upload(load.data(), b.data(), load.size() * sizeof(double));
-  if (random_load_ == 0) check_mean_force(finest(), kernels, b);
-  kernels.project(b.data());
+  if (random_load_ == 0) {
+    balance(kernels, b.data());
+  } else {
+    kernels.project(b.data());
+  }
+}
+
+void Discretisation::subtract_lift(Engine& engine, Vector<double>& work, Vector<double>& b, std::vector<double>& load) {
+  if (lift().empty()) return;
+  // On the grid that stores all boundary hats.
+  const auto kernels = make_kernels<double>(engine, *lift_level_, multigrid_.local_solver);
+  work.upload(lift().data());
+  kernels->apply(work.data(), b.data());
+  std::vector<double> image = zeros(lift_level_->size());
+  b.download(image.data());
+  subtract_common(*lift_level_, image, finest(), load);
+  kernels->zero(work.data());
+}
+
+std::vector<double> Discretisation::force_load(const VectorField& force) const {
+  Problem problem = problem_;
+  problem.force = force;
+  problem.boundary = without_data(problem.boundary);
+  return assemble_load(problem, finest());
+}
+
+void Discretisation::boundary_load(Engine& engine, Vector<double>& work, Vector<double>& b) {
+  Problem problem = problem_;
+  problem.force = {};
+  std::vector<double> load = assemble_load(problem, finest());
+  subtract_lift(engine, work, b, load);
+  engine.upload(load.data(), b.data(), load.size() * sizeof(double));
+}
+
+void Discretisation::balance(Kernels<double>& kernels, double* b) {
+  check_mean_force(finest(), kernels, b);
+  kernels.project(b);
 }
 
 Solution Discretisation::solution(const Vector<double>& x) {

@@ -35,6 +35,12 @@ class Discretisation {
   /// of the finest level. `work` is left zero. \throws InputError where a field is not finite, or if there is no
   /// solution.
   void load(Engine& engine, Kernels<double>& kernels, Vector<double>& work, Vector<double>& b);
+  /// The two parts of that before anything is removed: what a force adds, and what boundary data do.
+  [[nodiscard]] std::vector<double> force_load(const VectorField& force) const;
+  void boundary_load(Engine& engine, Vector<double>& work, Vector<double>& b);
+  /// Removes from b the constants that A maps to zero. \throws InputError if there is no solution: what is removed is
+  /// the mean of a force that nothing balances.
+  void balance(Kernels<double>& kernels, double* b);
   /// Whether there are boundary velocities that solution() adds: flow through sides.
   [[nodiscard]] bool lifted();
   /// The loads of all levels but the finest, for full multigrid, where they are not P^T times that of the finest:
@@ -46,6 +52,8 @@ class Discretisation {
  private:
   /// The boundary velocities on the grid that stores all boundary hats, or nothing where all are zero.
   const std::vector<double>& lift();
+  /// load -= A u_g, where u_g are the boundary velocities. `b` and `work` have room() numbers; `work` is left zero.
+  void subtract_lift(Engine& engine, Vector<double>& work, Vector<double>& b, std::vector<double>& load);
 
   Problem problem_;
   MultigridOptions multigrid_;

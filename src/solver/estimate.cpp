@@ -160,7 +160,7 @@ std::int64_t bytes_at(const CoarseCounts& counts, const Problem& problem, const 
 
   const double levels_and_solution = bytes_of(Cycle<S>::needs(index)) + vector + sizeof(S) * unknowns * unknowns;
   // Memory in which an inverse is computed serves the method afterwards.
-  const double load_and_method = vector + bytes_of(Solve<S>::needs(options));
+  const double load_and_method = vector + bytes_of(solver_needs(options));
   const double bytes = levels_and_solution + std::max(load_and_method, dense_inverse_work(unknowns));
   return static_cast<std::int64_t>(bytes + static_cast<double>(engine.bytes_per_cell(dim)) * all);
 }

@@ -5,13 +5,17 @@
 #include <algorithm>
 #include <cstdint>
 #include <iterator>
+#include <optional>
 #include <utility>
+#include <vector>
 
 #include "engine/engine.hpp"
 #include "mesh/places.hpp"
+#include "problem/names.hpp"
+#include "problem/validate.hpp"
 #include "solenoid/error.hpp"
 #include "solver/discretisation.hpp"
-#include "solver/multigrid/preconditioner.hpp"
+#include "solver/methods.hpp"
 
 namespace solenoid {
 namespace {
@@ -24,34 +28,95 @@ SolverOptions without_method(SolverOptions options) {
 
 /// Checked before anything is allocated.
 const SolverOptions& checked(const Problem& problem, const SolverOptions& options) {
-  check(problem, options);
+  if (options.method == Method::fmg) {
+    throw InputError(
+        "method: full multigrid needs the loads of all levels, which a vector b is not: use \"gmres\" or \"vcycle\" "
+        "for a linear system, or solve() for the problem");
+  }
+  check(problem, without_method(options));
   return options;
 }
+
+/// The level's mass matrix, as that of a level with the coefficients nu = 0, alpha = 1.
+struct MassMatrix {
+  Level level;
+  std::unique_ptr<Kernels<double>> kernels;
+  Vector<double> velocity;  // x without its pressure
+  // Of a flow: where the pressure's unknowns are, and as many zeros.
+  Vector<std::int64_t> pressures;
+  Vector<double> zeros;
+
+  MassMatrix(Engine& engine, const Level& finest, LocalSolverKind local)
+      : level(finest.equation, {.viscosity = 0.0, .reaction = 1.0}, Grid(finest.grid)),
+        kernels(make_kernels<double>(engine, level, local)) {
+    if (level.equation.velocities() == 0) return;
+    const int first = level.equation.velocities() * power(level.equation.n(), level.equation.dim);
+    std::vector<std::int64_t> places;
+    for (const Record cell : level.grid.layout().owned_cells()) {
+      for (int i = first; i < level.equation.record(); ++i) places.push_back(level.index(cell, i));
+    }
+    velocity = Vector<double>(engine, level.size());
+    pressures = Vector<std::int64_t>(engine, std::ssize(places));
+    pressures.upload(places.data());
+    zeros = Vector<double>(engine, std::ssize(places));
+  }
+
+  void apply(const double* x, double* y) {
+    if (pressures.size() == 0) return kernels->apply(x, y);
+    kernels->copy(x, velocity.data());
+    clear_pressure(velocity.data());
+    kernels->apply(velocity.data(), y);
+    clear_pressure(y);
+  }
+
+ private:
+  void clear_pressure(double* x) { kernels->scatter(pressures.size(), pressures.data(), zeros.data(), x); }
+};
 
 }  // namespace
 
 struct LinearSystem::Data {
+  SolverOptions options;
   std::unique_ptr<Engine> engine;
   Discretisation discretisation;
-  std::unique_ptr<Preconditioner> preconditioner;
-  Vector<std::int64_t> places;  // of the unknowns, once they are asked for
+  std::unique_ptr<LinearSolver> solver;
+  // Made once they are asked for.
+  bool reserved = false;    // memory of the method
+  Vector<double> balanced;  // b without constants
+  std::optional<UnknownsByPlace> by_place;
+  Vector<std::int64_t> places;
+  Vector<double> boundary_load;  // of boundary data alone
+  std::unique_ptr<MassMatrix> mass;
 
-  Data(const Problem& problem, const SolverOptions& options)
-      : engine(make_engine(checked(problem, options).device, options.threads)),
+  Data(const Problem& problem, SolverOptions options_)
+      : options(std::move(options_)),
+        engine(make_engine(checked(problem, options).device, options.threads)),
         discretisation(problem, options, engine->dense_limits()) {
-    if (options.progress) options.progress({"set-up", 0.5, "local solvers"});
-    if (options.precision == Precision::mixed) {
-      preconditioner = std::make_unique<CyclePreconditioner<float>>(*engine, discretisation.hierarchy(), options);
-    } else {
-      preconditioner = std::make_unique<CyclePreconditioner<double>>(*engine, discretisation.hierarchy(), options);
-    }
+    const auto progress = std::exchange(options.progress, {});  // it need not outlive the set-up
+    if (progress) progress({"set-up", 0.5, "local solvers"});
+    solver = make_solver(*engine, discretisation.hierarchy(), options);
     engine->synchronise();
-    if (options.progress) options.progress({"set-up", 1.0, ""});
+    if (progress) progress({"set-up", 1.0, ""});
   }
 
   /// Of the finest level.
-  Kernels<double>& kernels() { return preconditioner->outer(); }
+  Kernels<double>& kernels() { return solver->outer(); }
   [[nodiscard]] const Level& level() const { return discretisation.finest(); }
+
+  /// \throws ResourceError if the method's vectors do not fit.
+  void reserve() {
+    if (reserved) return;
+    const std::int64_t needed = solver_needs(options).finest * level().size();
+    const std::int64_t available = engine->bytes_available();
+    if (needed > available) {
+      throw ResourceError(fmt::format(
+          "not enough memory: the vectors of method \"{}\" need {:.2f} GB, {:.2f} GB are available; "
+          "\"vcycle\" needs the least",
+          name_of(options.method), static_cast<double>(needed) * 1e-9, static_cast<double>(available) * 1e-9));
+    }
+    solver->reserve();
+    reserved = true;
+  }
 
   /// \throws InputError if a vector is not aligned as kernels of a GPU need it.
   void check_aligned(std::initializer_list<const double*> vectors) const {
@@ -64,12 +129,20 @@ struct LinearSystem::Data {
     }
   }
 
-  /// LinearSystem::unknowns() in the engine's memory.
-  const std::int64_t* unknowns() {
+  [[nodiscard]] UnknownsByPlace unknowns() const {
+    return {level().grid, level().equation.order, level().equation.kind};
+  }
+  /// For vectors on the host.
+  const UnknownsByPlace& on_host() {
+    if (!by_place) by_place.emplace(unknowns());
+    return *by_place;
+  }
+  /// LinearSystem::unknowns() in the memory of a GPU.
+  const std::int64_t* on_gpu() {
     if (places.size() == 0) {
-      const auto host = unknowns_by_place(level().grid, level().equation.order, level().equation.kind);
-      places = Vector<std::int64_t>(*engine, std::ssize(host));
-      places.upload(host.data());
+      const auto index = unknowns().index();
+      places = Vector<std::int64_t>(*engine, std::ssize(index));
+      places.upload(index.data());
     }
     return places.data();
   }
@@ -82,7 +155,7 @@ struct LinearSystem::Data {
 };
 
 LinearSystem::LinearSystem(const Problem& problem, const SolverOptions& options)
-    : data_(std::make_shared<Data>(problem, without_method(options))) {}
+    : data_(std::make_shared<Data>(problem, options)) {}
 LinearSystem::LinearSystem(LinearSystem&&) noexcept = default;
 LinearSystem& LinearSystem::operator=(LinearSystem&&) noexcept = default;
 LinearSystem::~LinearSystem() = default;
@@ -90,10 +163,7 @@ LinearSystem::~LinearSystem() = default;
 const Problem& LinearSystem::problem() const { return data_->discretisation.problem(); }
 std::int64_t LinearSystem::size() const { return data_->level().size(); }
 std::int64_t LinearSystem::dofs() const { return data_->level().dofs(); }
-std::vector<std::int64_t> LinearSystem::unknowns() const {
-  const Level& level = data_->level();
-  return unknowns_by_place(level.grid, level.equation.order, level.equation.kind);
-}
+std::vector<std::int64_t> LinearSystem::unknowns() const { return data_->unknowns().index(); }
 std::string LinearSystem::device() const { return data_->engine->description(); }
 bool LinearSystem::on_gpu() const { return stream() != nullptr; }
 std::int64_t LinearSystem::memory_bytes() const { return data_->engine->bytes_in_use(); }
@@ -107,7 +177,40 @@ void LinearSystem::apply(const double* x, double* y) {
 
 void LinearSystem::precondition(const double* r, double* z) {
   data_->check_aligned({r, z});
-  data_->preconditioner->apply(r, z);
+  data_->solver->preconditioner().apply(r, z);
+}
+
+LinearReport LinearSystem::solve(const double* b, double* x, bool from_x, std::optional<double> rtol) {
+  if (b == x) throw InputError("b and x must be different vectors");
+  data_->check_aligned({b, x});
+  SolverOptions options = data_->options;
+  options.rtol = rtol.value_or(options.rtol);
+  validate(problem(), options);
+  data_->reserve();
+  Kernels<double>& kernels = data_->kernels();
+  if (!data_->level().constants.empty()) {
+    if (data_->balanced.size() == 0) data_->balanced = Vector<double>(*data_->engine, size());
+    kernels.copy(b, data_->balanced.data());
+    b = data_->balanced.data();
+    kernels.project(data_->balanced.data());
+  }
+  if (!from_x) kernels.zero(x);
+  Convergence convergence;
+  convergence.rtol = options.rtol;
+  convergence.max_iterations = options.max_iterations;
+  data_->solver->run(b, x, !from_x, convergence);
+  kernels.project(x);
+  return {convergence.converged, convergence.reason, convergence.iterations, std::move(convergence.history)};
+}
+
+void LinearSystem::apply_mass(const double* x, double* y) {
+  if (x == y) throw InputError("the mass matrix cannot be applied in place: x and y must be different vectors");
+  data_->check_aligned({x, y});
+  if (data_->mass == nullptr) {
+    data_->mass = std::make_unique<MassMatrix>(*data_->engine, data_->level(), data_->options.multigrid.local_solver);
+  }
+  data_->zero_end(y);
+  data_->mass->apply(x, y);
 }
 
 void LinearSystem::load(double* b) {
@@ -116,6 +219,22 @@ void LinearSystem::load(double* b) {
   Vector<double> load(*data_->engine, data_->discretisation.room());
   data_->discretisation.load(*data_->engine, data_->kernels(), work, load);
   data_->kernels().copy(load.data(), b);
+}
+
+void LinearSystem::load(double* b, const VectorField& force) {
+  data_->check_aligned({b});
+  Discretisation& discretisation = data_->discretisation;
+  if (data_->boundary_load.size() == 0) {
+    Vector<double> work(*data_->engine, discretisation.room());
+    Vector<double> of_boundary(*data_->engine, discretisation.room());
+    discretisation.boundary_load(*data_->engine, work, of_boundary);
+    data_->boundary_load = Vector<double>(*data_->engine, size());
+    data_->kernels().copy(of_boundary.data(), data_->boundary_load.data());
+  }
+  const std::vector<double> of_force = discretisation.force_load(force);
+  data_->engine->upload(of_force.data(), b, of_force.size() * sizeof(double));
+  data_->kernels().axpy(1.0, data_->boundary_load.data(), b);
+  discretisation.balance(data_->kernels(), b);
 }
 
 Solution LinearSystem::solution(const double* x) {
@@ -127,13 +246,30 @@ Solution LinearSystem::solution(const double* x) {
 }
 
 void LinearSystem::pack(const double* x, double* values) {
-  const std::int64_t* places = data_->unknowns();
-  data_->kernels().gather(dofs(), places, x, values);
+  if (!on_gpu()) return data_->on_host().pack(x, values);
+  data_->kernels().gather(dofs(), data_->on_gpu(), x, values);
 }
 
 void LinearSystem::unpack(const double* values, double* x) {
-  const std::int64_t* places = data_->unknowns();
-  data_->kernels().scatter(dofs(), places, values, x);
+  if (!on_gpu()) return data_->on_host().unpack(values, x);
+  data_->kernels().scatter(dofs(), data_->on_gpu(), values, x);
+}
+
+void LinearSystem::copy(const double* x, double* y) {
+  data_->check_aligned({x, y});
+  data_->kernels().copy(x, y);
+}
+void LinearSystem::axpy(double a, const double* x, double* y) {
+  data_->check_aligned({x, y});
+  data_->kernels().axpy(a, x, y);
+}
+void LinearSystem::scale(double a, double* x) {
+  data_->check_aligned({x});
+  data_->kernels().scale(a, x);
+}
+double LinearSystem::dot(const double* x, const double* y) {
+  data_->check_aligned({x, y});
+  return data_->kernels().dot(x, y);
 }
 
 std::shared_ptr<double> LinearSystem::make_vector() {

@@ -20,20 +20,36 @@
 
 namespace solenoid {
 
-/// One solve: the levels, the engine's data and the methods, with the cycle in precision S.
+/// What of a solve does not depend on the precision of the cycle.
+class LinearSolver {
+ public:
+  virtual ~LinearSolver() = default;
+  virtual Preconditioner& preconditioner() = 0;
+  /// Kernels of the finest level in the precision of the solution.
+  virtual Kernels<double>& outer() = 0;
+  /// To be called before run(): memory that methods use, so that nothing is allocated during a solve (unless it needs
+  /// more iterations than expected).
+  virtual void reserve() = 0;
+  /// For full multigrid, after reserve(): FullMultigrid::set_coarse_loads.
+  virtual void set_coarse_loads(const std::vector<std::vector<double>>& loads) = 0;
+  /// From x, of which is known whether it is zero. Full multigrid does not start from anything: there it must be.
+  virtual void run(const double* b, double* x, bool x_is_zero, Convergence& convergence) = 0;
+  /// To be called after run(), with its result: what the method says of its error (FullMultigrid::assess).
+  virtual std::optional<ErrorEstimate> assess(const double* x, bool lifted, Convergence& convergence) = 0;
+};
+
+/// One solve: the levels, the engine's data and the methods, with the cycle in precision S. `options` must outlive it.
 template <class S>
-class Solve {
+class Solve final : public LinearSolver {
  public:
   Solve(Engine& engine, const Hierarchy& hierarchy, const SolverOptions& options)
       : engine_(engine), hierarchy_(hierarchy), options_(options), preconditioner_(engine, hierarchy, options) {}
 
   [[nodiscard]] Cycle<S>& cycle() { return preconditioner_.cycle(); }
-  /// Kernels of the finest level in the precision of the solution.
-  Kernels<double>& outer() { return preconditioner_.outer(); }
+  Preconditioner& preconditioner() override { return preconditioner_; }
+  Kernels<double>& outer() override { return preconditioner_.outer(); }
 
-  /// To be called before run(): memory that methods use, so that nothing is allocated during a solve (unless it needs
-  /// more iterations than expected).
-  void reserve() {
+  void reserve() override {
     const std::int64_t size = hierarchy_.finest().size();
     switch (options_.method) {
       case Method::gmres:
@@ -50,8 +66,7 @@ class Solve {
     }
   }
 
-  /// For full multigrid, after reserve(): FullMultigrid::set_coarse_loads.
-  void set_coarse_loads(const std::vector<std::vector<double>>& loads) { full_->set_coarse_loads(loads); }
+  void set_coarse_loads(const std::vector<std::vector<double>>& loads) override { full_->set_coarse_loads(loads); }
 
   /// What reserve() allocates.
   static VectorNeeds needs(const SolverOptions& options) {
@@ -65,16 +80,14 @@ class Solve {
     return {};
   }
 
-  /// From x, of which is known whether it is zero. Full multigrid does not start from anything: there it must be.
-  void run(const double* b, double* x, bool x_is_zero, Convergence& convergence) {
+  void run(const double* b, double* x, bool x_is_zero, Convergence& convergence) override {
     switch (options_.method) {
       case Method::gmres: return gmres(b, x, x_is_zero, convergence);
       case Method::vcycle: return cycles_->run(b, x, convergence);
       case Method::fmg: return full_->run(b, x, convergence);
     }
   }
-  /// To be called after run(), with its result: what the method says of its error (FullMultigrid::assess).
-  std::optional<ErrorEstimate> assess(const double* x, bool lifted, Convergence& convergence) {
+  std::optional<ErrorEstimate> assess(const double* x, bool lifted, Convergence& convergence) override {
     if (options_.method != Method::fmg) return {};
     return full_->assess(x, lifted, convergence);
   }
@@ -119,5 +132,10 @@ class Solve {
   std::unique_ptr<CycleIteration<S>> cycles_;
   std::unique_ptr<FullMultigrid<S>> full_;
 };
+
+/// Solve in the precision that the options name; they must outlive it.
+std::unique_ptr<LinearSolver> make_solver(Engine& engine, const Hierarchy& hierarchy, const SolverOptions& options);
+/// Solve::needs in that precision.
+VectorNeeds solver_needs(const SolverOptions& options);
 
 }  // namespace solenoid

@@ -25,7 +25,6 @@ double fractional_iterations(const Convergence& c) {
 }
 
 /// Sets up and solves; x is the solution on the finest level. `initial`: the guess to start from, or nullptr.
-template <class S>
 void run(Engine& engine, Discretisation& discretisation, const Solution* initial, const SolverOptions& options,
          Vector<double>& x, Report& report) {
   const auto start = std::chrono::steady_clock::now();
@@ -34,14 +33,14 @@ void run(Engine& engine, Discretisation& discretisation, const Solution* initial
   };
   const Hierarchy& hierarchy = discretisation.hierarchy();
   say(0.3, fmt::format("{} levels, local solvers", hierarchy.size()));
-  Solve<S> solve(engine, hierarchy, options);
-  Kernels<double>& kernels = solve.outer();
+  const auto solver = make_solver(engine, hierarchy, options);
+  Kernels<double>& kernels = solver->outer();
 
   say(0.5, "right-hand side");
   Vector<double> b(engine, x.size());
   discretisation.load(engine, kernels, x, b);
-  solve.reserve();
-  if (options.method == Method::fmg) solve.set_coarse_loads(discretisation.coarse_loads());
+  solver->reserve();
+  if (options.method == Method::fmg) solver->set_coarse_loads(discretisation.coarse_loads());
   if (initial != nullptr) {
     const Level& finest = discretisation.finest();
     const std::vector<double> guess = unknowns_on(*initial, finest.grid, finest.equation.order, "start");
@@ -60,11 +59,11 @@ void run(Engine& engine, Discretisation& discretisation, const Solution* initial
     }
   };
   const auto solve_start = std::chrono::steady_clock::now();
-  solve.run(b.data(), x.data(), initial == nullptr, convergence);
+  solver->run(b.data(), x.data(), initial == nullptr, convergence);
   kernels.project(x.data());
   engine.synchronise();
   report.time_solve = seconds_since(solve_start);
-  report.error_estimate = solve.assess(x.data(), discretisation.lifted(), convergence);
+  report.error_estimate = solver->assess(x.data(), discretisation.lifted(), convergence);
 
   report.converged = convergence.converged;
   report.reason = convergence.reason;
@@ -104,11 +103,7 @@ Result solve_from(const Solution* initial, const Problem& problem, const SolverO
   report.time_setup = seconds_since(start);
 
   Vector<double> x(*engine, discretisation.room());
-  if (options.precision == Precision::mixed) {
-    run<float>(*engine, discretisation, initial, options, x, report);
-  } else {
-    run<double>(*engine, discretisation, initial, options, x, report);
-  }
+  run(*engine, discretisation, initial, options, x, report);
   // The levels' vectors are gone by now, so that what this takes does not add to the peak.
   return {discretisation.solution(x), std::move(report)};
 }
