@@ -47,6 +47,9 @@ if(solenoid_cuda)
     set(CMAKE_CUDA_ARCHITECTURES ${architectures} CACHE STRING "GPU architectures; PTX of the last one serves later ones")
   endif()
   enable_language(CUDA)
+  if(NOT TARGET CUDA::nvToolsExt)  # CMake 3.25 wants it, and CUDA 13 does not have it
+    add_library(CUDA::nvToolsExt INTERFACE IMPORTED)
+  endif()
   find_package(CUDAToolkit REQUIRED)
   if(NOT CMAKE_CUDA20_STANDARD_COMPILE_OPTION)  # CMake 3.25 does not know that nvcc 12 and later have C++20
     set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION -std=c++20)

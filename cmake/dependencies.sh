@@ -1,4 +1,4 @@
-# Sourced by ./quickstart, ./test and .ci/run: makes sure that the Debian packages of the build are there.
+# Sourced by the scripts that build: makes sure that the Debian packages of the build are there.
 
 solenoid_packages=(g++ cmake ninja-build libeigen3-dev libcli11-dev libtomlplusplus-dev nlohmann-json3-dev libfmt-dev
   libmuparser-dev libpng-dev zlib1g-dev libhdf5-dev libgtest-dev python3-venv)
@@ -27,16 +27,19 @@ install_dependencies() {
 # too, that of NVIDIA's Python packages. Without network the build does without.
 provide_nvcc() {
   local folder=${XDG_CACHE_HOME:-$HOME/.cache}/solenoid/cuda-13.0 packages=(nvidia-cuda-nvcc nvidia-cuda-crt nvidia-nvvm
-    nvidia-cuda-runtime) nvcc
+    nvidia-cuda-runtime nvidia-cuda-cccl) nvcc
   [ -n "${CUDACXX:-}" ] && return 0
   nvcc=$(command -v nvcc || ls /usr/local/cuda/bin/nvcc 2>/dev/null || true)
   if [ -z "$nvcc" ]; then
-    if [ ! -e "$folder/complete" ]; then
+    if [ "$(cat "$folder/complete" 2>/dev/null)" != "${packages[*]}" ]; then
       echo "Fetching a CUDA compiler into $folder"
       { python3 -m venv "$folder" && "$folder/bin/pip" -q install "${packages[@]/%/==13.0.*}" &&
-        touch "$folder/complete"; } || { echo "No CUDA compiler: CUDA code is not compiled" >&2; return 0; }
+        echo "${packages[*]}" >"$folder/complete"; } || { echo "No CUDA compiler: CUDA code is not compiled" >&2; return 0; }
     fi
     nvcc=$(find "$folder" -path '*/bin/nvcc' | head -n 1)
+    # nvcc and CMake look for these libraries by other names than the packages have.
+    ln -sfn lib "${nvcc%/bin/nvcc}/lib64"
+    ln -sfn libcudart.so.13 "${nvcc%/bin/nvcc}/lib/libcudart.so"
   fi
   export CUDACXX=$nvcc
 }
