@@ -53,8 +53,8 @@ class Setting {
                            list->size(), list->size() == 1 ? "entry" : "entries"));
         }
         if (last && j + 1 == places.size()) {
-          return value_->visit(
-              [&](auto& value) { list->replace(list->cbegin() + static_cast<int>(places[j]), std::move(value)); });
+          const auto place = list->cbegin() + static_cast<int>(places[j]);
+          return value_->visit([&](auto& value) { list->replace(place, std::move(value)); });
         }
         node = list->get(places[j]);
         path += fmt::format("[{}]", places[j]);

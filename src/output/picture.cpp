@@ -383,7 +383,8 @@ class Picture {
     const double y1 = bar_top_ + bar_height;
     marks.stroke({{x0, y0}, {x1, y0}, {x1, y1}, {x0, y1}, {x0, y0}}, 1.2);
     Coverage letters = canvas_.coverage();
-    const auto [low, high] = slice_.range;
+    const double low = slice_.range.low;
+    const double high = slice_.range.high;
     constexpr double end_resolution = 5e-3;  // relative: three digits or so
     std::vector<Tick> ticks;
     for (const double end : {low, high}) {
