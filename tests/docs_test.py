@@ -48,6 +48,8 @@ OTHER_COMMANDS = [
     (r"(?:\./)?((?:docs|tools|packaging|python|\.ci)/\S+|quickstart|test)\b", "file"),
     (r"cmake --install |g\+\+ .*pkg-config", "left to the test install"),
     (r"(?:pip|python3 -m venv|\.) ", "left to python/test and packaging/wheel"),
+    (r"docker build -f (\S+)", "file"),
+    (r"docker run ", "needs a container"),
     (r"build/\S+/tests/", "needs a build of its own"),
 ]
 
