@@ -140,14 +140,12 @@ class CapacityStudy {
 
 }  // namespace
 
-Command add_capacity(CLI::App& app) {
+Command add_capacity(const CommandOptions& line) {
   const auto options = std::make_shared<Options>();
   options->dim = 3;
   options->orders = {2};
-  options->add_to(app, "3", "2");
-  app.add_option("--size", options->size, "most unknowns (default: what the memory holds)")
-      ->default_str("")
-      ->check(number_from(1, 1e12));
+  options->add_to(line, "3", "2");
+  line.add("--size", options->size, "most unknowns (default: what the memory holds)").shows("").from(1, 1e12);
   return [options] { return CapacityStudy(*options)(); };
 }
 

@@ -223,11 +223,11 @@ class ConvergenceStudy {
 
 }  // namespace
 
-Command add_convergence(CLI::App& app) {
+Command add_convergence(const CommandOptions& line) {
   const auto options = std::make_shared<Options>();
-  options->add_to(app, "2 and 3", "0..5 in 2D, 0..3 in 3D");
-  add_choice(app, "--equation", options->equation, "what is solved");
-  add_list(app, "--refine", options->refinements, 0, 19,
+  options->add_to(line, "2 and 3", "0..5 in 2D, 0..3 in 3D");
+  add_choice(line, "--equation", options->equation, "what is solved");
+  add_list(line, "--refine", options->refinements, 0, 19,
            "refinements of the one-cell mesh (default: from 1 to half a million unknowns)");
   return [options] { return ConvergenceStudy(*options)(); };
 }

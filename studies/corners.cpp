@@ -257,25 +257,21 @@ class CornersStudy {
 
 }  // namespace
 
-Command add_corners(CLI::App& app) {
+Command add_corners(const CommandOptions& line) {
   const auto options = std::make_shared<Options>();
-  add_list(app, "--orders", options->orders, 0, 99, "k of RT_k x Q_k, as 1,2,3 or 1..3 (default: 1..4)");
-  app.add_option("--sizes", options->sizes, "numbers of unknowns, as 1e5,1e6; the nearest refinements are taken")
-      ->delimiter(',')
-      ->check(number_from(1, 1e12))
-      ->capture_default_str();
-  app.add_option("--pairs", options->pairs, "how many pairs of changes to draw")
-      ->check(number_from(0, 100000))
-      ->capture_default_str();
-  app.add_option("--seed", options->seed, "of the draw")->capture_default_str();
-  add_choice(app, "--device", options->device, "where to solve");
-  add_threads(app, options->threads);
-  app.add_option("--time", options->time, "seconds after which no more is begun (default: until all is done)")
-      ->check(number_from(0))
-      ->default_str("");
-  add_path(app, "--json", options->json,
-           "write all numbers to this file, and go on from what an earlier run wrote there")
-      ->type_name("FILE");
+  add_list(line, "--orders", options->orders, 0, 99, "k of RT_k x Q_k, as 1,2,3 or 1..3 (default: 1..4)");
+  line.add("--sizes", options->sizes, "numbers of unknowns, as 1e5,1e6; the nearest refinements are taken")
+      .from(1, 1e12)
+      .shows_default();
+  line.add("--pairs", options->pairs, "how many pairs of changes to draw").from(0, 100000).shows_default();
+  line.add("--seed", options->seed, "of the draw").shows_default();
+  add_choice(line, "--device", options->device, "where to solve");
+  add_threads(line, options->threads);
+  line.add("--time", options->time, "seconds after which no more is begun (default: until all is done)")
+      .from(0)
+      .shows("");
+  line.add("--json", options->json, "write all numbers to this file, and go on from what an earlier run wrote there")
+      .type("FILE");
   return [options] { return CornersStudy(*options)(); };
 }
 

@@ -216,22 +216,21 @@ class IterationStudy {
 
 }  // namespace
 
-Command add_iterations(CLI::App& app) {
+Command add_iterations(const CommandOptions& line) {
   const auto options = std::make_shared<Options>();
-  add_choice(app, "--preset", options->preset, "paper: the method of the paper");
-  options->add_to(app, "3, with --preset paper 2", "1..3, in 2D 1..5, with --preset paper 3..8");
-  add_list(app, "--levels", options->levels, 1, 20,
+  add_choice(line, "--preset", options->preset, "paper: the method of the paper");
+  options->add_to(line, "3, with --preset paper 2", "1..3, in 2D 1..5, with --preset paper 3..8");
+  add_list(line, "--levels", options->levels, 1, 20,
            "mesh levels L, of 2^(L-1) cells per direction (default: 3..6, in 2D 3..9)");
-  app.add_option("--rtol", options->rtol, "relative tolerance")->check(number_from(1e-14, 0.5))->capture_default_str();
-  const CLI::Option* rhs =
-      add_choice(app, "--rhs", options->rhs,
-                 "load: of the paper's problem, random (default: both, with --preset paper problem)")
-          ->default_str("");
+  line.add("--rtol", options->rtol, "relative tolerance").from(1e-14, 0.5).shows_default();
+  const Option rhs = add_choice(line, "--rhs", options->rhs,
+                                "load: of the paper's problem, random (default: both, with --preset paper problem)")
+                         .shows("");
   // Left preconditioning in single precision stalls near 1e-8.
-  const CLI::Option* precision =
-      add_choice(app, "--precision", options->precision,
+  const Option precision =
+      add_choice(line, "--precision", options->precision,
                  "of the cycle; residuals are always double (default: mixed, with --preset paper double)")
-          ->default_str("");
+          .shows("");
   return [=] {
     const bool paper = options->preset == Preset::paper;
     if (options->dim == 0) options->dim = paper ? 2 : 3;
@@ -242,8 +241,8 @@ Command add_iterations(CLI::App& app) {
                                        : std::vector{1, 2, 3};
     }
     if (options->levels.empty()) options->levels = plane ? std::vector{3, 4, 5, 6, 7, 8, 9} : std::vector{3, 4, 5, 6};
-    if (paper && rhs->count() == 0) options->rhs = RightHandSide::problem;
-    if (paper && precision->count() == 0) options->precision = Precision::full_double;
+    if (paper && !rhs.given()) options->rhs = RightHandSide::problem;
+    if (paper && !precision.given()) options->precision = Precision::full_double;
     return IterationStudy(*options)();
   };
 }

@@ -242,24 +242,23 @@ class PaperStudy {
 
 }  // namespace
 
-Command add_paper(CLI::App& app) {
+Command add_paper(const CommandOptions& line) {
   const auto options = std::make_shared<Options>();
-  add_path(app, "--output", options->output,
+  line.add("--output", options->output,
            "folder for report.html, paper.json and CSV files; a run that was "
            "interrupted goes on from what it finds there")
-      ->required()
-      ->type_name("DIR");
-  add_choice(app, "--device", options->device, "where to solve");
-  add_threads(app, options->threads);
-  app.add_flag("--quick", options->quick, "small sizes: some minutes on two cores");
+      .required()
+      .type("DIR");
+  add_choice(line, "--device", options->device, "where to solve");
+  add_threads(line, options->threads);
+  line.add_flag("--quick", options->quick, "small sizes: some minutes on two cores");
   std::vector<std::string> names;
   for (const Experiment* experiment : experiments) names.emplace_back(experiment->name);
-  app.add_option("--only", options->only, fmt::format("some of the experiments: {}", fmt::join(names, ", ")))
-      ->delimiter(',')
-      ->check(CLI::IsMember(names))
-      ->type_name("LIST");
-  app.add_flag("--render", options->render,
-               "measure nothing: make report and CSV files anew of the rows that are there");
+  line.add("--only", options->only, fmt::format("some of the experiments: {}", fmt::join(names, ", ")))
+      .one_of(names)
+      .type("LIST");
+  line.add_flag("--render", options->render,
+                "measure nothing: make report and CSV files anew of the rows that are there");
   return [options] { return options->render ? render(options->output) : PaperStudy(*options)(); };
 }
 

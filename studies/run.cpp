@@ -21,19 +21,21 @@
 namespace solenoid::studies {
 namespace {
 
-/// Reads lists for the option `flag`, of numbers in [lowest, highest].
+/// Reads lists of numbers in [lowest, highest].
 class ListReader {
  public:
-  ListReader(std::string flag, int lowest, int highest) : flag_(std::move(flag)), lowest_(lowest), highest_(highest) {}
+  ListReader(int lowest, int highest) : lowest_(lowest), highest_(highest) {}
 
   /// Ascending, without repetitions.
   [[nodiscard]] std::vector<int> operator()(const std::string& text) const {
     std::vector<int> list;
-    for (const std::string& part : CLI::detail::split(text, ',')) {
+    for (std::size_t begin = 0, end = 0; end != std::string::npos; begin = end + 1) {
+      end = text.find(',', begin);
+      const std::string part = text.substr(begin, end - begin);
       const auto dots = part.find("..");
       const int first = number(part.substr(0, dots));
       const int last = dots == std::string::npos ? first : number(part.substr(dots + 2));
-      if (last < first) throw CLI::ValidationError(flag_, fmt::format("the range '{}' is empty", part));
+      if (last < first) throw InputError(fmt::format("the range '{}' is empty", part));
       for (int i = first; i <= last; ++i) list.push_back(i);
     }
     std::sort(list.begin(), list.end());
@@ -47,13 +49,10 @@ class ListReader {
     const char* end = text.data() + text.size();
     const auto [rest, error] = std::from_chars(text.data(), end, value);
     if (error == std::errc() && rest == end && value >= lowest_ && value <= highest_) return value;
-    throw CLI::ValidationError(flag_,
-                               fmt::format("'{}' is not a whole number from {} to {}; expected a list like 3,4,5 "
-                                           "or 3..5",
-                                           text, lowest_, highest_));
+    throw InputError(fmt::format("'{}' is not a whole number from {} to {}; expected a list like 3,4,5 or 3..5", text,
+                                 lowest_, highest_));
   }
 
-  std::string flag_;
   int lowest_;
   int highest_;
 };
@@ -75,24 +74,23 @@ std::string lines_of(const Json& json) {
 
 }  // namespace
 
-void add_list(CLI::App& app, const std::string& flag, std::vector<int>& target, int lowest, int highest,
+void add_list(const CommandOptions& line, const std::string& flag, std::vector<int>& target, int lowest, int highest,
               const std::string& help) {
-  const ListReader read(flag, lowest, highest);
-  app.add_option_function<std::string>(
-         flag, [&target, read](const std::string& text) { target = read(text); }, help)
-      ->type_name("LIST");
+  const ListReader read(lowest, highest);
+  line.add_read(
+          flag, [&target, read](const std::string& text) { target = read(text); }, help)
+      .type("LIST");
 }
 
-void StudyArguments::add_to(CLI::App& app, const std::string& default_dim, const std::string& default_orders) {
-  app.add_option("--dim", dim, fmt::format("dimension (default: {})", default_dim))
-      ->check(CLI::IsMember(std::vector{2, 3}))
-      ->default_str("");
+void StudyArguments::add_to(const CommandOptions& line, const std::string& default_dim,
+                            const std::string& default_orders) {
+  line.add("--dim", dim, fmt::format("dimension (default: {})", default_dim)).one_of({"2", "3"}).shows("");
   constexpr int highest_order = 99;  // check_orders() knows the build
-  add_list(app, "--orders", orders, 0, highest_order,
+  add_list(line, "--orders", orders, 0, highest_order,
            fmt::format("k of RT_k x Q_k, as 1,2,3 or 1..3 (default: {})", default_orders));
-  add_choice(app, "--device", device, "where to solve");
-  add_threads(app, threads);
-  add_path(app, "--json", json, "write all numbers to this file")->type_name("FILE");
+  add_choice(line, "--device", device, "where to solve");
+  add_threads(line, threads);
+  line.add("--json", json, "write all numbers to this file").type("FILE");
 }
 
 void check_orders(int dim, const std::vector<int>& orders, EquationKind equation) {

@@ -17,7 +17,7 @@ namespace solenoid::studies {
 using Json = nlohmann::ordered_json;
 
 /// An option that is a list of integers in [lowest, highest]: "1,2,3", "2..5" or both, "0,2..5".
-void add_list(CLI::App& app, const std::string& flag, std::vector<int>& target, int lowest, int highest,
+void add_list(const CommandOptions& line, const std::string& flag, std::vector<int>& target, int lowest, int highest,
               const std::string& help);
 
 /// The options of every study.
@@ -29,7 +29,7 @@ struct StudyArguments {
   std::filesystem::path json;
 
   /// The defaults are what the help says; the study sets them.
-  void add_to(CLI::App& app, const std::string& default_dim, const std::string& default_orders);
+  void add_to(const CommandOptions& line, const std::string& default_dim, const std::string& default_orders);
 };
 
 /// \throws InputError that names the first of the orders that this build lacks.

@@ -164,14 +164,14 @@ class Step104Study {
 
 }  // namespace
 
-Command add_step104(CLI::App& app) {
+Command add_step104(const CommandOptions& line) {
   const auto options = std::make_shared<Options>();
   for (const int order : available_orders(dim)) {
     if (order >= 1 && order <= 5) options->orders.push_back(order);
   }
-  options->add_to(app, "3", "1..5");
-  app.remove_option(app.get_option("--dim"));
-  app.add_option("--size", options->size, "most unknowns")->check(number_from(1, 1e12))->capture_default_str();
+  options->add_to(line, "3", "1..5");
+  line.remove("--dim");
+  line.add("--size", options->size, "most unknowns").from(1, 1e12).shows_default();
   return [options] { return Step104Study(*options)(); };
 }
 

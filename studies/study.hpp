@@ -2,9 +2,9 @@
 /// \file
 /// Named studies: reproductions and sweeps, each a subcommand of `solenoid study` with options of its own.
 ///
-///     Command add_iterations(CLI::App& app) {
+///     Command add_iterations(const CommandOptions& line) {
 ///       const auto options = std::make_shared<Options>();
-///       add_choice(app, "--preset", options->preset, "...");
+///       add_choice(line, "--preset", options->preset, "...");
 ///       return [options] { return print_iterations(*options); };
 ///     }
 
@@ -14,12 +14,12 @@ namespace solenoid::studies {
 
 using namespace program;  // commands, their options and exit codes
 
-Command add_iterations(CLI::App& app);
-Command add_convergence(CLI::App& app);
-Command add_throughput(CLI::App& app);
-Command add_capacity(CLI::App& app);
-Command add_step104(CLI::App& app);
-Command add_corners(CLI::App& app);
-Command add_paper(CLI::App& app);
+Command add_iterations(const CommandOptions& line);
+Command add_convergence(const CommandOptions& line);
+Command add_throughput(const CommandOptions& line);
+Command add_capacity(const CommandOptions& line);
+Command add_step104(const CommandOptions& line);
+Command add_corners(const CommandOptions& line);
+Command add_paper(const CommandOptions& line);
 
 }  // namespace solenoid::studies

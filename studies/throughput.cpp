@@ -379,28 +379,24 @@ class ThroughputStudy {
 
 }  // namespace
 
-Command add_throughput(CLI::App& app) {
+Command add_throughput(const CommandOptions& line) {
   const auto options = std::make_shared<Options>();
   options->dim = 3;
   options->orders = {1, 2, 3};
-  options->add_to(app, "3", "1..3");
-  add_choice(app, "--equation", options->equation, "what is solved");
-  app.add_option("--sizes", options->sizes, "numbers of unknowns, as 1e6,3e6; the nearest refinements are taken")
-      ->delimiter(',')
-      ->check(number_from(1, 1e12))
-      ->capture_default_str();
-  app.add_option("--rtol", options->rtol, "relative tolerance of the GMRES solve")
-      ->check(number_from(1e-14, 0.5))
-      ->capture_default_str();
+  options->add_to(line, "3", "1..3");
+  add_choice(line, "--equation", options->equation, "what is solved");
+  line.add("--sizes", options->sizes, "numbers of unknowns, as 1e6,3e6; the nearest refinements are taken")
+      .from(1, 1e12)
+      .shows_default();
+  line.add("--rtol", options->rtol, "relative tolerance of the GMRES solve").from(1e-14, 0.5).shows_default();
   std::vector<std::string> names;
   for (const auto& [name, domain] : Names<Domain>::all) names.emplace_back(name);
-  app.add_option("--domains", options->domains,
-                 "unit cubes with walls or without (periodic), with holes, an open end (outflow), a side with slip, or "
-                 "cells of "
-                 "aspect ratio 4 (stretched)")
-      ->delimiter(',')
-      ->check(CLI::IsMember(names))
-      ->capture_default_str();
+  line.add("--domains", options->domains,
+           "unit cubes with walls or without (periodic), with holes, an open end (outflow), a side with slip, or "
+           "cells of "
+           "aspect ratio 4 (stretched)")
+      .one_of(names)
+      .shows_default();
   return [options] { return ThroughputStudy(*options)(); };
 }
 

@@ -69,9 +69,9 @@ int check_case(const CaseArguments& arguments) {
 
 }  // namespace
 
-Command add_check(CLI::App& app) {
+Command add_check(const CommandOptions& line) {
   const auto arguments = std::make_shared<CaseArguments>();
-  arguments->add_to(app);
+  arguments->add_to(line);
   return [arguments] { return check_case(*arguments); };
 }
 

@@ -3,13 +3,17 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <CLI/CLI.hpp>
+
 #include <algorithm>
 #include <atomic>
 #include <cmath>
 #include <csignal>
 #include <cstdlib>
 #include <new>
+#include <optional>
 #include <string_view>
+#include <type_traits>
 
 #include "base/new_file.hpp"
 #include "case/keys.hpp"
@@ -68,29 +72,34 @@ int fail(ExitCode code, const char* message) {
 
 }  // namespace
 
-CommandLine::CommandLine(const std::string& name, const std::string& description) : app_(description, name) {
-  app_.require_subcommand(1);
-  app_.footer(
+CommandLine::CommandLine(const std::string& name, const std::string& description)
+    : app_(std::make_unique<CLI::App>(description, name)) {
+  app_->require_subcommand(1);
+  app_->footer(
       "`help COMMAND` lists the options of a command.\nExit codes: 0 solved, 1 not converged, 2 bad input or usage, 3 "
       "device or memory failure");
-  app_.failure_message(CLI::FailureMessage::simple);
+  app_->failure_message(CLI::FailureMessage::simple);
 }
 
+CommandLine::~CommandLine() = default;
+
+void CommandLine::set_version(const std::string& text) { app_->set_version_flag("-V,--version", text); }
+
 void CommandLine::add(const std::string& name, const std::string& help, const AddCommand& command) {
-  CLI::App* part = app_.add_subcommand(name, help);
-  commands_.emplace_back(part, command(*part));
+  CLI::App* part = app_->add_subcommand(name, help);
+  commands_.emplace_back(part, command(CommandOptions(*part)));
 }
 
 int CommandLine::run(int argc, const char* const* argv) {
   try {
     std::vector<std::string> words = with_help({argv + 1, argv + argc});
-    check_command(app_, words);
+    check_command(*app_, words);
     try {
       std::reverse(words.begin(), words.end());
-      app_.parse(std::move(words));
+      app_->parse(std::move(words));
     } catch (const CLI::ParseError& error) {
-      if (error.get_exit_code() != 0) check_options(app_);
-      return app_.exit(error) == 0 ? solved : bad_input;
+      if (error.get_exit_code() != 0) check_options(*app_);
+      return app_->exit(error) == 0 ? solved : bad_input;
     }
     for (const auto& [part, command] : commands_) {
       if (part->parsed()) return command();
@@ -109,12 +118,12 @@ int CommandLine::run(int argc, const char* const* argv) {
   }
 }
 
-CLI::Option* add_path(CLI::App& app, const std::string& flag, fs::path& target, const std::string& help) {
-  const auto check = [](const std::string& path) { return path.empty() ? "expected a path, got nothing" : ""; };
-  return app.add_option(flag, target, help)->check(check);
+Option Option::type(const std::string& name) const {
+  option_->type_name(name);
+  return *this;
 }
 
-CLI::Validator number_from(double least, double most) {
+Option Option::from(double least, double most) const {
   const std::string range =
       std::isfinite(most) ? fmt::format("from {:g} to {:g}", least, most) : fmt::format(">= {:g}", least);
   const auto check = [=](const std::string& text) {
@@ -122,11 +131,81 @@ CLI::Validator number_from(double least, double most) {
     const bool fits = CLI::detail::lexical_cast(text, value) && value >= least && value <= most;
     return fits ? std::string() : fmt::format("expected a number {}, got {}", range, text);
   };
-  return {check, range};
+  option_->check(CLI::Validator(check, range));
+  return *this;
 }
 
-void add_threads(CLI::App& app, int& threads) {
-  app.add_option("--threads", threads, "CPU threads; 0: all cores")->check(number_from(0))->type_name("N");
+Option Option::one_of(const std::vector<std::string>& words) const {
+  option_->check(CLI::IsMember(words));
+  return *this;
+}
+
+Option Option::required() const {
+  option_->required();
+  return *this;
+}
+
+Option Option::excludes(const Option& other) const {
+  option_->excludes(other.option_);
+  return *this;
+}
+
+Option Option::shows_default() const {
+  option_->capture_default_str();
+  return *this;
+}
+
+Option Option::shows(const std::string& text) const {
+  option_->default_str(text);
+  return *this;
+}
+
+bool Option::given() const { return option_->count() > 0; }
+
+template <class T>
+Option CommandOptions::add(const std::string& names, T& target, const std::string& help) const {
+  CLI::Option* const option = app_.add_option(names, target, help);
+  if constexpr (std::is_same_v<T, fs::path>) {
+    option->check([](const std::string& path) { return path.empty() ? "expected a path, got nothing" : ""; });
+  } else if constexpr (std::is_same_v<T, std::vector<double>> || std::is_same_v<T, std::vector<std::string>>) {
+    option->delimiter(',');
+  }
+  return Option(option);
+}
+template Option CommandOptions::add(const std::string&, int&, const std::string&) const;
+template Option CommandOptions::add(const std::string&, unsigned&, const std::string&) const;
+template Option CommandOptions::add(const std::string&, std::int64_t&, const std::string&) const;
+template Option CommandOptions::add(const std::string&, double&, const std::string&) const;
+template Option CommandOptions::add(const std::string&, std::optional<double>&, const std::string&) const;
+template Option CommandOptions::add(const std::string&, fs::path&, const std::string&) const;
+template Option CommandOptions::add(const std::string&, std::vector<double>&, const std::string&) const;
+template Option CommandOptions::add(const std::string&, std::vector<std::string>&, const std::string&) const;
+
+Option CommandOptions::add_flag(const std::string& names, bool& target, const std::string& help) const {
+  return Option(app_.add_flag(names, target, help));
+}
+
+Option CommandOptions::add_repeated(const std::string& names, std::vector<std::string>& target,
+                                    const std::string& help) const {
+  return Option(app_.add_option(names, target, help)->allow_extra_args(false));
+}
+
+Option CommandOptions::add_read(const std::string& names, std::function<void(const std::string&)> read,
+                                const std::string& help) const {
+  const auto keep = [names, read = std::move(read)](const std::string& text) {
+    try {
+      read(text);
+    } catch (const InputError& error) {
+      throw CLI::ValidationError(names, error.what());
+    }
+  };
+  return Option(app_.add_option_function<std::string>(names, keep, help));
+}
+
+void CommandOptions::remove(const std::string& name) const { app_.remove_option(app_.get_option(name)); }
+
+void add_threads(const CommandOptions& options, int& threads) {
+  options.add("--threads", threads, "CPU threads; 0: all cores").from(0).type("N");
 }
 
 bool caught_interrupt() {

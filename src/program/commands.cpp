@@ -53,15 +53,14 @@ void check_exact(const Case& what) {
 
 }  // namespace
 
-void CaseArguments::add_to(CLI::App& app) {
-  app.add_option("case", file, "case file (TOML); -: stdin")->required()->type_name("CASE.toml");
-  app.add_option("--set", settings,
-                 "set a key of the case, as mesh.refine=5 or 'physics.force=[\"y\", 0]'; may be repeated")
-      ->type_name("KEY=VALUE")
-      ->allow_extra_args(false);
-  add_choice(app, "--device", solver.device, "where to solve");
-  add_choice(app, "--precision", solver.precision, "of the multigrid cycle; residuals are always double");
-  add_threads(app, solver.threads);
+void CaseArguments::add_to(const CommandOptions& line) {
+  line.add("case", file, "case file (TOML); -: stdin").required().type("CASE.toml");
+  line.add_repeated("--set", settings,
+                    "set a key of the case, as mesh.refine=5 or 'physics.force=[\"y\", 0]'; may be repeated")
+      .type("KEY=VALUE");
+  add_choice(line, "--device", solver.device, "where to solve");
+  add_choice(line, "--precision", solver.precision, "of the multigrid cycle; residuals are always double");
+  add_threads(line, solver.threads);
 }
 
 Case CaseArguments::read() const {

@@ -13,9 +13,9 @@
 namespace solenoid::program {
 
 // Each adds its options to its part of the command line. The command must not outlive it.
-Command add_solve(CLI::App& app);
-Command add_check(CLI::App& app);
-Command add_info(CLI::App& app);
+Command add_solve(const CommandOptions& line);
+Command add_check(const CommandOptions& line);
+Command add_info(const CommandOptions& line);
 
 /// Becomes the program of the studies, which has the rest of the command line: `arguments` ends with a null pointer.
 /// \throws InputError if it is not there.
@@ -27,7 +27,7 @@ struct CaseArguments {
   std::vector<std::string> settings;
   SolverOptions solver;
 
-  void add_to(CLI::App& app);
+  void add_to(const CommandOptions& line);
   [[nodiscard]] bool from_stdin() const { return file == "-"; }
   /// Of the case, for people.
   [[nodiscard]] std::string name() const { return from_stdin() ? "stdin" : file.string(); }

@@ -148,17 +148,17 @@ int print_support() {
 
 }  // namespace
 
-Command add_info(CLI::App& app) {
+Command add_info(const CommandOptions& line) {
   struct Choice {
     bool keys = false;
     bool support = false;
     bool json = false;
   };
   const auto choice = std::make_shared<Choice>();
-  CLI::Option* keys = app.add_flag("--keys", choice->keys, "instead, all keys of case files as JSON");
-  CLI::Option* support = app.add_flag("--support", choice->support, "instead, what goes together and what does not");
-  support->excludes(keys);
-  app.add_flag("--json", choice->json, "as JSON");
+  const Option keys = line.add_flag("--keys", choice->keys, "instead, all keys of case files as JSON");
+  const Option support = line.add_flag("--support", choice->support, "instead, what goes together and what does not");
+  support.excludes(keys);
+  line.add_flag("--json", choice->json, "as JSON");
   return [choice] {
     if (choice->keys) return print_keys();
     if (choice->support) return choice->json ? print_support_json() : print_support();

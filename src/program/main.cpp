@@ -12,7 +12,8 @@ int main(int argc, char** argv) {
   line.add("solve", "Solve what a case file describes", add_solve);
   line.add("check", "Validate a case file and say what would be solved", add_check);
   line.add("info", "The build, the devices and what is supported", add_info);
-  line.add("study", "Reproductions and sweeps", [&](CLI::App&) { return [&]() -> int { start_studies(argv + 2); }; });
+  line.add("study", "Reproductions and sweeps",
+           [&](const CommandOptions&) { return [&]() -> int { start_studies(argv + 2); }; });
   // What follows `study` is for the studies to read, and so is `help study`.
   const auto is = [&](int i, std::string_view word) { return i < argc && argv[i] == word; };
   if (is(1, "help") && is(2, "study")) std::swap(argv[1], argv[2]);

@@ -278,21 +278,19 @@ int solve_case(const Arguments& arguments) {
 
 }  // namespace
 
-Command add_solve(CLI::App& app) {
+Command add_solve(const CommandOptions& line) {
   const auto arguments = std::make_shared<Arguments>();
-  arguments->problem.add_to(app);
-  add_path(app, "--json", arguments->json, "write the result to this file; -: to stdout, in place of the table")
-      ->type_name("FILE");
-  add_path(app, "-o,--output", arguments->output,
-           "write result.json and the files that the case asks for to this folder")
-      ->type_name("DIR");
-  add_path(app, "--save", arguments->save, "write the solution to this file (HDF5), for --start-from and from Python")
-      ->type_name("FILE");
-  add_path(app, "--start-from", arguments->start, "begin with the solution in this file, as --save writes it")
-      ->type_name("FILE");
-  CLI::Option* quiet =
-      app.add_flag("-q,--quiet", arguments->quiet, "print nothing but errors, and the result of --json -");
-  app.add_flag("--verbose", arguments->verbose, "print a line for every iteration, on stderr")->excludes(quiet);
+  arguments->problem.add_to(line);
+  line.add("--json", arguments->json, "write the result to this file; -: to stdout, in place of the table")
+      .type("FILE");
+  line.add("-o,--output", arguments->output, "write result.json and the files that the case asks for to this folder")
+      .type("DIR");
+  line.add("--save", arguments->save, "write the solution to this file (HDF5), for --start-from and from Python")
+      .type("FILE");
+  line.add("--start-from", arguments->start, "begin with the solution in this file, as --save writes it").type("FILE");
+  const Option quiet =
+      line.add_flag("-q,--quiet", arguments->quiet, "print nothing but errors, and the result of --json -");
+  line.add_flag("--verbose", arguments->verbose, "print a line for every iteration, on stderr").excludes(quiet);
   return [arguments] { return solve_case(*arguments); };
 }
 
