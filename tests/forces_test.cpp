@@ -44,11 +44,11 @@ Point cross(const Point& a, const Point& b) {
   return {a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]};
 }
 
-/// To a tolerance that is relative where values are large, above 100.
+/// To a tolerance that is relative where values are large.
 void expect_near(const Point& a, const Point& b, double tolerance, const std::string& what) {
   for (int c = 0; c < 3; ++c)
-    EXPECT_NEAR(a[c], b[c], tolerance * std::max(1.0, 1e-2 * std::abs(b[c]))) << what << " "
-                                                                              << "xyz"[c];
+    EXPECT_NEAR(a[c], b[c], tolerance * std::max(1.0, std::abs(b[c]))) << what << " "
+                                                                       << "xyz"[c];
 }
 
 /// The coarse boxes of a mesh, by plain search.
