@@ -11,7 +11,6 @@
 #include <csignal>
 #include <cstdlib>
 #include <new>
-#include <optional>
 #include <string_view>
 #include <type_traits>
 
@@ -173,10 +172,8 @@ Option CommandOptions::add(const std::string& names, T& target, const std::strin
   return Option(option);
 }
 template Option CommandOptions::add(const std::string&, int&, const std::string&) const;
-template Option CommandOptions::add(const std::string&, unsigned&, const std::string&) const;
-template Option CommandOptions::add(const std::string&, std::int64_t&, const std::string&) const;
+template Option CommandOptions::add(const std::string&, std::uint64_t&, const std::string&) const;
 template Option CommandOptions::add(const std::string&, double&, const std::string&) const;
-template Option CommandOptions::add(const std::string&, std::optional<double>&, const std::string&) const;
 template Option CommandOptions::add(const std::string&, fs::path&, const std::string&) const;
 template Option CommandOptions::add(const std::string&, std::vector<double>&, const std::string&) const;
 template Option CommandOptions::add(const std::string&, std::vector<std::string>&, const std::string&) const;

@@ -50,9 +50,9 @@ class CommandOptions {
  public:
   explicit CommandOptions(CLI::App& app) : app_(app) {}
 
-  /// `names`: "-o,--output", or "case" for an argument without a name. T: int, unsigned, std::int64_t, double,
-  /// std::optional<double>, a path (not empty: that is a variable of a script without value), std::vector<double> or
-  /// std::vector<std::string>; lists are separated by commas.
+  /// `names`: "-o,--output", or "case" for an argument without a name. T: int, std::uint64_t, double, a path (not
+  /// empty: that is a variable of a script without value), std::vector<double> or std::vector<std::string>; lists are
+  /// separated by commas.
   template <class T>
   Option add(const std::string& names, T& target, const std::string& help) const;
   /// True if it is there.
