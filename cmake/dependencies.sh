@@ -37,6 +37,7 @@ provide_nvcc() {
         echo "${packages[*]}" >"$folder/complete"; } || { echo "No CUDA compiler: CUDA code is not compiled" >&2; return 0; }
     fi
     nvcc=$(find "$folder" -path '*/bin/nvcc' | head -n 1)
+    [ -n "$nvcc" ] || { echo "No CUDA compiler in $folder: CUDA code is not compiled" >&2; return 0; }
     # nvcc and CMake look for these libraries by other names than the packages have.
     ln -sfn lib "${nvcc%/bin/nvcc}/lib64"
     ln -sfn libcudart.so.13 "${nvcc%/bin/nvcc}/lib/libcudart.so"

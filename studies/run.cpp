@@ -32,6 +32,7 @@ class ListReader {
     for (std::size_t begin = 0, end = 0; end != std::string::npos; begin = end + 1) {
       end = text.find(',', begin);
       const std::string part = text.substr(begin, end - begin);
+      if (part.empty() && begin > 0 && end == std::string::npos) break;  // "3,4," is a list of two
       const auto dots = part.find("..");
       const int first = number(part.substr(0, dots));
       const int last = dots == std::string::npos ? first : number(part.substr(dots + 2));

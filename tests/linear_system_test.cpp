@@ -37,6 +37,7 @@ std::vector<SystemCase> cases() {
     channel.mesh.cells = {4, 3, dim == 2 ? 1 : 3};
     channel.mesh.holes = {{{1, 1, 0}, {2, 2, 1}}};
     channel.force[0] = 1.0;
+    channel.boundary.sides[0].data[0] = 0.3;
     channel.boundary.sides[1].kind = SideKind::outflow;
     channel.boundary.sides[1].data[0] = 0.5;
     channel.boundary.sides[2].kind = SideKind::slip;

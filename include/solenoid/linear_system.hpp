@@ -20,7 +20,7 @@ struct LinearReport {
   bool converged = false;
   std::string reason;
   int iterations = 0;
-  std::vector<double> residual_history;  ///< norms relative to that of b, the initial one first
+  std::vector<double> residual_history;  ///< norms relative to that of b (left: of M times them), the initial one first
 };
 
 /// The linear system A x = b of a problem, and the preconditioner M of solve() for it.

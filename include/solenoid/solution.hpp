@@ -64,8 +64,8 @@ class Solution {
   [[nodiscard]] std::vector<Gradient> velocity_gradient(std::span<const Point> points) const;
 
   /// The solution as data of other problems, on any mesh: a force, boundary values, something to measure errors
-  /// against. Evaluated outside the domain, or on its boundary where that is a hole's, they throw an InputError. They
-  /// hold the coefficients, but not the problem.
+  /// against. Evaluated outside the domain they throw an InputError. They hold the coefficients, but not the
+  /// problem.
   [[nodiscard]] VectorField velocity_field() const;
   [[nodiscard]] ScalarField pressure_field() const;
   [[nodiscard]] ScalarField value_field() const;  ///< Poisson's u

@@ -84,7 +84,11 @@ class System {
   // Vectors in place of arrays: nothing is converted.
 
   Vector make_vector() { return {system_.make_vector(), this}; }
-  void set(const Vector& x, const In& values) { system_.unpack(source(values, "values"), mine(x)); }
+  void set(const Vector& x, const In& values) {
+    const double* const from = source(values, "values");
+    system_.unpack(from, mine(x));
+    if (from == values.data()) system_.synchronise();  // the array may change once this returns
+  }
   void get(const Vector& x, const Out& out) {
     double* const to = target(out);
     system_.pack(mine(x), to);

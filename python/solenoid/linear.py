@@ -10,7 +10,8 @@ import numpy as np
 
 from . import _core
 from ._core import InputError
-from .fields import Scalar, Vector, scalar, vector
+from .fields import Scalar, scalar, vector
+from .fields import Vector as VectorField
 from .problem import Problem
 from .solution import Solution
 from .solving import warn_unless_converged
@@ -33,7 +34,7 @@ class LinearReport(NamedTuple):
     converged: bool
     reason: str
     iterations: int
-    #: Norms relative to that of b, the initial one first.
+    #: Norms relative to that of b (with side="left" of M times them), the initial one first.
     residual_history: list[float]
 
 
@@ -84,8 +85,11 @@ class Vector:
         self.system._core.axpy(float(factor), other._core, self._core)
         return self
 
-    def dot(self, other: Vector) -> float:
+    __copy__ = copy
+
+    def dot(self, other: Any) -> float:
         """The sum of the products of their numbers."""
+        other = other if isinstance(other, Vector) else self.system.vector(other)
         return self.system._core.dot(self._core, other._core)
 
     def norm(self) -> float:
@@ -174,6 +178,8 @@ class LinearOperator:
         """
         if isinstance(x, Vector):
             out = Vector(self._system) if out is None else out
+            if not isinstance(out, Vector):
+                raise InputError(f"out: expected a Vector, as x is one, got {type(out).__name__}")
             self._apply(x._core, out._core)
             return out
         given = self._system._readable(x, "x")
@@ -266,8 +272,9 @@ class LinearSystem:
         return Vector(self) if values is None else Vector(self).set(values)
 
     def mass_matrix(self) -> LinearOperator:
-        """dA/dalpha: of a vector x with the velocity u the integrals (u, v) for all test functions v, and zeros for the
-        pressure; symmetric. Velocities that sides prescribe are no part of x: load(u) has them.
+        """dA/dalpha: of a vector x with the velocity u, or Poisson's u, the integrals (u, v) for all test functions v,
+        and zeros for the pressure; symmetric. Velocities that sides prescribe are no part of x: load(u) has them. The
+        first product allocates memory, for the mesh once more and a vector.
 
         With `system` of the problem with mass=1/dt, an implicit Euler step is
 
@@ -277,7 +284,7 @@ class LinearSystem:
         """
         return LinearOperator(self, "mass matrix", self._core.apply_mass, symmetric=True)
 
-    def load(self, force: Vector | Scalar | None = None, out: Any = None, *, xp: Any = None) -> Any:
+    def load(self, force: VectorField | Scalar | None = None, out: Any = None, *, xp: Any = None) -> Any:
         """b, the load vector of force, boundary data and tractions.
 
         Args:
@@ -316,6 +323,8 @@ class LinearSystem:
         """
         if isinstance(b, Vector):
             out = Vector(self) if out is None else out
+            if not isinstance(out, Vector) or out is b:
+                raise InputError("out: expected another Vector than b")
             if x0 is not None and x0 is not out:
                 out.set(x0)
             done = self._core.solve(b._core, out._core, x0 is not None, rtol)

@@ -137,7 +137,8 @@ class Problem:
     A scalar field is a number, an expression in x, y, z in quotes such as "16*x^2*(1-x)^2" (docs/case-file.md), or a
     function of points (n, dim) that returns values (n,). A vector field is a list with one of these per component, or
     a function of points that returns values (n, dim). Functions are called with some hundred or thousand points at a
-    time, from several threads.
+    time, from several threads. A Solution is a field too, on whatever mesh it lies: that of a flow its velocity, that
+    of Poisson's equation a scalar field.
 
     Args:
         mesh: the domain.

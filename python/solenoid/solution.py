@@ -45,8 +45,9 @@ class Force(NamedTuple):
 
 
 class Report(Mapping):
-    """The fields of the result file (docs/case-file.md), as a mapping and as attributes. Those that are measured on the
-    solution, such as `divergence_max`, are so when one of them, or all fields, are first asked for."""
+    """The fields of the result file (docs/case-file.md), as a mapping and as attributes; `dict(report)` has them all.
+    Those that are measured on the solution, such as `divergence_max`, are so when one of them, or all fields, are first
+    asked for; until then a report keeps the coefficients of its solution."""
 
     def __init__(self, known: dict[str, Any], measured: Callable[[], dict[str, Any]] | None = None):
         self._known = known
@@ -66,7 +67,12 @@ class Report(Mapping):
     def __len__(self) -> int:
         return len(self._all())
 
+    def __reduce__(self) -> tuple:
+        return Report, (self._all(),)
+
     def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):  # no field, but what copies, pickles and notebooks look for
+            raise AttributeError(name)
         try:
             value = self[name]
         except KeyError:
@@ -105,8 +111,8 @@ class Solution:
         if not self._core.has_report:
             raise InputError("this solution does not come from solve(), so that there is no report of it")
         if self._report is None:
-            known = json.loads(self._core.report_json())
-            self._report = Report(known, lambda: json.loads(self._core.result_json()))
+            core = self._core  # and not self, which has the report
+            self._report = Report(json.loads(core.report_json()), lambda: json.loads(core.result_json()))
         return self._report
 
     @property
@@ -118,7 +124,7 @@ class Solution:
     def coefficients(self) -> np.ndarray:
         """The unknowns: a read-only array of float64 in the layout of all vectors (LinearSystem says which), so that
         `system.solution(solution.coefficients)` is this solution again. Normal velocities that sides prescribe are
-        data, not unknowns. Copied out when first asked for."""
+        data, not unknowns: of an interpolant they are the problem's there. Copied out when first asked for."""
         if self._coefficients is None:
             self._coefficients = self._core.unknowns()
             self._coefficients.flags.writeable = False
@@ -326,7 +332,7 @@ class Solution:
 
 
 def interpolate(
-    problem: Problem, velocity: Vector | None = None, pressure: Scalar = 0.0, *, value: Scalar | None = None
+    problem: Problem, velocity: Vector | None = None, pressure: Scalar | None = None, *, value: Scalar | None = None
 ) -> Solution:
     """The interpolant of fields on mesh and element of a problem: a Solution whose `coefficients` are a vector.
 
@@ -337,19 +343,22 @@ def interpolate(
     Args:
         problem: whose mesh, order and equation count.
         velocity: a vector field, as data of problems are given.
-        pressure: a scalar field.
+        pressure: a scalar field, zero by default.
         value: u of Poisson's equation, in place of the others.
 
     Raises:
         InputError: where a field is not finite, or for fields that the equation does not have.
     """
+    if not isinstance(problem, Problem):
+        raise InputError(f"interpolate: expected a Problem, got {type(problem).__name__}")
     dim = problem.dim
-    if (problem.equation == "poisson") != (velocity is None) or (velocity is None) == (value is None):
-        expected = "value" if problem.equation == "poisson" else "velocity"
-        raise InputError(f"interpolate: expected `{expected}` with the equation {problem.equation!r}")
+    poisson = problem.equation == "poisson"
+    if (value is not None) != poisson or (velocity is None) != poisson or (poisson and pressure is not None):
+        expected = "`value` and nothing else" if poisson else "`velocity`, and `pressure` if wanted,"
+        raise InputError(f"interpolate: expected {expected} with the equation {problem.equation!r}")
     if value is not None:
         return Solution(_core.interpolate(problem._core, [], scalar(value, dim, "value")), problem)
-    fields = vector(velocity, dim, "velocity"), scalar(pressure, dim, "pressure")
+    fields = vector(velocity, dim, "velocity"), scalar(0.0 if pressure is None else pressure, dim, "pressure")
     return Solution(_core.interpolate(problem._core, *fields), problem)
 
 

@@ -1,6 +1,11 @@
 """What solutions answer."""
 
 import base64
+import copy
+import gc
+import json
+import pickle
+import weakref
 
 import numpy as np
 import pytest
@@ -255,6 +260,25 @@ def test_reading_a_report_measures_nothing_but_what_is_asked(cavity, monkeypatch
     assert len(calls) == 1
 
 
+def test_reports_are_copied_pickled_and_written(cavity):
+    report = so.solve(cavity).report
+    for same in (copy.copy(report), copy.deepcopy(report), pickle.loads(pickle.dumps(report))):
+        assert dict(same) == dict(report) and same.time.solve == report.time.solve
+    assert json.loads(json.dumps(dict(report)))["iterations"] == report.iterations
+
+
+def test_a_report_that_was_read_does_not_keep_its_solution(cavity):
+    solution = so.solve(cavity)
+    assert solution.report.iterations > 1
+    gone = weakref.ref(solution)
+    gc.disable()
+    try:
+        del solution
+        assert gone() is None
+    finally:
+        gc.enable()
+
+
 def test_solutions_are_data_of_other_problems(cavity, poisson):
     """As boundary values, as a force, as an exact solution; on other meshes."""
     flow = so.solve(cavity, rtol=1e-11)
@@ -298,9 +322,11 @@ def test_interpolate(cavity, poisson):
     heat = so.interpolate(poisson, value="x^2*y^2")
     assert heat.error("x^2*y^2") < 1e-13
     for call, message in [
-        (lambda: so.interpolate(cavity, value="x"), "expected `velocity` with the equation 'stokes'"),
+        (lambda: so.interpolate(cavity, value="x"), "expected `velocity`, and `pressure` if wanted, with the equation 'stokes'"),
         (lambda: so.interpolate(poisson, velocity=[1, 1]), "expected `value`"),
         (lambda: so.interpolate(poisson), "expected `value`"),
+        (lambda: so.interpolate(poisson, value=1, pressure=1), "expected `value` and nothing else"),
+        (lambda: so.interpolate("cavity", velocity=[1, 1]), "expected a Problem, got str"),
         (lambda: so.interpolate(cavity, velocity=["1/x", 0]), r"velocity\[0\]"),
     ]:
         with pytest.raises(so.InputError, match=message):

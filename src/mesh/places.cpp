@@ -44,28 +44,31 @@ UnknownsByPlace::UnknownsByPlace(const Grid& grid, int order, EquationKind equat
 }
 
 template <class Move>
-void UnknownsByPlace::for_each(Move move) const {
+void UnknownsByPlace::for_each(Move move, int threads) const {
   const int record = record_size(grid_.dim(), order_, equation_);
-  parallel_ranges({std::ssize(records_), 1 << 12}, [&](CellRange range, std::int64_t) {
-    for (auto k = range.begin; k < range.end; ++k) {
-      const std::int64_t at = record_offset(records_[k], record);
-      std::int64_t number = first_[k];
-      if (first_[k + 1] - number == record) {
-        for (int i = 0; i < record; ++i) move(at + std::int64_t{interleave} * i, number + i);
-      } else {
-        for_each_unknown_of(grid_, order_, equation_, records_[k],
-                            [&](int i) { move(at + std::int64_t{interleave} * i, number++); });
-      }
-    }
-  });
+  parallel_ranges(
+      {std::ssize(records_), 1 << 12},
+      [&](CellRange range, std::int64_t) {
+        for (auto k = range.begin; k < range.end; ++k) {
+          const std::int64_t at = record_offset(records_[k], record);
+          std::int64_t number = first_[k];
+          if (first_[k + 1] - number == record) {
+            for (int i = 0; i < record; ++i) move(at + std::int64_t{interleave} * i, number + i);
+          } else {
+            for_each_unknown_of(grid_, order_, equation_, records_[k],
+                                [&](int i) { move(at + std::int64_t{interleave} * i, number++); });
+          }
+        }
+      },
+      threads);
 }
 
-void UnknownsByPlace::pack(const double* x, double* values) const {
-  for_each([=](std::int64_t at, std::int64_t number) { values[number] = x[at]; });
+void UnknownsByPlace::pack(const double* x, double* values, int threads) const {
+  for_each([=](std::int64_t at, std::int64_t number) { values[number] = x[at]; }, threads);
 }
 
-void UnknownsByPlace::unpack(const double* values, double* x) const {
-  for_each([=](std::int64_t at, std::int64_t number) { x[at] = values[number]; });
+void UnknownsByPlace::unpack(const double* values, double* x, int threads) const {
+  for_each([=](std::int64_t at, std::int64_t number) { x[at] = values[number]; }, threads);
 }
 
 std::vector<std::int64_t> UnknownsByPlace::index() const {

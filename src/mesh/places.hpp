@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/threads.hpp"
 #include "mesh/grid.hpp"
 #include "mesh/record.hpp"
 
@@ -65,15 +66,15 @@ class UnknownsByPlace {
   [[nodiscard]] std::int64_t size() const { return first_.back(); }
   /// values[i] = x[index()[i]] for all unknowns, and back, in memory of the host: all of a vector of the grid is read,
   /// or written but for what is no unknown.
-  void pack(const double* x, double* values) const;
-  void unpack(const double* values, double* x) const;
+  void pack(const double* x, double* values, int threads = cores()) const;
+  void unpack(const double* values, double* x, int threads = cores()) const;
   /// Where they lie in a vector.
   [[nodiscard]] std::vector<std::int64_t> index() const;
 
  private:
   /// move(place in the vector, number of the unknown) for all unknowns, from several threads.
   template <class Move>
-  void for_each(Move move) const;
+  void for_each(Move move, int threads = cores()) const;
 
   const Grid& grid_;
   int order_;

@@ -246,12 +246,12 @@ Solution LinearSystem::solution(const double* x) {
 }
 
 void LinearSystem::pack(const double* x, double* values) {
-  if (!on_gpu()) return data_->on_host().pack(x, values);
+  if (!on_gpu()) return data_->on_host().pack(x, values, data_->engine->threads());
   data_->kernels().gather(dofs(), data_->on_gpu(), x, values);
 }
 
 void LinearSystem::unpack(const double* values, double* x) {
-  if (!on_gpu()) return data_->on_host().unpack(values, x);
+  if (!on_gpu()) return data_->on_host().unpack(values, x, data_->engine->threads());
   data_->kernels().scatter(dofs(), data_->on_gpu(), values, x);
 }
 
