@@ -32,6 +32,8 @@ inline Case case_of(const Problem& problem) {
   return result;
 }
 
+inline Solved without_report(Solution solution) { return {case_of(solution.problem()), std::move(solution), {}}; }
+
 /// The field with these components, as many as are given.
 VectorField vector_field(const std::vector<ScalarField>& components);
 

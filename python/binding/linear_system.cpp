@@ -77,8 +77,7 @@ class System {
   }
   Solved solution(const In& x) {
     system_.unpack(source(x), made(from_));
-    Solution solution = released([&] { return system_.solution(from_.get()); });
-    return {case_of(solution.problem()), std::move(solution), {}};
+    return without_report(released([&] { return system_.solution(from_.get()); }));
   }
 
   // Vectors in place of arrays: nothing is converted.
@@ -102,8 +101,7 @@ class System {
     return released([&] { return system_.solve(mine(b), solution, from_x, rtol); });
   }
   Solved solution_of(const Vector& x) {
-    Solution solution = released([&] { return system_.solution(mine(x)); });
-    return {case_of(solution.problem()), std::move(solution), {}};
+    return without_report(released([&] { return system_.solution(mine(x)); }));
   }
   void copy(const Vector& x, const Vector& y) { system_.copy(mine(x), mine(y)); }
   void axpy(double a, const Vector& x, const Vector& y) { system_.axpy(a, mine(x), mine(y)); }

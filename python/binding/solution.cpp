@@ -81,8 +81,6 @@ std::string result_text(const Solved& s) {
 
 std::size_t dim_of(const Solved& s) { return static_cast<std::size_t>(s.solution.grid().dim()); }
 
-Solved without_report(Solution solution) { return {case_of(solution.problem()), std::move(solution), {}}; }
-
 /// name -> (force, torque, sampled pressure, sampled viscous force); in 2D a torque is a number.
 nb::dict forces(const Solved& s, const std::vector<double>& about) {
   const std::size_t dim = dim_of(s);

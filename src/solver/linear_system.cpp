@@ -137,8 +137,8 @@ struct LinearSystem::Data {
     if (!by_place) by_place.emplace(unknowns());
     return *by_place;
   }
-  /// LinearSystem::unknowns() in the memory of a GPU.
-  const std::int64_t* on_gpu() {
+  /// LinearSystem::unknowns() in the memory of a GPU, for vectors there.
+  const std::int64_t* places_on_gpu() {
     if (places.size() == 0) {
       const auto index = unknowns().index();
       places = Vector<std::int64_t>(*engine, std::ssize(index));
@@ -247,12 +247,12 @@ Solution LinearSystem::solution(const double* x) {
 
 void LinearSystem::pack(const double* x, double* values) {
   if (!on_gpu()) return data_->on_host().pack(x, values, data_->engine->threads());
-  data_->kernels().gather(dofs(), data_->on_gpu(), x, values);
+  data_->kernels().gather(dofs(), data_->places_on_gpu(), x, values);
 }
 
 void LinearSystem::unpack(const double* values, double* x) {
   if (!on_gpu()) return data_->on_host().unpack(values, x, data_->engine->threads());
-  data_->kernels().scatter(dofs(), data_->on_gpu(), values, x);
+  data_->kernels().scatter(dofs(), data_->places_on_gpu(), values, x);
 }
 
 void LinearSystem::copy(const double* x, double* y) {
