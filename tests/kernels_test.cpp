@@ -95,6 +95,22 @@ std::vector<KernelCase> kernel_cases(const test::EngineChoice& engine) {
   cases.push_back({engine, {"pair", test::box({2, 3, 2}), test::periodic({1})}, 4});
   cases.push_back({engine, {"pair", test::box({2, 2, 2})}, 5});
 #endif
+  // Rows of one block, less and more, two to a batch, with and without ends; many rows, so that patches at their ends
+  // fill batches.
+  const auto rows = [&](const std::vector<int>& cells, const Boundary& boundary = {}) {
+    std::string name = boundary.sides[0].kind == SideKind::periodic ? "endless_rows" : "rows";
+    for (const int count : cells) name += "_" + std::to_string(count);
+    cases.push_back({engine, {name, test::box(cells), boundary}, 1});
+  };
+  for (const auto& cells :
+       std::vector<std::vector<int>>{{4, 48}, {7, 40}, {16, 20}, {17, 9}, {32, 5}, {33, 5}, {66, 4}}) {
+    rows(cells);
+    rows(cells, test::periodic({0}));
+  }
+  for (const auto& cells : std::vector<std::vector<int>>{{4, 8, 5}, {16, 4, 3}, {33, 3, 3}}) {
+    rows(cells);
+    rows(cells, test::periodic({0, 2}));
+  }
   // A build for developers may have few orders.
   std::erase_if(cases, [](const KernelCase& what) {
     const auto orders = available_orders(what.mesh.mesh.dim, what.mesh.equation);

@@ -3,12 +3,13 @@
 #include <algorithm>
 #include <array>
 #include <iterator>
+#include <map>
 
 #include "base/interrupt.hpp"
 
 namespace solenoid::cpu {
 
-PatchBatches::PatchBatches(const Level& level) {
+PatchBatches::PatchBatches(const Level& level, const std::vector<bool>& takes) {
   constexpr int width = interleave;
   struct NewBatch {
     Record last;  ///< lower cell
@@ -21,6 +22,7 @@ PatchBatches::PatchBatches(const Level& level) {
     check_interrupt();
     std::vector<NewBatch> batches;
     for (const PatchRun& run : runs) {
+      if (!takes[run.kind]) continue;
       std::vector<Record> left_over;
       const auto fill = [&] {
         NewBatch batch{left_over.back(), run.kind, (1U << left_over.size()) - 1, {}};
@@ -61,6 +63,85 @@ PatchBatches::PatchBatches(const Level& level) {
       lower.insert(lower.end(), batch.lower.begin(), batch.lower.end());
       active.push_back(batch.active);
     }
+  }
+}
+
+std::vector<bool> halo_kinds(const Level& level) {
+  const int dim = level.equation.dim;
+  std::vector<bool> takes;
+  for (const PatchKind& kind : level.patches.kinds) {
+    const bool clear = std::all_of(kind.begin(), kind.begin() + dim, [](const PatchEnds& ends) {
+      return ends.face[0] != PatchEnds::mixed && ends.face[1] != PatchEnds::mixed;
+    });
+    takes.push_back(clear && splits_by_parity(kind, dim));
+  }
+  return takes;
+}
+
+HaloBatches::HaloBatches(const Level& level, const std::vector<bool>& takes) {
+  const int dim = level.equation.dim;
+  const auto& patches = level.patches;
+  std::map<PatchKind, int> problem_of;
+  std::vector<std::uint8_t> extra;  // of kinds
+  for (std::size_t i = 0; i < patches.kinds.size(); ++i) {
+    const PatchKind& kind = patches.kinds[i];
+    HaloKind& made = kinds.emplace_back();
+    extra.push_back(0);
+    if (!takes[i]) continue;
+    PatchKind problem = kind;
+    for (int t = 0; t < dim; ++t) {
+      problem[t] = kind[t].problem();
+      for (int end = 0; end < 2; ++end) {
+        made.weight[t][end] = kind[t].weight[end];
+        made.face[t][end] = kind[t].face[end];
+        if (made.weight[t][end] != 1 || made.face[t][end] != 1) extra[i] |= static_cast<std::uint8_t>(1 << t);
+      }
+    }
+    const auto [known, unknown] = problem_of.try_emplace(problem, static_cast<int>(problems.size()));
+    if (unknown) problems.push_back(static_cast<int>(i));
+    made.problem = known->second;
+  }
+
+  struct Patch {
+    Record lower;
+    int kind;
+  };
+  std::vector<Patch> all;  // of a colour
+  for (const auto& runs : patches.colours) {
+    check_interrupt();
+    all.clear();
+    for (const PatchRun& run : runs) {
+      if (!takes[run.kind]) continue;
+      for (auto i = run.begin; i < run.end; ++i) all.push_back({patches.lower_cell[i], run.kind});
+    }
+    std::sort(all.begin(), all.end(), [](const Patch& a, const Patch& b) { return a.lower < b.lower; });
+    const std::int64_t begin = std::ssize(batches);
+    int filled = interleave;  // lanes of the last batch
+    const auto put = [&](const Patch& patch, int lane) {
+      HaloBatch& batch = batches.back();
+      batch.lower[lane] = patch.lower;
+      batch.kind[lane] = static_cast<std::int16_t>(patch.kind);
+      batch.active = static_cast<std::uint16_t>(batch.active | 1U << lane);
+      batch.last_lane = static_cast<std::uint8_t>(lane);
+      batch.extra |= extra[patch.kind];
+    };
+    for (auto patch = all.begin(); patch != all.end();) {
+      const Record block = patch->lower / interleave;
+      const auto end = std::find_if(patch, all.end(), [&](const Patch& p) { return p.lower / interleave != block; });
+      const int count = static_cast<int>(end - patch);
+      const bool alone = 2 * count > interleave;  // lanes are the block's records
+      if (alone || filled + count > interleave) {
+        HaloBatch& batch = batches.emplace_back();
+        for (int l = 0; l < interleave; ++l) {
+          const Record cell = block * interleave + l;
+          batch.lower[l] = alone && level.grid.layout().is_cell(cell) ? cell : level.grid.layout().null();
+        }
+        filled = 0;
+      }
+      for (; patch != end; ++patch) put(*patch, alone ? patch->lower % interleave : filled++);
+      if (alone) filled = interleave;
+    }
+    colours.push_back({begin, std::ssize(batches)});
   }
 }
 

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "engine/cpu/kernels/table.hpp"
 #include "level/level.hpp"
 
 namespace solenoid::cpu {
@@ -13,11 +14,32 @@ namespace solenoid::cpu {
 /// lanes are the block, so that records are read as they lie; the others, as those along walls, fill batches in
 /// order. All kinds of a colour advance through the mesh together: what one brings into the caches others find there.
 struct PatchBatches {
-  explicit PatchBatches(const Level& level);
+  /// Of the kinds with takes[kind].
+  PatchBatches(const Level& level, const std::vector<bool>& takes);
 
   std::vector<std::vector<PatchRun>> colours;  ///< [colour]: runs of batches of one kind
   std::vector<Record> lower;                   ///< [batch][lane]: lower cell of a patch
   std::vector<std::uint32_t> active;           ///< [batch]: bit l: lane l is a patch
+};
+
+/// The kinds of patches that the smoother without old values takes, [kind]: those that split by parity, and whose faces
+/// are the same all over each end.
+std::vector<bool> halo_kinds(const Level& level);
+
+/// Patches as that smoother takes them, whatever their kinds: one block of records after the other, short rows
+/// together.
+struct HaloBatches {
+  /// Of the kinds with takes[kind].
+  HaloBatches(const Level& level, const std::vector<bool>& takes);
+
+  struct Range {
+    std::int64_t begin;
+    std::int64_t end;
+  };
+  std::vector<HaloKind> kinds;     ///< [kind]
+  std::vector<int> problems;       ///< a kind with each local problem
+  std::vector<HaloBatch> batches;  ///< sorted by colour
+  std::vector<Range> colours;      ///< [colour]: of batches
 };
 
 }  // namespace solenoid::cpu

@@ -2,6 +2,7 @@
 /// \file
 /// The table of kernels of one instance.
 
+#include "engine/cpu/kernels/halo_smoother.hpp"
 #include "engine/cpu/kernels/operator.hpp"
 #include "engine/cpu/kernels/smoother.hpp"
 #include "engine/cpu/kernels/transfer.hpp"
@@ -10,13 +11,19 @@ namespace solenoid::cpu::SOLENOID_SIMD_NAMESPACE {
 
 template <class T, EquationKind equation, int dim, int order>
 constexpr KernelTable<T> make_table() {
-  return {static_cast<std::int64_t>(sizeof(PatchArrays<T, equation, dim, order>)),
-          &CellBatch<dim, record_size(dim, order, equation)>::locate,
-          &Operator<T, equation, dim, order>::apply,
-          &PatchSmoother<T, equation, dim, order, true>::smooth,
-          &PatchSmoother<T, equation, dim, order, false>::smooth,
-          &Transfer<T, equation, dim, order>::restrict_to,
-          &Transfer<T, equation, dim, order>::prolong_add};
+  KernelTable<T> table{};
+  table.locate = &CellBatch<dim, record_size(dim, order, equation)>::locate;
+  table.apply = &Operator<T, equation, dim, order>::apply;
+  table.workspace_bytes = static_cast<std::int64_t>(sizeof(PatchArrays<T, equation, dim, order>));
+  table.smooth_parity = &PatchSmoother<T, equation, dim, order, true>::smooth;
+  table.smooth_general = &PatchSmoother<T, equation, dim, order, false>::smooth;
+  if constexpr (equation == EquationKind::stokes) {
+    table.halo_workspace_bytes = &HaloSmoother<T, dim, order>::workspace_bytes;
+    table.smooth_halo = &HaloSmoother<T, dim, order>::smooth;
+  }
+  table.restrict_to = &Transfer<T, equation, dim, order>::restrict_to;
+  table.prolong_add = &Transfer<T, equation, dim, order>::prolong_add;
+  return table;
 }
 
 }  // namespace solenoid::cpu::SOLENOID_SIMD_NAMESPACE

@@ -112,18 +112,6 @@ class CellBatch {
     for (int l = 0; l < width; ++l) boundary |= beside[l] >= topology.cells;
     return boundary;
   }
-  template <class S>
-  static void look_up(const S* table, const std::int32_t* records, S* out) {
-    const std::int32_t first = records[0];
-    std::int32_t out_of_line = 0;
-    for (int l = 0; l < width; ++l) out_of_line |= records[l] - first - l;
-    if (out_of_line == 0) {
-      std::copy_n(table + first, width, out);
-    } else {
-      for (int l = 0; l < width; ++l) out[l] = table[records[l]];
-    }
-  }
-
   const CellTopology& topology_;
   const CellBlock* block_ = nullptr;
   unsigned cut_ = 0;  // sides, one bit each

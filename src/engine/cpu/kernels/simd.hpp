@@ -33,6 +33,7 @@ template <class T>
 struct alignas(SOLENOID_SIMD_BYTES) Simd {
   using Register [[gnu::vector_size(SOLENOID_SIMD_BYTES)]] = T;
   using Unaligned [[gnu::vector_size(SOLENOID_SIMD_BYTES), gnu::aligned(sizeof(T)), gnu::may_alias]] = T;
+  using Lane [[gnu::may_alias]] = T;                             ///< of a register in memory
   static constexpr int lanes = SOLENOID_SIMD_BYTES / sizeof(T);  ///< of a register
   static constexpr int parts = width / lanes;
 
@@ -171,6 +172,41 @@ template <class T>
     if ((set >> l & 1) != 0) p[l] = v[l];
   }
 #endif
+}
+
+/// The lanes whose record, or block of `divisor` records, is `value`.
+template <int divisor>
+inline LaneSet lanes_equal(const std::int32_t* records, std::int32_t value) {
+#if defined(__AVX512F__)
+  constexpr int shift = std::countr_zero(static_cast<unsigned>(divisor));
+  const __m512i blocks = _mm512_maskz_srai_epi32(all_lanes, _mm512_loadu_si512(records), shift);
+  return _mm512_cmpeq_epi32_mask(blocks, _mm512_set1_epi32(value));
+#else
+  return lanes_where([&](int l) { return records[l] / divisor == value; });
+#endif
+}
+
+/// The records follow each other.
+inline bool in_line(const std::int32_t* records) {
+#if defined(__AVX512F__)
+  const __m512i lane = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+  const __m512i expected = _mm512_add_epi32(_mm512_set1_epi32(records[0]), lane);
+  return _mm512_cmpneq_epi32_mask(_mm512_loadu_si512(records), expected) == 0;
+#else
+  std::int32_t out_of_line = 0;
+  for (int l = 0; l < width; ++l) out_of_line |= records[l] - records[0] - l;
+  return out_of_line == 0;
+#endif
+}
+
+/// out[lane] = table[records[lane]]
+template <class S>
+inline void look_up(const S* table, const std::int32_t* records, S* out) {
+  if (in_line(records)) {
+    std::copy_n(table + records[0], width, out);
+  } else {
+    for (int l = 0; l < width; ++l) out[l] = table[records[l]];
+  }
 }
 
 /// Where the records of lanes lie.

@@ -69,6 +69,42 @@ struct SmoothArguments {
   void* workspace;
 };
 
+/// A kind of patches that split by parity, for the smoother that works without old values.
+struct HaloKind {
+  int problem;       ///< its local problem
+  int weight[3][2];  ///< of the faces on its ends in the local problem
+  int face[3][2];    ///< and in the mesh
+};
+
+/// Patches of one colour, one per lane.
+struct HaloBatch {
+  std::int32_t lower[16];  ///< lower cell of a patch, or any record
+  std::int16_t kind[16];
+  std::uint16_t active;    ///< bit l: lane l is a patch
+  std::uint8_t last_lane;  ///< the last of them
+  std::uint8_t extra;      ///< bit t: of some, faces on the ends in direction t are not interior faces with weight 1
+};
+
+/// Batches [begin, end) of those of a thread, [first, last): the first call begins with `first`, the last ends with
+/// `last`.
+template <class T>
+struct HaloArguments {
+  const CellData<T>* cell;
+  CellTopology topology;
+  const HaloKind* kinds;
+  const PatchData<T>* problems;
+  int problem_count;
+  const HaloBatch* batches;
+  std::int64_t first;
+  std::int64_t last;
+  std::int64_t begin;
+  std::int64_t end;
+  const T* b;
+  const T* x;  ///< nullptr stands for zero
+  T* y;
+  void* workspace;
+};
+
 /// Transfer between a coarse cell and its children, for coarse cells [begin, end).
 template <class T>
 struct TransferArguments {
@@ -86,12 +122,14 @@ struct TransferArguments {
 
 template <class T>
 struct KernelTable {
-  std::int64_t workspace_bytes;  ///< per thread
   /// Fills a block in, but for shares of hats, from its first cell; `end` as in ApplyArguments.
   void (*locate)(const CellTopology&, std::int32_t end, CellBlock& block);
   void (*apply)(const ApplyArguments<T>&);
+  std::int64_t workspace_bytes;  ///< per thread, of the next two
   void (*smooth_parity)(const SmoothArguments<T>&);
   void (*smooth_general)(const SmoothArguments<T>&);
+  std::int64_t (*halo_workspace_bytes)(int problems);  ///< per thread
+  void (*smooth_halo)(const HaloArguments<T>&);        ///< nullptr with Poisson's equation
   void (*restrict_to)(const TransferArguments<T>&);
   void (*prolong_add)(const TransferArguments<T>&);
 };

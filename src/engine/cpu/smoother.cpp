@@ -1,0 +1,169 @@
+#include "engine/cpu/smoother.hpp"
+
+#include <algorithm>
+#include <new>
+
+#include "base/interrupt.hpp"
+#include "engine/cpu/cell_shares.hpp"
+
+namespace solenoid::cpu {
+namespace {
+
+// Batches; dense local solvers of high orders take a tenth of a second each.
+constexpr std::int64_t between_looks = 8;
+constexpr std::int64_t between_looks_of_halo = 32;
+
+}  // namespace
+
+template <class T>
+Smoother<T>::Smoother(Team& team, const Level& level, LocalSolverKind local, const KernelTable<T>& table)
+    : team_(team),
+      level_(level),
+      local_(local),
+      table_(table),
+      topology_(topology_of(level.grid)),
+      takes_halo_(level.patches.kinds.size(), false) {
+  if (level.equation.kind == EquationKind::stokes && local == LocalSolverKind::direct) takes_halo_ = halo_kinds(level);
+  workspace_.resize(team.size());
+}
+
+template <class T>
+bool Smoother<T>::prepare(bool additive) {
+  if (additive ? all_.has_value() : halo_.has_value()) return false;
+  if (additive) {
+    all_.emplace(level_, std::vector<bool>(takes_halo_.size(), true));
+    reserve_workspace(table_.workspace_bytes);
+    return true;
+  }
+  std::vector<bool> rest = takes_halo_;
+  rest.flip();
+  others_.emplace(level_, rest);
+  halo_.emplace(level_, takes_halo_);
+  reserve_workspace(table_.workspace_bytes);
+  if (!halo_->problems.empty()) {
+    reserve_workspace(table_.halo_workspace_bytes(static_cast<int>(halo_->problems.size())));
+  }
+  return true;
+}
+
+template <class T>
+void Smoother<T>::reserve_workspace(std::int64_t bytes) {
+  if (bytes <= workspace_bytes_) return;
+  for (auto& memory : workspace_) {
+    memory.reset(static_cast<std::byte*>(std::aligned_alloc(4096, (bytes + 4095) / 4096 * 4096)));
+    if (memory == nullptr) throw std::bad_alloc();
+  }
+  workspace_bytes_ = bytes;
+}
+
+template <class T>
+typename Smoother<T>::Tables Smoother<T>::make_tables() const {
+  Tables tables;
+  std::vector<int> kinds;  // first those of problems, then others
+  if (halo_) kinds = halo_->problems;
+  const std::size_t problems = kinds.size();
+  for (std::size_t i = 0; i < takes_halo_.size(); ++i) {
+    if (all_ || (others_ && !takes_halo_[i])) kinds.push_back(static_cast<int>(i));
+  }
+  tables.has_all_kinds_ = all_.has_value();
+  const auto& values = tables.values_.emplace(level_, kinds, local_, true);
+  tables.of_kinds_.resize(takes_halo_.size());
+  for (std::size_t i = 0; i < kinds.size(); ++i) {
+    const PatchData<T> data = values.data(i, values.values().data());
+    if (i < problems) {
+      tables.of_problems_.push_back(data);
+    } else {
+      tables.of_kinds_[kinds[i]] = data;
+    }
+  }
+  return tables;
+}
+
+template <class T>
+bool Smoother<T>::complete(const Tables& tables) const {
+  return (!all_ || tables.has_all_kinds_) && (!halo_ || tables.of_problems_.size() == halo_->problems.size());
+}
+
+template <class T>
+SmoothArguments<T> Smoother<T>::arguments(const CellData<T>& cell, int t, const T* b, const T* x, T* y) const {
+  Arguments arguments{};
+  arguments.cell = &cell;
+  arguments.topology = topology_;
+  arguments.local = local_;
+  arguments.b = b;
+  arguments.x = x;
+  arguments.y = y;
+  arguments.workspace = workspace_[t].get();
+  return arguments;
+}
+
+template <class T>
+void Smoother<T>::smooth(const Tables& tables, const CellData<T>& cell, int colour, int t, const T* b, const T* x,
+                         T* y) {
+  smooth_halo(tables, cell, colour, t, b, x, y);
+  smooth_with_residual(tables, *others_, colour, t, arguments(cell, t, b, x, y));
+}
+
+template <class T>
+void Smoother<T>::smooth_add(const Tables& tables, const CellData<T>& cell, int colour, int t, const T* b, const T* x,
+                             T* y, T damping) {
+  Arguments of_all = arguments(cell, t, b, x, y);
+  of_all.add = true;
+  of_all.damping = damping;
+  smooth_with_residual(tables, *all_, colour, t, of_all);
+}
+
+template <class T>
+void Smoother<T>::smooth_halo(const Tables& tables, const CellData<T>& cell, int colour, int t, const T* b, const T* x,
+                              T* y) {
+  const HaloBatches::Range all = halo_->colours[colour];
+  const auto range = team_.range(all.end - all.begin, t);
+  if (range.begin == range.end) return;
+  HaloArguments<T> arguments{&cell,
+                             topology_,
+                             halo_->kinds.data(),
+                             tables.of_problems_.data(),
+                             static_cast<int>(halo_->problems.size()),
+                             halo_->batches.data(),
+                             all.begin + range.begin,
+                             all.begin + range.end,
+                             all.begin + range.begin,
+                             all.begin + range.begin,
+                             b,
+                             x,
+                             y,
+                             workspace_[t].get()};
+  while (arguments.begin < arguments.last) {
+    check_interrupt();
+    arguments.end = std::min(arguments.last, arguments.begin + between_looks_of_halo);
+    table_.smooth_halo(arguments);
+    arguments.begin = arguments.end;
+  }
+}
+
+template <class T>
+void Smoother<T>::smooth_with_residual(const Tables& tables, const PatchBatches& batches, int colour, int t,
+                                       Arguments arguments) {
+  const auto& runs = batches.colours[colour];
+  const std::int64_t first = runs.empty() ? 0 : runs.front().begin;
+  const auto range = team_.range(runs.empty() ? 0 : runs.back().end - first, t);
+  arguments.lower = batches.lower.data();
+  arguments.active = batches.active.data();
+  arguments.last = first + range.end;
+  for (const PatchRun& run : runs) {
+    const bool parity = splits_by_parity(level_.patches.kinds[run.kind], level_.equation.dim);
+    arguments.patch = &tables.of_kinds_[run.kind];
+    arguments.begin = std::max(run.begin, first + range.begin);
+    const std::int64_t end = std::min(run.end, first + range.end);
+    for (; arguments.begin < end; arguments.begin = arguments.end) {
+      check_interrupt();
+      arguments.end = std::min(end, arguments.begin + between_looks);
+      (parity ? table_.smooth_parity : table_.smooth_general)(arguments);
+    }
+  }
+}
+
+template class Smoother<float>;
+template class Smoother<double>;
+
+}  // namespace solenoid::cpu

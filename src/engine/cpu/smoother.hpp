@@ -1,0 +1,72 @@
+#pragma once
+/// \file
+/// The vertex-patch smoother of the cpu engine: patches in batches of one per lane, a range of them per thread.
+
+#include <cstddef>
+#include <cstdlib>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "engine/cpu/batches.hpp"
+#include "engine/cpu/kernels/table.hpp"
+#include "engine/cpu/team.hpp"
+#include "engine/tables.hpp"
+
+namespace solenoid::cpu {
+
+/// Kinds of patches that split by parity take the smoother that works without old values, with exact local solves and
+/// new values put in place of the old (kernels/halo_smoother.hpp). All others, and additive smoothing, take that with
+/// the true residual (kernels/smoother.hpp).
+template <class T>
+class Smoother {
+ public:
+  /// Matrices of local problems with the coefficients of a level.
+  class Tables {
+   private:
+    friend Smoother;
+    std::optional<PatchTables<T>> values_;
+    std::vector<PatchData<T>> of_kinds_;     // [kind]: for the true residual
+    std::vector<PatchData<T>> of_problems_;  // for the one without old values
+    bool has_all_kinds_ = false;
+  };
+
+  Smoother(Team& team, const Level& level, LocalSolverKind local, const KernelTable<T>& table);
+
+  /// Finds the batches for one way of smoothing. True if there were none: tables made before lack its local problems.
+  bool prepare(bool additive);
+  [[nodiscard]] Tables make_tables() const;
+  /// They have those of all ways of smoothing that are prepared.
+  [[nodiscard]] bool complete(const Tables& tables) const;
+
+  /// Kernels::smooth, but for records that no patch of the colour covers, by thread t of the team.
+  void smooth(const Tables& tables, const CellData<T>& cell, int colour, int t, const T* b, const T* x, T* y);
+  /// Kernels::smooth_add, by thread t of the team.
+  void smooth_add(const Tables& tables, const CellData<T>& cell, int colour, int t, const T* b, const T* x, T* y,
+                  T damping);
+
+ private:
+  using Arguments = SmoothArguments<T>;
+  void smooth_with_residual(const Tables& tables, const PatchBatches& batches, int colour, int t, Arguments arguments);
+  void smooth_halo(const Tables& tables, const CellData<T>& cell, int colour, int t, const T* b, const T* x, T* y);
+  [[nodiscard]] Arguments arguments(const CellData<T>& cell, int t, const T* b, const T* x, T* y) const;
+  void reserve_workspace(std::int64_t bytes);
+
+  struct Free {
+    void operator()(std::byte* p) const { std::free(p); }
+  };
+
+  Team& team_;
+  const Level& level_;
+  LocalSolverKind local_;
+  const KernelTable<T>& table_;
+  CellTopology topology_;
+  std::vector<bool> takes_halo_;        // [kind]
+  std::optional<HaloBatches> halo_;     // multiplicative
+  std::optional<PatchBatches> others_;  // multiplicative, of the other kinds
+  std::optional<PatchBatches> all_;     // additive, of all kinds
+  std::int64_t workspace_bytes_ = 0;
+  std::vector<std::unique_ptr<std::byte, Free>> workspace_;  // [thread]
+};
+
+}  // namespace solenoid::cpu
