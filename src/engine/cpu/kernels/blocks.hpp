@@ -43,31 +43,29 @@ class Blocks {
     /// Value i of a register of lanes that begins with `lane`.
     template <bool pairs>
     [[gnu::always_inline]] typename Simd<T>::Register get(int i, int lane) const {
-      if constexpr (pairs && permutes) {
-        return of_pair(i, lane);
-      } else {
-        return *reinterpret_cast<const typename Simd<T>::Unaligned*>(block[0] + i * interleave + lane);
-      }
+#if defined(__AVX512F__)
+      if constexpr (pairs) return of_pair(i, lane);
+#endif
+      return *reinterpret_cast<const typename Simd<T>::Unaligned*>(block[0] + i * interleave + lane);
     }
+#if defined(__AVX512F__)
     [[gnu::always_inline]] typename Simd<T>::Register of_pair(int i, int lane) const {
+      using R = typename Simd<T>::Register;
       const T* const a = block[0] + i * interleave;
       const T* const b = block[1] + i * interleave;
-      using R = typename Simd<T>::Register;
-#if defined(__AVX512F__)
       if constexpr (sizeof(T) == 4) {
         return reinterpret_cast<R>(_mm512_maskz_permutex2var_ps(static_cast<__mmask16>(exists), _mm512_loadu_ps(a),
                                                                 _mm512_load_si512(place), _mm512_loadu_ps(b)));
       } else {
-        const __m512i at =
-            _mm512_maskz_cvtepi32_epi64(0xff, _mm256_load_si256(reinterpret_cast<const __m256i*>(place + lane)));
+        const __m512i at = widened(place + lane);
         const __m512d of_a = _mm512_permutex2var_pd(_mm512_loadu_pd(a), at, _mm512_loadu_pd(a + 8));
         const __m512d of_b = _mm512_permutex2var_pd(_mm512_loadu_pd(b), at, _mm512_loadu_pd(b + 8));
         const __mmask8 in_b = _mm512_test_epi64_mask(at, _mm512_set1_epi64(width));
         return reinterpret_cast<R>(
             _mm512_maskz_mov_pd(static_cast<__mmask8>(exists >> lane), _mm512_mask_mov_pd(of_a, in_b, of_b)));
       }
-#endif
     }
+#endif
   };
   /// Of `count` values from value `first` on; what is copied goes to `scratch`, count * interleave numbers.
   template <int count, class T>
@@ -90,15 +88,13 @@ class Blocks {
 
     /// Value i of the register of lanes that begins with `first`.
     [[gnu::always_inline]] void put(int i, int first, const typename Simd<T>::Register& value) const {
-      if (!permutes || plain) {
-        *reinterpret_cast<typename Simd<T>::Unaligned*>(block[0] + i * interleave + first) = value;
-      } else {
-        put_permuted(i, value);
-      }
-    }
-    [[gnu::always_inline]] void put_permuted([[maybe_unused]] int i,
-                                             [[maybe_unused]] const typename Simd<T>::Register& value) const {
 #if defined(__AVX512F__)
+      if (!plain) return put_permuted(i, value);
+#endif
+      *reinterpret_cast<typename Simd<T>::Unaligned*>(block[0] + i * interleave + first) = value;
+    }
+#if defined(__AVX512F__)
+    [[gnu::always_inline]] void put_permuted(int i, const typename Simd<T>::Register& value) const {
       for (int k = 0; k < 2; ++k) {
         T* const to = block[k] + i * interleave;
         if constexpr (sizeof(T) == 4) {
@@ -110,15 +106,14 @@ class Blocks {
           for (int part = 0; part < width; part += 8) {
             const auto mask = static_cast<__mmask8>(lanes[k] >> part);
             if (mask == 0) continue;
-            const __m512i from =
-                _mm512_maskz_cvtepi32_epi64(0xff, _mm256_load_si256(reinterpret_cast<const __m256i*>(lane[k] + part)));
-            _mm512_mask_storeu_pd(to + part, mask,
-                                  _mm512_maskz_permutexvar_pd(0xff, from, reinterpret_cast<__m512d>(value)));
+            const __m512d moved =
+                _mm512_maskz_permutexvar_pd(0xff, widened(lane[k] + part), reinterpret_cast<__m512d>(value));
+            _mm512_mask_storeu_pd(to + part, mask, moved);
           }
         }
       }
-#endif
     }
+#endif
   };
   /// For the lanes `active` of the register that begins with `lane`. `scratch` as for reader; finish() is called when
   /// all have been put.
@@ -164,6 +159,12 @@ class Blocks {
 
  private:
   enum class Kind : std::uint8_t { whole, pair, scattered };
+#if defined(__AVX512F__)
+  /// Eight numbers of twice the width.
+  [[gnu::always_inline]] static __m512i widened(const std::int32_t* from) {
+    return _mm512_maskz_cvtepi32_epi64(0xff, _mm256_load_si256(reinterpret_cast<const __m256i*>(from)));
+  }
+#endif
   alignas(64) static constexpr std::int32_t in_order[width] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
 
   [[nodiscard]] std::int64_t offset(int l) const {
