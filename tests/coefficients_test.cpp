@@ -210,6 +210,30 @@ TEST(Coefficients, AreHandedOverToWhoMadeTheirTables) {
   }
 }
 
+/// Tables made before a smoother was prepared lack its local problems, whatever these are.
+TEST(Coefficients, AreHandedOverWithTheTablesOfAllSmoothers) {
+  const int order = test::has_order(2, 1) ? 1 : 2;
+  test::MeshCase box{"box", test::box({4, 4})};
+  for (const auto& [name, engine] : all_engines()) {
+    if (name == "reference") continue;  // it has no tables of smoothers
+    for (const auto equation : {EquationKind::stokes, EquationKind::poisson}) {
+      box.equation = equation;
+      const Level level = box.level(order);
+      if (!test::has_order_of(*engine, level)) continue;
+      for (const auto local : {LocalSolverKind::direct, LocalSolverKind::chebyshev}) {
+        for (const bool additive : {false, true}) {
+          const auto kernels = engine->kernels_float(level, local);
+          kernels->prepare_smoother(!additive);
+          const auto tables = kernels->make_tables();
+          kernels->prepare_smoother(additive);
+          EXPECT_THROW(kernels->use_tables(tables), std::logic_error) << name;
+          EXPECT_NO_THROW(kernels->use_tables(kernels->make_tables())) << name;
+        }
+      }
+    }
+  }
+}
+
 /// What a solve has besides the cycle, operator in double precision and load, knows of them, too: here velocities
 /// through and along sides, of which a part is lifted.
 TEST(Coefficients, ReachThePreconditionerAndTheLoad) {

@@ -1,6 +1,7 @@
 #include "engine/cpu/smoother.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <new>
 
 #include "base/interrupt.hpp"
@@ -59,29 +60,28 @@ void Smoother<T>::reserve_workspace(std::int64_t bytes) {
 template <class T>
 typename Smoother<T>::Tables Smoother<T>::make_tables() const {
   Tables tables;
-  std::vector<int> kinds;  // first those of problems, then others
+  tables.multiplicative_ = halo_.has_value();
+  tables.additive_ = all_.has_value();
+  std::vector<int> kinds;
   if (halo_) kinds = halo_->problems;
-  const std::size_t problems = kinds.size();
-  for (std::size_t i = 0; i < takes_halo_.size(); ++i) {
-    if (all_ || (others_ && !takes_halo_[i])) kinds.push_back(static_cast<int>(i));
+  for (int i = 0; i < std::ssize(takes_halo_); ++i) {
+    const bool known = std::find(kinds.begin(), kinds.end(), i) != kinds.end();
+    if (!known && (all_ || (others_ && !takes_halo_[i]))) kinds.push_back(i);
   }
-  tables.has_all_kinds_ = all_.has_value();
   const auto& values = tables.values_.emplace(level_, kinds, local_, true);
   tables.of_kinds_.resize(takes_halo_.size());
   for (std::size_t i = 0; i < kinds.size(); ++i) {
-    const PatchData<T> data = values.data(i, values.values().data());
-    if (i < problems) {
-      tables.of_problems_.push_back(data);
-    } else {
-      tables.of_kinds_[kinds[i]] = data;
-    }
+    tables.of_kinds_[kinds[i]] = values.data(i, values.values().data());
+  }
+  if (halo_) {
+    for (const int kind : halo_->problems) tables.of_problems_.push_back(tables.of_kinds_[kind]);
   }
   return tables;
 }
 
 template <class T>
 bool Smoother<T>::complete(const Tables& tables) const {
-  return (!all_ || tables.has_all_kinds_) && (!halo_ || tables.of_problems_.size() == halo_->problems.size());
+  return tables.additive_ >= all_.has_value() && tables.multiplicative_ >= halo_.has_value();
 }
 
 template <class T>

@@ -25,10 +25,11 @@ class Smoother {
   class Tables {
    private:
     friend Smoother;
+    bool multiplicative_ = false;
+    bool additive_ = false;
     std::optional<PatchTables<T>> values_;
-    std::vector<PatchData<T>> of_kinds_;     // [kind]: for the true residual
-    std::vector<PatchData<T>> of_problems_;  // for the one without old values
-    bool has_all_kinds_ = false;
+    std::vector<PatchData<T>> of_kinds_;     // [kind]: those that are needed
+    std::vector<PatchData<T>> of_problems_;  // of HaloBatches
   };
 
   Smoother(Team& team, const Level& level, LocalSolverKind local, const KernelTable<T>& table);
