@@ -64,8 +64,6 @@ struct PatchData {
   int first[3];
   int last[3];
   bool hat[3][2];
-  int weight[3][2];  ///< of the ends' faces in the local matrix
-  int extra[3][2];   ///< and what it has over that of the faces that are there; none where these differ
   bool cut[3][2];
   int block_count;
   int block_start[max_blocks][3];

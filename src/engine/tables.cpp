@@ -78,8 +78,6 @@ KindTables<T>::KindTables(const Equation& equation, const PatchKind& kind, const
     data.last[a] = d.last;
     for (int end = 0; end < 2; ++end) {
       data.hat[a][end] = kind[a].hat[end];
-      data.weight[a][end] = kind[a].weight[end];
-      data.extra[a][end] = kind[a].face[end] == PatchEnds::mixed ? 0 : kind[a].weight[end] - kind[a].face[end];
       data.cut[a][end] = kind[a].cut[end];
     }
     if (by_parity) {

@@ -79,69 +79,69 @@ std::vector<bool> halo_kinds(const Level& level) {
 }
 
 HaloBatches::HaloBatches(const Level& level, const std::vector<bool>& takes) {
-  const int dim = level.equation.dim;
-  const auto& patches = level.patches;
-  std::map<PatchKind, int> problem_of;
-  std::vector<std::uint8_t> extra;  // of kinds
-  for (std::size_t i = 0; i < patches.kinds.size(); ++i) {
-    const PatchKind& kind = patches.kinds[i];
-    HaloKind& made = kinds.emplace_back();
-    extra.push_back(0);
-    if (!takes[i]) continue;
-    PatchKind problem = kind;
-    for (int t = 0; t < dim; ++t) {
-      problem[t] = kind[t].problem();
-      for (int end = 0; end < 2; ++end) {
-        made.weight[t][end] = kind[t].weight[end];
-        made.face[t][end] = kind[t].face[end];
-        if (made.weight[t][end] != 1 || made.face[t][end] != 1) extra[i] |= static_cast<std::uint8_t>(1 << t);
-      }
-    }
-    const auto [known, unknown] = problem_of.try_emplace(problem, static_cast<int>(problems.size()));
-    if (unknown) problems.push_back(static_cast<int>(i));
-    made.problem = known->second;
-  }
-
-  struct Patch {
-    Record lower;
-    int kind;
-  };
-  std::vector<Patch> all;  // of a colour
-  for (const auto& runs : patches.colours) {
+  find_problems(level, takes);
+  for (const auto& runs : level.patches.colours) {
     check_interrupt();
-    all.clear();
+    std::vector<Patch> all;
     for (const PatchRun& run : runs) {
       if (!takes[run.kind]) continue;
-      for (auto i = run.begin; i < run.end; ++i) all.push_back({patches.lower_cell[i], run.kind});
+      for (auto i = run.begin; i < run.end; ++i) all.push_back({level.patches.lower_cell[i], run.kind});
     }
     std::sort(all.begin(), all.end(), [](const Patch& a, const Patch& b) { return a.lower < b.lower; });
     const std::int64_t begin = std::ssize(batches);
-    int filled = interleave;  // lanes of the last batch
-    const auto put = [&](const Patch& patch, int lane) {
-      HaloBatch& batch = batches.back();
-      batch.lower[lane] = patch.lower;
-      batch.kind[lane] = static_cast<std::int16_t>(patch.kind);
-      batch.active = static_cast<std::uint16_t>(batch.active | 1U << lane);
-      batch.last_lane = static_cast<std::uint8_t>(lane);
-      batch.extra |= extra[patch.kind];
-    };
-    for (auto patch = all.begin(); patch != all.end();) {
-      const Record block = patch->lower / interleave;
-      const auto end = std::find_if(patch, all.end(), [&](const Patch& p) { return p.lower / interleave != block; });
-      const int count = static_cast<int>(end - patch);
-      const bool alone = 2 * count > interleave;  // lanes are the block's records
-      if (alone || filled + count > interleave) {
-        HaloBatch& batch = batches.emplace_back();
-        for (int l = 0; l < interleave; ++l) {
-          const Record cell = block * interleave + l;
-          batch.lower[l] = alone && level.grid.layout().is_cell(cell) ? cell : level.grid.layout().null();
-        }
-        filled = 0;
-      }
-      for (; patch != end; ++patch) put(*patch, alone ? patch->lower % interleave : filled++);
-      if (alone) filled = interleave;
-    }
+    deal(level, all);
     colours.push_back({begin, std::ssize(batches)});
+  }
+}
+
+void HaloBatches::find_problems(const Level& level, const std::vector<bool>& takes) {
+  const auto& all = level.patches.kinds;
+  std::map<PatchKind, int> problem_of;
+  kinds.resize(all.size());
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    if (!takes[i]) continue;
+    PatchKind problem = all[i];
+    for (int t = 0; t < level.equation.dim; ++t) {
+      problem[t] = all[i][t].problem();
+      std::copy_n(all[i][t].weight.begin(), 2, kinds[i].weight[t]);
+      std::copy_n(all[i][t].face.begin(), 2, kinds[i].face[t]);
+    }
+    const auto [known, unknown] = problem_of.try_emplace(problem, static_cast<int>(problems.size()));
+    if (unknown) problems.push_back(static_cast<int>(i));
+    kinds[i].problem = known->second;
+  }
+}
+
+void HaloBatches::deal(const Level& level, const std::vector<Patch>& patches) {
+  const int dim = level.equation.dim;
+  const auto put = [&](const Patch& patch, int lane) {
+    HaloBatch& batch = batches.back();
+    batch.lower[lane] = patch.lower;
+    batch.kind[lane] = static_cast<std::int16_t>(patch.kind);
+    batch.active = static_cast<std::uint16_t>(batch.active | 1U << lane);
+    batch.last_lane = static_cast<std::uint8_t>(lane);
+    const PatchKind& kind = level.patches.kinds[patch.kind];
+    for (int t = 0; t < dim; ++t) {
+      const bool extra = kind[t].weight != std::array{1, 1} || kind[t].face != std::array{1, 1};
+      if (extra) batch.extra = static_cast<std::uint8_t>(batch.extra | 1U << t);
+    }
+  };
+  int filled = interleave;  // lanes of the last batch
+  for (auto patch = patches.begin(); patch != patches.end();) {
+    const Record block = patch->lower / interleave;
+    const auto end = std::find_if(patch, patches.end(), [&](const Patch& p) { return p.lower / interleave != block; });
+    const int count = static_cast<int>(end - patch);
+    const bool alone = 2 * count > interleave;  // lanes are the block's records
+    if (alone || filled + count > interleave) {
+      HaloBatch& batch = batches.emplace_back();
+      for (int l = 0; l < interleave; ++l) {
+        const Record cell = block * interleave + l;
+        batch.lower[l] = alone && level.grid.layout().is_cell(cell) ? cell : level.grid.layout().null();
+      }
+      filled = 0;
+    }
+    for (; patch != end; ++patch) put(*patch, alone ? patch->lower % interleave : filled++);
+    if (alone) filled = interleave;
   }
 }
 

@@ -40,6 +40,15 @@ struct HaloBatches {
   std::vector<int> problems;       ///< a kind with each local problem
   std::vector<HaloBatch> batches;  ///< sorted by colour
   std::vector<Range> colours;      ///< [colour]: of batches
+
+ private:
+  struct Patch {
+    Record lower;
+    int kind;
+  };
+  void find_problems(const Level& level, const std::vector<bool>& takes);
+  /// Makes batches of the patches of a colour, in the order of their lower cells.
+  void deal(const Level& level, const std::vector<Patch>& patches);
 };
 
 }  // namespace solenoid::cpu

@@ -105,15 +105,10 @@ class CpuKernels final : public VectorOperations<T> {
     for (auto i = range.begin; i < range.end;) {
       auto end = i + 1;  // of consecutive records in a block
       while (end < range.end && uncovered[end] == uncovered[end - 1] + 1 && uncovered[end] % interleave != 0) ++end;
-      const int values = level_.equation.record();
       const std::int64_t begin = level_.index(uncovered[i], 0);
-      if (end - i == 1) {  // at the ends of rows
-        for (std::int64_t at = begin; at < begin + values * interleave; at += interleave)
-          y[at] = x == nullptr ? T(0) : x[at];
-      } else {
-        for (std::int64_t at = begin; at < begin + values * interleave; at += interleave) {
-          for (std::int64_t l = at; l < at + (end - i); ++l) y[l] = x == nullptr ? T(0) : x[l];
-        }
+      const std::int64_t past = level_.index(uncovered[i], level_.equation.record());
+      for (std::int64_t at = begin; at < past; at += interleave) {
+        for (std::int64_t l = at; l < at + (end - i); ++l) y[l] = x == nullptr ? T(0) : x[l];
       }
       i = end;
     }

@@ -311,32 +311,20 @@ class HaloSmoother {
       visit(std::false_type());
     }
   }
-  /// Sums and differences in all directions. Where the mirror image of a mode has the other sign, the two change
-  /// places: `flip` of who takes them.
+  /// Sums and differences in all directions, or (`upper`) of upper cells in the direction of bit 0, odd places, in the
+  /// others. Where the mirror image of a mode has the other sign, the two change places: `flip` of who takes them.
+  template <bool upper = false>
   [[gnu::always_inline]] static void butterfly(R (&v)[classes]) {
+    constexpr int first = upper ? 1 : 0;
 #pragma GCC unroll 3
-    for (int d = 0; d < dim; ++d) {
+    for (int d = first; d < dim; ++d) {
 #pragma GCC unroll 8
-      for (int i = 0; i < classes; ++i) {
+      for (int i = first; i < classes; i += 1 + first) {
         if ((i >> d & 1) != 0) continue;
-        const R lower = v[i];
-        const R upper = v[i | 1 << d];
-        v[i] = lower + upper;
-        v[i | 1 << d] = lower - upper;
-      }
-    }
-  }
-  /// The same for values of upper cells in the direction of bit 0 alone (odd places).
-  [[gnu::always_inline]] static void butterfly_upper(R (&v)[classes]) {
-#pragma GCC unroll 3
-    for (int d = 1; d < dim; ++d) {
-#pragma GCC unroll 8
-      for (int i = 1; i < classes; i += 2) {
-        if ((i >> d & 1) != 0) continue;
-        const R lower = v[i];
-        const R upper = v[i | 1 << d];
-        v[i] = lower + upper;
-        v[i | 1 << d] = lower - upper;
+        const R lower_value = v[i];
+        const R upper_value = v[i | 1 << d];
+        v[i] = lower_value + upper_value;
+        v[i | 1 << d] = lower_value - upper_value;
       }
     }
   }
@@ -419,7 +407,7 @@ class HaloSmoother {
       R v[classes];
 #pragma GCC unroll 8
       for (int i = 1; i < classes; i += 2) v[i] = from[i].template get<pairs>(column, lane_);
-      butterfly_upper(v);
+      butterfly<true>(v);
 #pragma GCC unroll 8
       for (int i = 1; i < classes; i += 2) {
         const int q = (i ^ flip) - 1;
@@ -522,8 +510,8 @@ class HaloSmoother {
           of_unknowns[l] = static_cast<T>(kind.weight[t][e] - kind.face[t][e]);
           of_ends[l] = static_cast<T>(1 - kind.face[t][e]);
         }
-        extra_[t][e][0] = *reinterpret_cast<const R*>(of_unknowns);
-        extra_[t][e][1] = *reinterpret_cast<const R*>(of_ends);
+        extra_[t][e][0] = *reinterpret_cast<const typename V::Unaligned*>(of_unknowns);
+        extra_[t][e][1] = *reinterpret_cast<const typename V::Unaligned*>(of_ends);
       }
     }
   }
@@ -586,7 +574,7 @@ class HaloSmoother {
                               around.own[i].template get<pairs>(column, lane_);
               }
             }
-            butterfly_upper(v[mode]);
+            butterfly<true>(v[mode]);
           }
           const int flip = flip_of_column(start);
 #pragma GCC unroll 4
@@ -634,6 +622,7 @@ class HaloSmoother {
   }
 
   // --- small dense blocks --------------------------------------------------------------------------------------------
+
   /// y = m x or y += m x along the direction with the given stride of n^(dim-1) columns; rows of m begin at multiples
   /// of `pitch`.
   template <int stride, bool add>
@@ -666,15 +655,21 @@ class HaloSmoother {
       x[i * stride] = sum;
     }
   }
-  /// Both tangential directions of a plane of n^(dim-1) numbers.
-  template <bool transposed>
-  [[gnu::always_inline]] static void transform_plane(const T* fast, const T* slow, R* plane) {
-#pragma GCC unroll 4
-    for (int line = 0; line < others; ++line) transform_line<1, transposed>(fast, plane + line * n);
-    if constexpr (dim == 3) {
-#pragma GCC unroll 4
+  /// Lines in one direction, or in two: n^directions numbers, all in registers between the two.
+  template <int directions, bool transposed>
+  [[gnu::always_inline]] static void transform_plane(const T* fast, const T* slow, R* x) {
+    constexpr int lines = power(n, directions - 1);
+    R plane[n * lines];
+#pragma GCC unroll 36
+    for (int i = 0; i < n * lines; ++i) plane[i] = x[i];
+#pragma GCC unroll 8
+    for (int line = 0; line < lines; ++line) transform_line<1, transposed>(fast, plane + line * n);
+    if constexpr (directions == 2) {
+#pragma GCC unroll 8
       for (int line = 0; line < n; ++line) transform_line<n, transposed>(slow, plane + line);
     }
+#pragma GCC unroll 36
+    for (int i = 0; i < n * lines; ++i) x[i] = plane[i];
   }
   /// Parity `odd` of S_O.
   [[nodiscard]] const T* eigen_o(int t, int odd) const { return patch_->eigen_o[t] + odd * n * n; }
@@ -707,14 +702,7 @@ class HaloSmoother {
     R* const f = work_.fields.velocity[c][q];
     const T* const fast = eigen_o(a_of(c), q >> 1 & 1);
     const T* const slow = eigen_o(b_of(c), q >> 2 & 1);
-    for (int row = 0; row < rows; ++row) {
-      R plane[columns];
-#pragma GCC unroll 36
-      for (int i = 0; i < columns; ++i) plane[i] = f[row * columns + i];
-      transform_plane<true>(fast, slow, plane);
-#pragma GCC unroll 36
-      for (int i = 0; i < columns; ++i) f[row * columns + i] = plane[i];
-    }
+    for (int row = 0; row < rows; ++row) transform_plane<dim - 1, true>(fast, slow, f + row * columns);
     const T* const s = patch_->eigen_p[c] + (rows == n ? 0 : n * n);
     const T* const d = patch_->divergence[c] + (rows == n ? 0 : n * n);
     const T* const inverse_lambda = patch_->inverse_lambda[c] + lambda_start(q);
@@ -803,14 +791,7 @@ class HaloSmoother {
     }
     const T* const fast = eigen_o(a_of(c), q >> 1 & 1);
     const T* const slow = eigen_o(b_of(c), q >> 2 & 1);
-    for (int row = 0; row < rows; ++row) {
-      R plane[columns];
-#pragma GCC unroll 36
-      for (int i = 0; i < columns; ++i) plane[i] = f[row * columns + i];
-      transform_plane<false>(fast, slow, plane);
-#pragma GCC unroll 36
-      for (int i = 0; i < columns; ++i) f[row * columns + i] = plane[i];
-    }
+    for (int row = 0; row < rows; ++row) transform_plane<dim - 1, false>(fast, slow, f + row * columns);
   }
 
   // --- pressure ------------------------------------------------------------------------------------------------------
@@ -819,25 +800,11 @@ class HaloSmoother {
   void transform_pressure(int q, R* p) {
     const T* const along_x = eigen_o(0, q & 1);
     const T* const along_y = eigen_o(1, q >> 1 & 1);
-    if constexpr (dim == 2) {
-      transform_plane_of_pressure<transposed>(along_x, along_y, p);
-    } else {
+    for (int plane = 0; plane < others; ++plane) transform_plane<2, transposed>(along_x, along_y, p + plane * n * n);
+    if constexpr (dim == 3) {
       const T* const along_z = eigen_o(2, q >> 2 & 1);
-      for (int z = 0; z < n; ++z) transform_plane_of_pressure<transposed>(along_x, along_y, p + z * n * n);
       for (int line = 0; line < n * n; ++line) transform_line<n * n, transposed>(along_z, p + line);
     }
-  }
-  template <bool transposed>
-  [[gnu::always_inline]] static void transform_plane_of_pressure(const T* along_x, const T* along_y, R* p) {
-    R plane[n * n];
-#pragma GCC unroll 36
-    for (int i = 0; i < n * n; ++i) plane[i] = p[i];
-#pragma GCC unroll 4
-    for (int line = 0; line < n; ++line) transform_line<1, transposed>(along_x, plane + line * n);
-#pragma GCC unroll 4
-    for (int line = 0; line < n; ++line) transform_line<n, transposed>(along_y, plane + line);
-#pragma GCC unroll 36
-    for (int i = 0; i < n * n; ++i) p[i] = plane[i];
   }
 
   /// S p = -(g + B A^-1 f): schur has p in the eigenbasis, pressure has it in modes.
@@ -857,20 +824,9 @@ class HaloSmoother {
   template <int size>
   static void multiply_block(const T* m, const R* x, R* y) {
     constexpr int rows = std::min(size, 9);
-    for (int i = 0; i + rows <= size; i += rows) multiply_rows<rows, size>(m + i, x, y + i);
+    for (int i = 0; i + rows <= size; i += rows) multiply_rows<rows>(size, m + i, x, y + i);
     constexpr int left = size % rows;
-    if constexpr (left > 0) multiply_rows<left, size>(m + size - left, x, y + size - left);
-  }
-  template <int rows, int size>
-  [[gnu::always_inline]] static void multiply_rows(const T* m, const R* x, R* y) {
-    R sum[rows]{};
-    for (int j = 0; j < size; ++j) {
-      const R value = x[j];
-#pragma GCC unroll 16
-      for (int r = 0; r < rows; ++r) sum[r] += m[j * size + r] * value;
-    }
-#pragma GCC unroll 16
-    for (int r = 0; r < rows; ++r) y[r] = sum[r];
+    if constexpr (left > 0) multiply_rows<left>(size, m + size - left, x, y + size - left);
   }
 
   // --- writing -------------------------------------------------------------------------------------------------------
@@ -897,7 +853,7 @@ class HaloSmoother {
       R v[classes];
 #pragma GCC unroll 8
       for (int i = 1; i < classes; i += 2) v[i] = velocity[(i ^ flip) - 1][middle * columns + column];
-      butterfly_upper(v);
+      butterfly<true>(v);
 #pragma GCC unroll 8
       for (int i = 1; i < classes; i += 2) to[i].put(column, lane_, v[i]);
       for (int row = 0; row < order; ++row) {

@@ -120,6 +120,19 @@ template <class T>
 #endif
 }
 
+/// Rows of a symmetric matrix of `size` times x, which all rows share each load of. X: one register of lanes, or all.
+template <int rows, class T, class X>
+[[gnu::always_inline]] inline void multiply_rows(int size, const T* m, const X* x, X* y) {
+  X sum[rows]{};
+  for (int j = 0; j < size; ++j) {
+    const X value = x[j];
+#pragma GCC unroll 16
+    for (int r = 0; r < rows; ++r) sum[r] += m[j * size + r] * value;
+  }
+#pragma GCC unroll 16
+  for (int r = 0; r < rows; ++r) y[r] = sum[r];
+}
+
 /// A set of lanes, one bit each.
 using LaneSet = std::uint32_t;
 inline constexpr LaneSet all_lanes = (1U << width) - 1;
@@ -236,9 +249,7 @@ class Lanes {
   explicit Lanes(const Runs& runs) { take(runs); }
   Lanes(const std::int32_t* records, std::int32_t null) {
     const std::int32_t first = records[0];
-    std::int32_t out_of_line = first % width;
-    for (int l = 0; l < width; ++l) out_of_line |= records[l] - first - l;
-    if (out_of_line == 0) {  // most often
+    if (first % width == 0 && in_line(records)) {  // most often
       kind_ = Kind::whole;
       run_[0] = {record_offset(first, record), all_lanes};
       return;

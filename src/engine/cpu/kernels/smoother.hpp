@@ -582,17 +582,6 @@ struct PatchSmoother : PatchBatch<T, equation, dim, order> {
     for (; i + rows <= size; i += rows) multiply_rows<rows>(size, m + i, in, out + i);
     for (; i < size; ++i) multiply_rows<1>(size, m + i, in, out + i);
   }
-  template <int rows>
-  [[gnu::always_inline]] static void multiply_rows(int size, const T* m, const V* in, V* out) {
-    V sum[rows]{};
-    for (int j = 0; j < size; ++j) {
-      const V x = in[j];
-#pragma GCC unroll 16
-      for (int r = 0; r < rows; ++r) sum[r] += m[j * size + r] * x;
-    }
-#pragma GCC unroll 16
-    for (int r = 0; r < rows; ++r) out[r] = sum[r];
-  }
 
   /// out = S v
   [[gnu::noinline]] static void schur_apply(const PatchData<T>& patch, const V* v, V* out) {
