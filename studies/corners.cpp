@@ -164,7 +164,7 @@ class CornersStudy {
       hierarchy.reset();
       const double seconds = seconds_of([&] {
         hierarchy = std::make_unique<Hierarchy>(problem, solver.multigrid, engine_->dense_limits());
-        const std::vector<double> load = assemble_load(problem, hierarchy->finest());
+        const HostVector load = assemble_load(problem, hierarchy->finest());
         timed = std::make_unique<TimedSolve<S>>(*engine_, *hierarchy, load, solver);
         engine_->synchronise();
       });

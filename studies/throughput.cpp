@@ -196,7 +196,7 @@ class ThroughputStudy {
     }
     run_.show(label + ": set-up");
     std::optional<Hierarchy> levels;
-    std::vector<double> load;
+    HostVector load;
     row.set_up = seconds_of([&] {
       levels.emplace(problem, MultigridOptions{}, engine_->dense_limits());
       load = assemble_load(problem, levels->finest());
@@ -215,7 +215,7 @@ class ThroughputStudy {
   }
 
   /// Times a method. Beside full multigrid, for which there is room, the kernels.
-  void measure(Method method, const Hierarchy& hierarchy, const std::vector<double>& load, Row& row, bool largest) {
+  void measure(Method method, const Hierarchy& hierarchy, const HostVector& load, Row& row, bool largest) {
     const bool walls = row.domain == Domain::walls;  // others are for the cost of kernels
     const SolverOptions options = solver(method);
     {

@@ -25,7 +25,7 @@ template <class S>
 class TimedSolve {
  public:
   /// `load` is on the finest level.
-  TimedSolve(Engine& engine, const Hierarchy& hierarchy, const std::vector<double>& load, const SolverOptions& options)
+  TimedSolve(Engine& engine, const Hierarchy& hierarchy, const HostVector& load, const SolverOptions& options)
       : engine_(engine),
         options_(options),
         solve_(engine, hierarchy, options_),

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "base/host_vector.hpp"
 #include "flows.hpp"
 #include "solenoid/solver.hpp"
 
@@ -37,7 +38,7 @@ SolverOptions full_multigrid(int cycles, Precision precision = Precision::mixed)
 /// L2 norm of the difference of the velocities.
 double distance(const Solution& a, const Solution& b) {
   const auto from = b.coefficients();
-  std::vector<double> difference(a.coefficients().begin(), a.coefficients().end());
+  HostVector difference(a.coefficients().begin(), a.coefficients().end());
   for (std::size_t i = 0; i < difference.size(); ++i) difference[i] -= from[i];
   const std::shared_ptr<const Grid> grid(&a.grid(), [](const Grid*) {});
   return Solution(a.problem(), grid, std::move(difference)).velocity_error({0.0, 0.0, 0.0});

@@ -261,7 +261,7 @@ TEST_P(Identity, EquationDivergenceAndEnergy) {
   const Level level = mesh.level(order, {}, true);
   const auto engine = make_reference_engine();
   const auto kernels = engine->kernels_double(level, LocalSolverKind::direct);
-  const std::vector<double> load = assemble_load(problem, level);
+  const HostVector load = assemble_load(problem, level);
   std::vector<double> image(load.size());
   kernels->apply(solution.coefficients().data(), image.data());
   double residual = 0.0;

@@ -7,6 +7,7 @@
 #include <memory>
 #include <vector>
 
+#include "base/host_vector.hpp"
 #include "element/basis.hpp"
 #include "mesh/grid.hpp"
 #include "mesh/record.hpp"
@@ -29,7 +30,7 @@ inline Solution interpolate(const Problem& problem, const Functions& velocity, c
   const Point h = grid->metric().uniform_width();
   const Quadrature rule = gauss(points > 0 ? points : order + 3);
   const int count = static_cast<int>(rule.points.size());
-  std::vector<double> x(std::int64_t{grid->layout().storage()} * record);
+  HostVector x = zeros(std::int64_t{grid->layout().storage()} * record);
 
   double scale = 1.0;  // a mode's coefficient is its reference moment times sqrt(h) per direction
   for (int a = 0; a < dim; ++a) scale *= std::sqrt(h[a]);

@@ -205,6 +205,59 @@ TEST_P(LinearSystemTest, LoadsOtherForces) {
   }
 }
 
+/// Bit for bit that of a problem with these coefficients, there and back again; wrong ones change nothing.
+TEST_P(LinearSystemTest, HasOtherCoefficients) {
+  Problem changed = problem();
+  changed.viscosity = 0.3;
+  changed.mass = 7.0;
+  LinearSystem other(changed, options());
+  std::vector<double> values(system.size(), 0.0);
+  for (const auto place : system.unknowns()) values[place] = std::sin(static_cast<double>(3 * place));
+  const auto x = system.make_vector();
+  system.upload(values, x.get());
+  const ScalarField wave(std::function<double(const Point&)>([](const Point& at) { return std::sin(3 * at[0]); }));
+  const auto all_of = [&](LinearSystem& of) {
+    std::vector<std::vector<double>> all;
+    all.push_back(result([&](double* b) { of.load(b); }));
+    all.push_back(result([&](double* b) { of.load(b, {wave, 0.5, 0.0}); }));
+    all.push_back(result([&](double* y) { of.apply(x.get(), y); }));
+    all.push_back(result([&](double* z) { of.precondition(x.get(), z); }));
+    all.push_back(result([&](double* y) { of.apply_mass(x.get(), y); }));
+    all.push_back(result([&](double* z) { of.solve(x.get(), z, false, 1e-8); }));
+    const Solution solution = of.solution(x.get());
+    all.emplace_back(solution.coefficients().begin(), solution.coefficients().end());
+    return all;
+  };
+  const auto before = all_of(system);
+  system.set_coefficients(0.3, 7.0);
+  EXPECT_EQ(system.problem().viscosity, 0.3);
+  EXPECT_EQ(system.problem().mass, 7.0);
+  EXPECT_EQ(system.solution(x.get()).problem().mass, 7.0);
+  EXPECT_TRUE(all_of(system) == all_of(other));
+  EXPECT_THROW(system.set_reaction(-1.0), InputError);
+  EXPECT_THROW(system.set_reaction(std::numeric_limits<double>::quiet_NaN()), InputError);
+  EXPECT_THROW(system.set_viscosity(0.0), InputError);
+  EXPECT_TRUE(all_of(system) == all_of(other));
+  system.set_reaction(problem().mass);
+  system.set_viscosity(problem().viscosity);
+  EXPECT_TRUE(all_of(system) == before);
+}
+
+/// Values that were there before are kept, but not without end.
+TEST_P(LinearSystemTest, KeepsWhatRecentCoefficientsNeed) {
+  constexpr int kept = 8;
+  for (int i = 0; i <= kept; ++i) system.set_reaction(1.5 + i);
+  const std::int64_t bytes = system.memory_bytes();
+  for (int i = 0; i <= kept; ++i) {
+    system.set_reaction(1.5 + i);
+    EXPECT_EQ(system.memory_bytes(), bytes) << "a value that was there before";
+  }
+  for (int i = 0; i <= 2 * kept; ++i) {
+    system.set_reaction(40.0 + i);
+    EXPECT_EQ(system.memory_bytes(), bytes) << "a new value";
+  }
+}
+
 TEST_P(LinearSystemTest, RefusesToWorkInPlace) {
   const auto x = system.make_vector();
   EXPECT_THROW(system.apply(x.get(), x.get()), InputError);
@@ -239,6 +292,18 @@ TEST(LinearSystem, RefusesWrongProblems) {
   const auto b = system.make_vector();
   const auto x = system.make_vector();
   EXPECT_THROW(system.solve(b.get(), x.get(), false, -1.0), InputError);
+}
+
+/// Without a reaction constants are left out where no side holds them: the spaces are others.
+TEST(LinearSystem, RefusesAReactionThatComesWhereNoSideHoldsConstants) {
+  const auto orders = available_orders(2);
+  if (orders.empty()) GTEST_SKIP() << "no orders in 2D";
+  Problem problem{.mesh = Mesh::unit(2, 3), .order = orders.back()};
+  for (auto& side : problem.boundary.sides) side.kind = SideKind::periodic;
+  LinearSystem system(problem, {.device = DeviceChoice::cpu});
+  EXPECT_THROW(system.set_reaction(1.0), InputError);
+  EXPECT_EQ(system.problem().mass, 0.0);
+  EXPECT_NO_THROW(system.set_viscosity(2.0));
 }
 
 /// What A maps to zero is no part of the right-hand side.

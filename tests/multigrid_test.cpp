@@ -65,7 +65,7 @@ TEST_P(Options, AllCombinationsConverge) {
   const auto engine = make_reference_engine();
   const Level level(equation_of(problem), coefficients_of(problem), Grid(problem.mesh, problem.boundary, true));
   const auto reference = engine->kernels_double(level, LocalSolverKind::direct);
-  const std::vector<double> load = assemble_load(problem, level);
+  const HostVector load = assemble_load(problem, level);
   const double norm = std::sqrt(reference->dot(load.data(), load.data()));
   const auto true_residual = [&](const Solution& solution) {
     std::vector<double> r(load.size());

@@ -18,6 +18,7 @@
 #include <regex>
 #include <sstream>
 
+#include "base/host_vector.hpp"
 #include "base/new_file.hpp"
 #include "interpolate.hpp"
 #include "output/canvas.hpp"
@@ -75,11 +76,11 @@ Solution scalar(int dim, int order) {
   p.equation = EquationKind::poisson;
   const auto grid = std::make_shared<const Grid>(p.mesh, p.boundary);
   const int record = record_size(dim, order, p.equation);
-  std::vector<double> values(static_cast<std::size_t>(grid->layout().storage()) * record, 0.0);
+  HostVector values = zeros(std::int64_t{grid->layout().storage()} * record);
   for (const Record cell : grid->layout().owned_cells()) {
     for (int i = 0; i < record; ++i) values[record_offset(cell, record) + interleave * i] = std::sin(cell + 0.3 * i);
   }
-  return {p, grid, values};
+  return {p, grid, std::move(values)};
 }
 
 // Random points inside cells with the solution's values, as vtu_read.py expects them.

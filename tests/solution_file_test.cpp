@@ -17,6 +17,7 @@
 #include <limits>
 #include <random>
 
+#include "base/host_vector.hpp"
 #include "engine/engine.hpp"
 #include "engines.hpp"
 #include "flows.hpp"
@@ -119,7 +120,7 @@ Solution random_solution(const Problem& problem, std::uint64_t seed) {
       std::make_shared<const Grid>(problem.mesh, problem.boundary, problem.equation == EquationKind::stokes);
   const int dim = problem.mesh.dim;
   const int record = record_size(dim, problem.order, problem.equation);
-  std::vector<double> x(std::int64_t{grid->layout().storage()} * record, 0.0);
+  HostVector x = zeros(std::int64_t{grid->layout().storage()} * record);
   std::mt19937_64 bits(seed);
   std::uniform_real_distribution<double> uniform(-1.0, 1.0);
   const int block = power(problem.order + 1, dim);
@@ -187,7 +188,7 @@ TEST(SolutionFiles, DoNotKnowHowRecordsAreNumbered) {
   const Solution along_y = random_solution(problem, 2);
   ASSERT_NE(along_x.grid().numbering(), along_y.grid().numbering());
   // The values of one on the other, by places.
-  std::vector<double> moved(along_y.coefficients().size(), 0.0);
+  HostVector moved(along_y.coefficients().size(), 0.0);
   const int record = record_size(2, problem.order);
   const auto count = places(along_x.grid(), problem.equation);
   for (int y = 0; y < count[1]; ++y) {
@@ -425,7 +426,7 @@ TEST(SolveFrom, SaysWhatItCannotStartFrom) {
   SolverOptions fmg;
   fmg.method = Method::fmg;
   EXPECT_NE(message(problem, good, fmg).find("full multigrid"), std::string::npos);
-  std::vector<double> broken(good.coefficients().begin(), good.coefficients().end());
+  HostVector broken(good.coefficients().begin(), good.coefficients().end());
   broken[interleave * (record_size(2, problem.order) - 1)] = std::numeric_limits<double>::quiet_NaN();
   const Solution nan(problem, std::make_shared<const Grid>(good.grid()), broken);
   EXPECT_NE(message(problem, nan).find("not finite"), std::string::npos);

@@ -10,6 +10,7 @@
 #include <random>
 #include <span>
 
+#include "base/host_vector.hpp"
 #include "interpolate.hpp"
 #include "solenoid/error.hpp"
 
@@ -453,10 +454,9 @@ TEST(SolutionAsData, HoldsNoProblem) {
 TEST(Solution, RejectsCoefficientsOfTheWrongSize) {
   const Problem p = problem(2, 1);
   const auto grid = std::make_shared<const Grid>(p.mesh, p.boundary, true);
-  EXPECT_THROW(Solution(p, grid, std::vector<double>(7)), InputError);
+  EXPECT_THROW(Solution(p, grid, HostVector(7)), InputError);
   const auto bare = std::make_shared<const Grid>(p.mesh, p.boundary, false);
-  EXPECT_THROW(Solution(p, bare, std::vector<double>(std::int64_t{bare->layout().storage()} * record_size(2, 1))),
-               InputError);
+  EXPECT_THROW(Solution(p, bare, HostVector(std::int64_t{bare->layout().storage()} * record_size(2, 1))), InputError);
 }
 
 TEST(Solution, ANotFiniteExactFieldIsAnError) {

@@ -72,6 +72,16 @@ class LinearSystem {
   [[nodiscard]] bool on_gpu() const;                         ///< whether vectors live in the memory of a GPU
   [[nodiscard]] std::int64_t memory_bytes() const;           ///< what the system and make_vector() have allocated
 
+  /// Another mass term alpha, or another viscosity nu, from now on: of A, M, load(), solution() and problem(). Vectors
+  /// stay what they are. Nothing that depends on the mesh alone is made again; what is made of the coefficients is kept
+  /// for the last 8 pairs of values, so that one that was there before takes less than a cycle. A new one takes as long
+  /// as solving the local problems of all kinds of patches and inverting the coarsest level. \throws InputError for
+  /// values that no problem can have, and for a reaction that comes or goes where no side holds constants;
+  /// ResourceError. Nothing is changed then.
+  void set_reaction(double mass);
+  void set_viscosity(double viscosity);
+  void set_coefficients(double viscosity, double mass);
+
   /// y = A x; x and y are different vectors.
   void apply(const double* x, double* y);
   /// z = M r; may be in place.

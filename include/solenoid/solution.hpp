@@ -16,6 +16,7 @@
 namespace solenoid {
 
 class Grid;
+struct HostVector;
 
 using Gradient = std::array<std::array<double, 3>, 3>;  ///< [component][direction]
 
@@ -46,11 +47,11 @@ class Solution {
   /// Coefficients in record layout (docs/method.md: one record of (dim+1)(k+1)^dim numbers per cell, with Poisson's
   /// equation (k+1)^dim, the records interleaved by 16) on `grid`, which stores the normal unknowns of all upper
   /// boundary faces if there is a velocity.
-  Solution(Problem problem, std::shared_ptr<const Grid> grid, std::vector<double> coefficients);
+  Solution(Problem problem, std::shared_ptr<const Grid> grid, HostVector coefficients);
 
   [[nodiscard]] const Problem& problem() const { return problem_; }
   [[nodiscard]] const Grid& grid() const { return *grid_; }
-  [[nodiscard]] std::span<const double> coefficients() const { return *coefficients_; }
+  [[nodiscard]] std::span<const double> coefficients() const;
   /// The unknowns among the coefficients: all but prescribed normal velocities and padding. They come in the order in
   /// which LinearSystem::pack() puts those of a vector (docs/method.md, "Vectors").
   [[nodiscard]] std::vector<double> unknowns() const;
@@ -114,7 +115,7 @@ class Solution {
 
   Problem problem_;
   std::shared_ptr<const Grid> grid_;
-  std::shared_ptr<const std::vector<double>> coefficients_;
+  std::shared_ptr<const HostVector> coefficients_;
 };
 
 /// The interpolant of a velocity and a pressure in RT_k x Q_k: normal velocities by their moments on faces, the rest by

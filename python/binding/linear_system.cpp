@@ -44,6 +44,9 @@ class System {
 
   LinearSystem& system() { return system_; }
 
+  void set_coefficients(double viscosity, double mass) {
+    released([&] { system_.set_coefficients(viscosity, mass); });
+  }
   void apply(const In& x, const Out& out) {
     run(x, out, [&](const double* from, double* to) { system_.apply(from, to); });
   }
@@ -215,6 +218,7 @@ void bind_linear_system(nb::module_& m) {
              s.system().wait_for(reinterpret_cast<void*>(stream));  // NOLINT(performance-no-int-to-ptr): a handle
            })
       .def("expect_gpu", &System::expect_gpu)
+      .def("set_coefficients", &System::set_coefficients)
       .def("apply", &System::apply, nb::arg("x").noconvert(), nb::arg("out").noconvert())
       .def("precondition", &System::precondition, nb::arg("x").noconvert(), nb::arg("out").noconvert())
       .def("apply_mass", &System::apply_mass, nb::arg("x").noconvert(), nb::arg("out").noconvert())

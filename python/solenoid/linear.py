@@ -259,6 +259,41 @@ class LinearSystem:
         """What the system has allocated on its device."""
         return self._core.memory_bytes
 
+    def set_coefficients(self, *, viscosity: float | None = None, mass: float | None = None) -> None:
+        """Another viscosity, another mass term, or both, from now on: of `problem`, of A, M and load(), and of operators
+        that were taken from the system before. Vectors stay what they are.
+
+        Only what depends on these numbers is made again. It is kept for the last 8 pairs of values, so that one that was
+        there before takes less time than a product with M.
+
+        Raises:
+            InputError: for values that no problem can have, and for a mass term that comes or goes where no side holds
+                constants, as in a periodic domain: the unknowns are others then. Nothing is changed.
+            ResourceError: if memory does not suffice. Nothing is changed.
+        """
+        given = {"viscosity": viscosity, "mass": mass}
+        problem = self.problem.replace(**{name: value for name, value in given.items() if value is not None})
+        self._core.set_coefficients(problem.viscosity, problem.mass)
+        self.problem = problem
+
+    @property
+    def mass(self) -> float:
+        """alpha, the factor of the mass term. To be set, as by set_coefficients(mass=...): 1/dt for another time step."""
+        return self.problem.mass
+
+    @mass.setter
+    def mass(self, mass: float) -> None:
+        self.set_coefficients(mass=mass)
+
+    @property
+    def viscosity(self) -> float:
+        """nu. To be set, as by set_coefficients(viscosity=...)."""
+        return self.problem.viscosity
+
+    @viscosity.setter
+    def viscosity(self, viscosity: float) -> None:
+        self.set_coefficients(viscosity=viscosity)
+
     def operator(self) -> LinearOperator:
         """A"""
         return LinearOperator(self, "A", self._core.apply, symmetric=True)
@@ -280,7 +315,7 @@ class LinearSystem:
 
             x = system.solve(b + (system.mass_matrix() @ x) / dt, x)
 
-        where b = system.load(), if walls move along themselves only.
+        where b = system.load(), if walls move along themselves only. For another step set `system.mass`.
         """
         return LinearOperator(self, "mass matrix", self._core.apply_mass, symmetric=True)
 

@@ -212,6 +212,45 @@ def test_mass_matrix(cavity, system):
     assert 0.5 * u @ (mass @ u) == pytest.approx(flow.kinetic_energy(), rel=1e-12)
 
 
+def test_other_coefficients(cavity):
+    """Operators know of them, and only those of now count."""
+    system = so.LinearSystem(cavity, **CPU)
+    A, M = system.operator(), system.preconditioner()
+    x = random_vector(cavity)
+    before = A @ x, M @ x, system.load(), system.solve(system.load())
+    other = so.LinearSystem(cavity.replace(mass=3, viscosity=0.5), **CPU)
+    system.mass = 3
+    system.viscosity = 0.5
+    assert (system.mass, system.viscosity) == (3, 0.5)
+    assert (system.problem.mass, system.solution(x).problem.viscosity) == (3, 0.5)
+    b = other.load()
+    assert np.array_equal(system.load(), b)
+    assert np.array_equal(A @ x, other.operator() @ x)
+    assert np.array_equal(M @ x, other.preconditioner() @ x)
+    assert np.array_equal(system.solve(b), other.solve(b))
+    system.set_coefficients(mass=cavity.mass, viscosity=cavity.viscosity)
+    after = A @ x, M @ x, system.load(), system.solve(system.load())
+    assert all(np.array_equal(old, new) for old, new in zip(before, after))
+
+
+@pytest.mark.parametrize(
+    "name, value, message",
+    [
+        ("mass", -1, "mass: must be zero or positive"),
+        ("viscosity", 0, "viscosity: must be positive"),
+        ("mass", "heavy", "mass"),
+    ],
+)
+def test_wrong_coefficients(cavity, name, value, message):
+    system = so.LinearSystem(cavity, **CPU)
+    with pytest.raises((so.InputError, TypeError), match=message):
+        setattr(system, name, value)
+    assert getattr(system, name) == getattr(cavity, name)
+    periodic = so.LinearSystem(so.Problem(cavity.mesh, order=cavity.order, periodic="xy"), **CPU)
+    with pytest.raises(so.InputError, match="set up a new solver"):
+        periodic.mass = 1
+
+
 def test_loads_of_other_forces(cavity, system):
     """Among them the solution of another problem, on another mesh."""
     force = ["sin(3*x)*y", lambda p: p[:, 0] ** 2]

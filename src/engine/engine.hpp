@@ -83,9 +83,9 @@ class Kernels {
   /// Tables of the coefficients that the level has now (Level::set_coefficients), beside those in use. Local problems
   /// are solved for that, so it takes its time. Smoothers are prepared before.
   [[nodiscard]] virtual std::shared_ptr<CoefficientTables> make_tables() = 0;
-  /// Hands over tables that these kernels made: they have those coefficients from now on. That is quick. Recorded work
-  /// is to be refreshed before it runs again (Recorded).
-  virtual void use_tables(std::shared_ptr<CoefficientTables> tables) = 0;
+  /// Hands over tables that these kernels made: they have those coefficients from now on. Returns those that were in
+  /// use. That is quick. Recorded work is to be refreshed before it runs again (Recorded).
+  virtual std::shared_ptr<CoefficientTables> use_tables(std::shared_ptr<CoefficientTables> tables) = 0;
 
   /// Makes what the transfers need; otherwise their first use does.
   virtual void prepare_transfer(const Level& /*coarse_level*/) {}

@@ -245,11 +245,11 @@ void require_tables_of_smoothers(bool complete) {
   throw std::logic_error("tables of coefficients were made before a smoother was prepared: make them after it");
 }
 
-std::vector<Record> children_of(const Level& fine, const Level& coarse) {
+Unset<Record> children_of(const Level& fine, const Level& coarse) {
   const int dim = fine.equation.dim;
   const int corners = 1 << dim;
   const std::int64_t cells = coarse.grid.layout().cells().size();
-  std::vector<Record> children(cells * corners, fine.grid.layout().null());
+  Unset<Record> children(cells * corners);
   parallel_ranges({cells}, [&](CellRange range, std::int64_t) {
     for (auto cell = static_cast<Record>(range.begin); cell < range.end; ++cell) {
       for (int bits = 0; bits < corners; ++bits) {
@@ -260,7 +260,8 @@ std::vector<Record> children_of(const Level& fine, const Level& coarse) {
           exists = exists && bit < fine.coarsening.children(a, position[a]);
           position[a] = fine.coarsening.first_child(a, position[a]) + bit;
         }
-        if (exists) children[static_cast<std::size_t>(cell) * corners + bits] = fine.grid.at(position);
+        children[static_cast<std::size_t>(cell) * corners + bits] =
+            exists ? fine.grid.at(position) : fine.grid.layout().null();
       }
     }
   });

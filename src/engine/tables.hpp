@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "base/unset.hpp"
 #include "engine/kernel_data.hpp"
 #include "level/level.hpp"
 #include "level/patch_solver.hpp"
@@ -42,6 +43,6 @@ void require_tables_of_smoothers(bool complete);
 
 /// The fine cells inside each coarse cell, [coarse cell][direction bits]; the fine grid's null record where there is
 /// none (bits of directions that are not coarsened).
-std::vector<Record> children_of(const Level& fine, const Level& coarse);
+Unset<Record> children_of(const Level& fine, const Level& coarse);
 
 }  // namespace solenoid

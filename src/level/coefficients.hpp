@@ -10,6 +10,8 @@ namespace solenoid {
 struct Coefficients {
   double viscosity = 1.0;  ///< nu > 0
   double reaction = 0.0;   ///< alpha >= 0: Problem::mass
+
+  bool operator==(const Coefficients&) const = default;
 };
 
 }  // namespace solenoid

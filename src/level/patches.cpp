@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <bit>
 #include <utility>
 
 #include "base/parallel.hpp"
@@ -42,41 +43,60 @@ std::vector<std::array<int, 3>> smoothing_order(int dim, ColourOrder order) {
   return colours;
 }
 
-/// The faces at the ends of a patch, packed into a number: for each direction and end the lowest and the highest weight
-/// (two bits each) and whether all are outflow.
-using PatchFaces = std::uint32_t;
-constexpr PatchFaces no_patch = ~PatchFaces{0};
+/// The faces of a cell, or those at the ends of a patch, bit 4 side + kind: there is a face of this kind on this side.
+using Faces = std::uint32_t;
+constexpr Faces no_cell = Faces{1} << 24;
 
-PatchFaces faces_of(const Grid& grid, const std::array<Record, 8>& cells) {
-  PatchFaces faces = 0;
-  for (int side = 0; side < 2 * grid.dim(); ++side) {
-    int lowest = 2;
-    int highest = 0;
-    bool outflow = true;
-    for (int bits = 0; bits < 1 << grid.dim(); ++bits) {
-      if ((bits >> side / 2 & 1) != side % 2) continue;
-      const Face face = grid.face(cells[bits], side);
-      lowest = std::min(lowest, face_weight(face));
-      highest = std::max(highest, face_weight(face));
-      outflow = outflow && face == Face::outflow;
+Unset<Faces> faces_of_cells(const Grid& grid) {
+  Unset<Faces> faces(grid.layout().null() + 1);
+  parallel_ranges({std::ssize(faces)}, [&](CellRange range, std::int64_t) {
+    for (auto record = static_cast<Record>(range.begin); record < range.end; ++record) {
+      faces[record] = grid.layout().is_cell(record) ? 0 : no_cell;
+      for (int side = 0; side < 2 * grid.dim(); ++side) {
+        faces[record] |= Faces{1} << (4 * side + static_cast<int>(grid.face(record, side)));
+      }
     }
-    faces |= static_cast<PatchFaces>(lowest | highest << 2 | (outflow ? 16 : 0)) << 5 * side;
-  }
+  });
   return faces;
 }
 
-PatchKind kind_of(int dim, PatchFaces faces, PatchProblem problem) {
+/// [lower cell]: faces at the ends of its patch, with no_cell if there is none.
+Unset<Faces> faces_of_patches(const Grid& grid) {
+  const int corners = 1 << grid.dim();
+  std::array<Faces, 8> ends{};  // the sides of a patch's cells that are its ends
+  for (int bits = 0; bits < corners; ++bits) {
+    ends[bits] = no_cell;
+    for (int a = 0; a < grid.dim(); ++a) ends[bits] |= Faces{15} << 4 * (2 * a + (bits >> a & 1));
+  }
+  const Unset<Faces> of_cells = faces_of_cells(grid);
+  Unset<Faces> faces(grid.layout().cells().size());
+  parallel_ranges({std::ssize(faces)}, [&](CellRange range, std::int64_t) {
+    for (auto lower = static_cast<Record>(range.begin); lower < range.end; ++lower) {
+      const auto cells = patch_cells(grid, lower);
+      faces[lower] = 0;
+      for (int bits = 0; bits < corners; ++bits) faces[lower] |= of_cells[cells[bits]] & ends[bits];
+    }
+  });
+  return faces;
+}
+
+PatchKind kind_of(int dim, Faces faces, PatchProblem problem) {
   PatchKind kind{};
   bool mixed = false;
   for (int a = 0; a < dim; ++a) {
     PatchEnds& ends = kind[a];
     for (int upper = 0; upper < 2; ++upper) {
-      const PatchFaces end = faces >> 5 * (2 * a + upper);
-      const int lowest = end & 3;
-      const int highest = end >> 2 & 3;
+      const Faces end = faces >> 4 * (2 * a + upper) & 15;
+      int lowest = 2;
+      int highest = 0;
+      for (const Face face : {Face::interior, Face::velocity, Face::slip, Face::outflow}) {
+        if ((end >> static_cast<int>(face) & 1) == 0) continue;
+        lowest = std::min(lowest, face_weight(face));
+        highest = std::max(highest, face_weight(face));
+      }
       ends.face[upper] = lowest == highest ? highest : PatchEnds::mixed;
       ends.weight[upper] = highest;  // a local matrix weaker than the exact block is dangerous, a stronger one not
-      ends.hat[upper] = (end & 16) != 0;
+      ends.hat[upper] = end == 1U << static_cast<int>(Face::outflow);
       mixed = mixed || lowest != highest;
     }
   }
@@ -104,28 +124,29 @@ int index_in(std::vector<T>& list, const T& value) {
   return static_cast<int>(index);
 }
 
-/// The lower cell of the patch in which `cell` has the place `bits`; anything if there is no such patch.
-Record lower_of(const Grid& grid, Record cell, int bits) {
+/// The records around a corner of `cell`, [bits]: a step in each direction a whose bit is set, up or down.
+std::array<Record, 8> around_corner(const Grid& grid, Record cell, bool up) {
+  std::array<Record, 8> records;
+  records.fill(grid.layout().null());
+  records[0] = cell;
   for (int a = 0; a < grid.dim(); ++a) {
-    if ((bits >> a & 1) != 0) cell = grid.neighbour(cell, 2 * a);
+    const Record* const next = grid.neighbours(2 * a + (up ? 1 : 0));
+    for (int bits = 0; bits < 1 << a; ++bits) records[bits | 1 << a] = next[records[bits]];
   }
-  return cell;
+  return records;
+}
+
+/// What ranges have of something, [range], becomes where the first of it goes if all of it is put one after the other
+/// from `begin` on. Returns where that ends.
+template <class CountOf>
+std::int64_t place(std::int64_t begin, std::int64_t ranges, const CountOf& count_of) {
+  for (std::int64_t i = 0; i < ranges; ++i) begin += std::exchange(count_of(i), begin);
+  return begin;
 }
 
 }  // namespace
 
-std::array<Record, 8> patch_cells(const Grid& grid, Record lower) {
-  std::array<Record, 8> cells;
-  cells.fill(grid.layout().null());
-  for (int bits = 0; bits < 1 << grid.dim(); ++bits) {
-    Record cell = lower;
-    for (int a = 0; a < grid.dim(); ++a) {
-      if ((bits >> a & 1) != 0) cell = grid.neighbour(cell, 2 * a + 1);
-    }
-    cells[bits] = cell;
-  }
-  return cells;
-}
+std::array<Record, 8> patch_cells(const Grid& grid, Record lower) { return around_corner(grid, lower, true); }
 
 Patches::Patches(const Grid& grid, const PatchRules& rules) {
   const int dim = grid.dim();
@@ -137,31 +158,26 @@ Patches::Patches(const Grid& grid, const PatchRules& rules) {
 
 Patches::Slots Patches::sort(const Grid& grid, const PatchRules& rules) {
   const int dim = grid.dim();
-  const int corners = 1 << dim;
   const Record cells_there = grid.layout().cells().size();
   const Ranges ranges{cells_there};
 
   // The faces of the patches, and which combinations there are, in the order of cells.
-  std::vector<PatchFaces> faces(cells_there);
-  std::vector<std::vector<PatchFaces>> found(ranges.number());
+  const Unset<Faces> faces = faces_of_patches(grid);
+  std::vector<std::vector<Faces>> found(ranges.number());
   parallel_ranges(ranges, [&](CellRange range, std::int64_t i) {
-    PatchFaces last = no_patch;
+    Faces last = no_cell;
     for (auto lower = static_cast<Record>(range.begin); lower < range.end; ++lower) {
-      const auto cells = patch_cells(grid, lower);
-      const bool patch =
-          std::all_of(cells.begin(), cells.begin() + corners, [&](auto cell) { return grid.layout().is_cell(cell); });
-      faces[lower] = patch ? faces_of(grid, cells) : no_patch;
-      if (!patch || faces[lower] == last) continue;
+      if (faces[lower] >= no_cell || faces[lower] == last) continue;
       last = faces[lower];
       index_in(found[i], last);
     }
   });
-  std::vector<PatchFaces> known;
+  std::vector<Faces> known;
   for (const auto& list : found) {
-    for (const PatchFaces f : list) index_in(known, f);
+    for (const Faces f : list) index_in(known, f);
   }
   std::vector<int> kind_number;  // of known combinations
-  for (const PatchFaces f : known) kind_number.push_back(index_in(kinds, kind_of(dim, f, rules.problem)));
+  for (const Faces f : known) kind_number.push_back(index_in(kinds, kind_of(dim, f, rules.problem)));
 
   // A counting sort by slots, one for each colour and kind; in a slot the order of cells.
   const auto order = smoothing_order(dim, rules.colour_order);
@@ -173,21 +189,21 @@ Patches::Slots Patches::sort(const Grid& grid, const PatchRules& rules) {
   const std::size_t slot_count = order.size() * kinds.size();
   Slots slots;
   slots.of.resize(cells_there);
-  std::vector<std::vector<std::int64_t>> place(ranges.number());  // [range][slot]: patches, then place of the next one
+  std::vector<std::vector<std::int64_t>> next(ranges.number());  // [range][slot]: patches, then place of the next one
   parallel_ranges(ranges, [&](CellRange range, std::int64_t i) {
-    place[i].assign(slot_count, 0);
-    PatchFaces last = no_patch;
+    next[i].assign(slot_count, 0);
+    Faces last = no_cell;
     int kind = -1;
     for (auto lower = static_cast<Record>(range.begin); lower < range.end; ++lower) {
       slots.of[lower] = -1;
-      if (faces[lower] == no_patch) continue;
+      if (faces[lower] >= no_cell) continue;
       if (faces[lower] != last) {
         last = faces[lower];
         kind = kind_number[std::find(known.begin(), known.end(), last) - known.begin()];
       }
       const auto [x, y, z] = colour_of(grid, lower);
       slots.of[lower] = colour_index[x][y][z] * kind_count + kind;
-      ++place[i][slots.of[lower]];
+      ++next[i][slots.of[lower]];
     }
   });
   std::int64_t total = 0;
@@ -195,10 +211,9 @@ Patches::Slots Patches::sort(const Grid& grid, const PatchRules& rules) {
     std::vector<PatchRun> runs;
     for (int kind = 0; kind < kind_count; ++kind) {
       const std::int64_t begin = total;
-      for (auto& counts : place) {
-        std::int64_t& count = counts[colour * kind_count + kind];
-        total += std::exchange(count, total);
-      }
+      const std::size_t slot = colour * kind_count + kind;
+      total = place(
+          begin, ranges.number(), [&](std::int64_t i) -> auto& { return next[i][slot]; });
       if (total > begin) runs.push_back({kind, begin, total});
     }
     if (runs.empty()) continue;
@@ -208,7 +223,7 @@ Patches::Slots Patches::sort(const Grid& grid, const PatchRules& rules) {
   lower_cell.resize(total);
   parallel_ranges(ranges, [&](CellRange range, std::int64_t i) {
     for (auto lower = static_cast<Record>(range.begin); lower < range.end; ++lower) {
-      if (slots.of[lower] >= 0) lower_cell[place[i][slots.of[lower]]++] = lower;
+      if (slots.of[lower] >= 0) lower_cell[next[i][slots.of[lower]]++] = lower;
     }
   });
   return slots;
@@ -216,46 +231,67 @@ Patches::Slots Patches::sort(const Grid& grid, const PatchRules& rules) {
 
 void Patches::cover(const Grid& grid, const Slots& slots) {
   const int dim = grid.dim();
-  const int kind_count = static_cast<int>(kinds.size());
   const VectorLayout& layout = grid.layout();
+  const auto colour_count = static_cast<int>(colours.size());
+  const std::uint32_t all_colours = (std::uint32_t{1} << colour_count) - 1;
+  struct OfSlot {
+    std::uint32_t colour = 0;           // bit c: colours[c]
+    std::array<std::uint32_t, 2> hats;  // bit a: the normal unknown at the lower, at the upper end of direction a
+  };
+  std::vector<OfSlot> of_slot(kinds.size() * (slots.colours.empty() ? 0 : slots.colours.back() + 1));
+  for (int c = 0; c < colour_count; ++c) {
+    for (const PatchRun& run : colours[c]) {
+      OfSlot& slot = of_slot[slots.colours[c] * kinds.size() + run.kind];
+      slot = {std::uint32_t{1} << c, {}};
+      for (int end = 0; end < 2; ++end) {
+        for (int a = 0; a < dim; ++a) slot.hats[end] |= (kinds[run.kind][a].hat[end] ? 1U : 0U) << a;
+      }
+    }
+  }
+
   const Ranges ranges{layout.records().size()};
-  std::vector<std::uint32_t> touched(layout.records().size(), 0);  // bit c: a patch of colour c has the record
+  Unset<std::uint32_t> untouched(layout.records().size());       // bit c: no patch of colours[c] has the record
+  std::vector<std::vector<std::int64_t>> next(ranges.number());  // [range][colour]: untouched, then place of the next
   std::atomic<bool> everything{!layout.cells().empty()};
-  parallel_ranges(ranges, [&](CellRange range, std::int64_t) {
+  const auto for_colours = [](std::uint32_t colours, const auto& visit) {
+    for (; colours != 0; colours &= colours - 1) visit(std::countr_zero(colours));
+  };
+  parallel_ranges(ranges, [&](CellRange range, std::int64_t i) {
+    next[i].assign(colour_count, 0);
     for (auto record = static_cast<Record>(range.begin); record < range.end; ++record) {
       const bool is_cell = layout.is_cell(record);
       const int hat = is_cell ? -1 : grid.hat_direction(record);
-      const Record cell = is_cell ? record : grid.neighbour(record, 2 * hat);
+      const auto lower = around_corner(grid, is_cell ? record : grid.neighbour(record, 2 * hat), false);
       std::uint32_t colours_here = 0;
-      int hats = 0;  // bit a: the lower normal unknown in direction a is inside a patch
+      std::uint32_t hats = 0;  // bit a: the lower normal unknown in direction a is inside a patch
       for (int bits = 0; bits < 1 << dim; ++bits) {
-        const Record lower = lower_of(grid, cell, bits);
-        const std::int32_t slot = layout.is_cell(lower) ? slots.of[lower] : -1;
-        if (slot < 0) continue;
-        const PatchKind& kind = kinds[slot % kind_count];
-        if (!is_cell && ((bits >> hat & 1) == 0 || !kind[hat].hat[1])) continue;
-        colours_here |= std::uint32_t{1} << slot / kind_count;
-        for (int a = 0; a < dim; ++a) {
-          if ((bits >> a & 1) != 0 || kind[a].hat[0]) hats |= 1 << a;
-        }
+        const std::int32_t number = layout.is_cell(lower[bits]) ? slots.of[lower[bits]] : -1;
+        if (number < 0) continue;
+        const OfSlot& slot = of_slot[number];
+        if (!is_cell && ((bits & slot.hats[1]) >> hat & 1) == 0) continue;
+        colours_here |= slot.colour;
+        hats |= bits | slot.hats[0];
       }
-      touched[record] = colours_here;
       bool whole = colours_here != 0;
       for (int a = 0; a < dim && is_cell; ++a) {
         whole = whole && (normal_fixed(grid.face(record, 2 * a)) || (hats >> a & 1) != 0);
       }
       if (!whole) everything = false;
+      untouched[record] = all_colours & ~colours_here;
+      for_colours(untouched[record], [&](int c) { ++next[i][c]; });
     }
   });
   cover_everything = everything;
 
-  uncovered.resize(colours.size());
-  parallel_for(static_cast<std::int64_t>(colours.size()), [&] {
-    return [&](std::int64_t colour) {
-      for (const Record record : layout.records()) {
-        if ((touched[record] >> slots.colours[colour] & 1) == 0) uncovered[colour].push_back(record);
-      }
-    };
+  uncovered.resize(colour_count);
+  for (int c = 0; c < colour_count; ++c) {
+    uncovered[c].resize(place(
+        0, ranges.number(), [&](std::int64_t i) -> auto& { return next[i][c]; }));
+  }
+  parallel_ranges(ranges, [&](CellRange range, std::int64_t i) {
+    for (auto record = static_cast<Record>(range.begin); record < range.end; ++record) {
+      for_colours(untouched[record], [&](int c) { uncovered[c][next[i][c]++] = record; });
+    }
   });
 }
 

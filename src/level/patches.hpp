@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/unset.hpp"
 #include "mesh/grid.hpp"
 #include "solenoid/choices.hpp"
 
@@ -68,9 +69,9 @@ struct Patches {
   Patches(const Grid& grid, const PatchRules& rules);
 
   std::vector<PatchKind> kinds;
-  std::vector<Record> lower_cell;              ///< sorted by colour (in smoothing order), then kind
+  Unset<Record> lower_cell;                    ///< sorted by colour (in smoothing order), then kind
   std::vector<std::vector<PatchRun>> colours;  ///< runs of each colour, colours in smoothing order
-  std::vector<std::vector<Record>> uncovered;  ///< records in no patch of a colour
+  std::vector<Unset<Record>> uncovered;        ///< records in no patch of a colour
 
   /// True if every cell, and every normal unknown between two cells, belongs to some patch.
   bool cover_everything = false;
@@ -80,8 +81,8 @@ struct Patches {
  private:
   /// Where the patches stand in the order of colours and kinds.
   struct Slots {
-    std::vector<std::int32_t> of;  ///< [lower cell]: colour * number of kinds + kind, or -1 if there is no patch
-    std::vector<int> colours;      ///< those that have patches
+    Unset<std::int32_t> of;    ///< [lower cell]: colour * number of kinds + kind, or -1 if there is no patch
+    std::vector<int> colours;  ///< those that have patches
   };
   Slots sort(const Grid& grid, const PatchRules& rules);
   void cover(const Grid& grid, const Slots& slots);

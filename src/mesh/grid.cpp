@@ -83,9 +83,7 @@ Grid::Grid(const Mesh& mesh, const Boundary& boundary, bool boundary_hats)
     return parts.of_box[number_of_box(mesh, {x >> shift[0], y >> shift[1], z >> shift[2]})];
   };
   number_cells([&](const auto& at) { return part_at(at[0], at[1], at[2]); });
-  if (parts_ > 1) {
-    for (const auto& [x, y, z] : position_) part_.push_back(part_at(x, y, z));
-  }
+  find_parts([&](const auto& at) { return part_at(at[0], at[1], at[2]); });
   connect();
 }
 
@@ -146,20 +144,20 @@ Record Grid::at(std::array<int, 3> position) const {
   return std::max<Record>(-1, lattice_[index(extent_, position)]);
 }
 
-Grid::Behind Grid::behind(Record cell, int side) const {
+inline Grid::Behind Grid::behind(const std::array<std::int32_t, 3>& position, int side) const {
   const int a = side / 2;
-  std::array<std::int32_t, 3> position = position_[cell];
-  const int begin = position[a] / copy_extent_[a] * copy_extent_[a];
-  const int end = begin + copy_extent_[a];
-  position[a] += side % 2 == 0 ? -1 : 1;
-  if (position[a] < begin || position[a] >= end) {
-    if (!periodic_[a]) {
-      for (int t = 0; t < dim_; ++t) position[t] %= copy_extent_[t];
-      return {-1, side_faces_[side].at(position)};
-    }
-    position[a] = position[a] < begin ? end - 1 : begin;
+  const int step = side % 2 == 0 ? -1 : 1;
+  const bool is_copied = extent_[a] != copy_extent_[a];
+  const int place = (is_copied ? position[a] % copy_extent_[a] : position[a]) + step;
+  const bool leaves = place < 0 || place == copy_extent_[a];
+  if (leaves && !periodic_[a]) {
+    std::array<std::int32_t, 3> first = position;  // of all copies
+    for (int t = 0; t < dim_; ++t) first[t] %= copy_extent_[t];
+    return {-1, side_faces_[side].at(first)};
   }
-  const Record other = lattice_[index(extent_, position)];
+  const std::int64_t stride = a == 0 ? 1 : a == 1 ? extent_[0] : std::int64_t{extent_[0]} * extent_[1];
+  const std::int64_t there = index(extent_, position) + stride * (leaves ? step - step * copy_extent_[a] : step);
+  const Record other = lattice_[there];
   return {other, other >= 0 ? Face::interior : hole_faces_[-1 - other]};
 }
 
@@ -181,7 +179,8 @@ void Grid::connect() {
   parallel_ranges(ranges, [&](CellRange range, std::int64_t i) {
     FaceCount count{};
     for (auto cell = static_cast<Record>(range.begin); cell < range.end; ++cell) {
-      for (int side = 0; side < sides; ++side) ++count[side][static_cast<std::size_t>(behind(cell, side).face)];
+      const auto& at = position_[cell];
+      for (int side = 0; side < sides; ++side) ++count[side][static_cast<std::size_t>(behind(at, side).face)];
     }
     counts[i] = count;
   });
@@ -201,15 +200,20 @@ void Grid::connect() {
 
   layout_ = VectorLayout({cells, hats});
   hat_direction_.assign(hats, 0);
-  for (auto& behind : neighbour_) behind.assign(layout_.null() + 1, layout_.null());
-  for (auto& faces : face_) faces.assign(layout_.null() + 1, Face::interior);
+  for (int side = 0; side < 6; ++side) {
+    neighbour_[side].resize(layout_.null() + 1);
+    face_[side].resize(layout_.null() + 1);
+    std::fill(neighbour_[side].begin() + cells, neighbour_[side].end(), layout_.null());
+    std::fill(face_[side].begin() + cells, face_[side].end(), Face::interior);
+  }
   parallel_ranges(ranges, [&](CellRange range, std::int64_t i) {
     Record next_hat = first_hat[i];
     for (auto cell = static_cast<Record>(range.begin); cell < range.end; ++cell) {
-      for (int side = 0; side < sides; ++side) {
-        const auto [other, face] = behind(cell, side);
+      const auto& at = position_[cell];
+      for (int side = 0; side < 6; ++side) {
+        const auto [other, face] = side < sides ? behind(at, side) : Behind{-1, Face::interior};
         face_[side][cell] = face;
-        if (other >= 0) neighbour_[side][cell] = other;
+        neighbour_[side][cell] = other >= 0 ? other : layout_.null();
         if (side % 2 == 0 || !stores_hat(face)) continue;
         neighbour_[side][cell] = next_hat;
         neighbour_[side - 1][next_hat] = cell;
@@ -220,13 +224,25 @@ void Grid::connect() {
   if (parts_ > 1) find_faces_of_parts();
 }
 
+template <class PartAt>
+void Grid::find_parts(const PartAt& part_at) {
+  if (parts_ == 1) return;
+  part_.resize(position_.size());
+  parallel_ranges({std::ssize(position_)}, [&](CellRange range, std::int64_t) {
+    for (auto cell = range.begin; cell < range.end; ++cell) part_[cell] = part_at(position_[cell]);
+  });
+}
+
 void Grid::find_faces_of_parts() {
   part_faces_.assign(parts_, 0);
-  for (const Record cell : layout_.cells()) {
-    for (int side = 0; side < 2 * dim_; ++side) {
-      part_faces_[part_[cell]] |= 1U << (4 * side + static_cast<int>(face_[side][cell]));
+  parallel_ranges({layout_.cells().size()}, [&](CellRange range, std::int64_t) {
+    for (auto cell = static_cast<Record>(range.begin); cell < range.end; ++cell) {
+      std::uint32_t faces = 0;
+      for (int side = 0; side < 2 * dim_; ++side) faces |= 1U << (4 * side + static_cast<int>(face_[side][cell]));
+      const std::atomic_ref<std::uint32_t> known(part_faces_[part_[cell]]);
+      if ((faces & ~known.load(std::memory_order_relaxed)) != 0) known.fetch_or(faces, std::memory_order_relaxed);
     }
-  }
+  });
 }
 
 std::optional<Coarsening> Grid::pairing(const std::array<bool, 3>& directions) const {
@@ -296,9 +312,7 @@ Grid Grid::coarsen(const Coarsening& coarsening) const {
   coarse.number_cells(child);
   // Cells that become one are all of one part, and all there.
   coarse.parts_ = parts_;
-  if (parts_ > 1) {
-    for (const auto& at : coarse.position_) coarse.part_.push_back(part_[child(at)]);
-  }
+  coarse.find_parts([&](const auto& at) { return part_[child(at)]; });
   coarse.connect();
   return coarse;
 }

@@ -8,6 +8,7 @@
 #include <optional>
 #include <vector>
 
+#include "base/unset.hpp"
 #include "mesh/coarsening.hpp"
 #include "mesh/face.hpp"
 #include "mesh/layout.hpp"
@@ -112,8 +113,12 @@ class Grid {
   template <class What>
   void number_cells(const What& what);
   void connect();
+  /// Sets the parts of cells to part_at(cell).
+  template <class PartAt>
+  void find_parts(const PartAt& part_at);
   void find_faces_of_parts();
-  [[nodiscard]] Behind behind(Record cell, int side) const;
+  /// Of a cell at a position of the lattice.
+  [[nodiscard]] Behind behind(const std::array<std::int32_t, 3>& position, int side) const;
   /// Whether places that become one have one meaning.
   [[nodiscard]] bool side_pairs_up(int side, const Coarsening& pairs) const;
   [[nodiscard]] SideFaces coarsen_side(int side, const Coarsening& coarsening) const;
@@ -132,13 +137,13 @@ class Grid {
   std::array<SideFaces, 6> side_faces_{};
   std::vector<Face> hole_faces_;  // [number of a condition]
   VectorLayout layout_;
-  std::vector<Record> lattice_;                        // lattice -> cell, or -1 - condition of the hole, x fastest
-  std::vector<std::array<std::int32_t, 3>> position_;  // cell -> lattice
-  std::array<std::vector<Record>, 6> neighbour_;       // [side][record]: record behind the face
-  std::array<std::vector<Face>, 6> face_;              // [side][record]
+  Unset<Record> lattice_;                        // lattice -> cell, or -1 - condition of the hole, x fastest
+  Unset<std::array<std::int32_t, 3>> position_;  // cell -> lattice
+  std::array<Unset<Record>, 6> neighbour_;       // [side][record]: record behind the face
+  std::array<Unset<Face>, 6> face_;              // [side][record]
   FaceCount face_count_{};
   int parts_ = 1;
-  std::vector<std::int32_t> part_;           // cell -> part, if there are several
+  Unset<std::int32_t> part_;                 // cell -> part, if there are several
   std::vector<std::uint32_t> part_faces_;    // [part]: bit 4 side + kind, if there are several
   std::vector<std::uint8_t> hat_direction_;  // hat-only record -> direction
 };

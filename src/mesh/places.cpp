@@ -1,10 +1,23 @@
 #include "mesh/places.hpp"
 
-#include <numeric>
-
 #include "base/parallel.hpp"
 
 namespace solenoid {
+namespace {
+
+/// Number of those that for_each_unknown_of visits.
+int unknowns_of(const Grid& grid, int order, EquationKind equation, Record r) {
+  const int dim = grid.dim();
+  const int columns = power(order + 1, dim - 1);
+  if (!grid.layout().is_cell(r)) return normal_fixed(grid.hat_face(r)) ? 0 : columns;
+  int unknowns = record_size(dim, order, equation);
+  for (int c = 0; c < velocity_components(equation, dim); ++c) {
+    if (normal_fixed(grid.face(r, 2 * c))) unknowns -= columns;
+  }
+  return unknowns;
+}
+
+}  // namespace
 
 std::array<std::int64_t, 3> places(const Grid& grid, EquationKind equation) {
   std::array<std::int64_t, 3> count{1, 1, 1};
@@ -23,24 +36,34 @@ UnknownsByPlace::UnknownsByPlace(const Grid& grid, int order, EquationKind equat
         for (int x = 0; x < count[0]; ++x) {
           const std::array<int, 3> place{x, static_cast<int>(row % count[1]), static_cast<int>(row / count[1])};
           for_each_record_at(grid, order, equation, place, [&](Record r, int, int) {
-            int unknowns = 0;
-            for_each_unknown_of(grid, order, equation, r, [&](int) { ++unknowns; });
+            const int unknowns = unknowns_of(grid, order, equation, r);
             if (unknowns > 0) visit(row, r, unknowns);
           });
         }
       }
     });
   };
-  std::vector<std::int64_t> next(rows.count + 1, 0);  // number of the first record of a row
-  for_rows([&](std::int64_t row, Record, int) { ++next[row + 1]; });
-  std::partial_sum(next.begin(), next.end(), next.begin());
-  records_.resize(next.back());
-  first_.resize(next.back() + 1, 0);
-  for_rows([&](std::int64_t row, Record r, int unknowns) {
-    records_[next[row]] = r;
-    first_[++next[row]] = unknowns;
+  struct Count {
+    std::int64_t records = 0;
+    std::int64_t unknowns = 0;
+  };
+  std::vector<Count> next(rows.count + 1);  // those before a row, and of all rows
+  for_rows([&](std::int64_t row, Record, int unknowns) {
+    ++next[row + 1].records;
+    next[row + 1].unknowns += unknowns;
   });
-  std::partial_sum(first_.begin(), first_.end(), first_.begin());
+  for (std::int64_t row = 0; row < rows.count; ++row) {
+    next[row + 1].records += next[row].records;
+    next[row + 1].unknowns += next[row].unknowns;
+  }
+  records_.resize(next.back().records);
+  first_.resize(next.back().records + 1);
+  first_.back() = next.back().unknowns;
+  for_rows([&](std::int64_t row, Record r, int unknowns) {
+    records_[next[row].records] = r;
+    first_[next[row].records++] = next[row].unknowns;
+    next[row].unknowns += unknowns;
+  });
 }
 
 template <class Move>

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/threads.hpp"
+#include "base/unset.hpp"
 #include "mesh/grid.hpp"
 #include "mesh/record.hpp"
 
@@ -79,8 +80,8 @@ class UnknownsByPlace {
   const Grid& grid_;
   int order_;
   EquationKind equation_;
-  std::vector<Record> records_;      // that have unknowns, in the order of their places
-  std::vector<std::int64_t> first_;  // number of the first unknown of each, and of all of them
+  Unset<Record> records_;      // that have unknowns, in the order of their places
+  Unset<std::int64_t> first_;  // number of the first unknown of each, and of all of them
 };
 
 }  // namespace solenoid

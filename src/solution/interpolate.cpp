@@ -4,8 +4,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/host_vector.hpp"
 #include "base/parallel.hpp"
-#include "base/zeros.hpp"
 #include "element/basis.hpp"
 #include "mesh/grid.hpp"
 #include "mesh/record.hpp"
@@ -111,7 +111,7 @@ Solution interpolated(const Problem& problem, const VectorField& velocity, const
   const int velocities = velocity_components(equation, dim);
   const int record = record_size(dim, order, equation);
   const int block = power(n, dim);
-  std::vector<double> x = zeros(std::int64_t{grid->layout().storage()} * record);
+  HostVector x = zeros(std::int64_t{grid->layout().storage()} * record);
 
   const Ranges cells{grid->layout().owned_cells().size(), 256};
   parallel_for(cells.number(), [&] {

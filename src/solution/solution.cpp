@@ -6,6 +6,7 @@
 #include <map>
 #include <string>
 
+#include "base/host_vector.hpp"
 #include "base/parallel.hpp"
 #include "element/basis.hpp"
 #include "mesh/grid.hpp"
@@ -225,10 +226,10 @@ constexpr double nan = std::numeric_limits<double>::quiet_NaN();
 
 }  // namespace
 
-Solution::Solution(Problem problem, std::shared_ptr<const Grid> grid, std::vector<double> coefficients)
+Solution::Solution(Problem problem, std::shared_ptr<const Grid> grid, HostVector coefficients)
     : problem_(std::move(problem)),
       grid_(std::move(grid)),
-      coefficients_(std::make_shared<const std::vector<double>>(std::move(coefficients))) {
+      coefficients_(std::make_shared<const HostVector>(std::move(coefficients))) {
   const std::int64_t expected =
       std::int64_t{grid_->layout().storage()} * record_size(grid_->dim(), problem_.order, problem_.equation);
   if (static_cast<std::int64_t>(coefficients_->size()) != expected) {
@@ -240,6 +241,8 @@ Solution::Solution(Problem problem, std::shared_ptr<const Grid> grid, std::vecto
         "solution: the grid lacks the normal unknowns of upper boundary faces; make it with boundary_hats");
   }
 }
+
+std::span<const double> Solution::coefficients() const { return *coefficients_; }
 
 std::vector<double> Solution::unknowns() const {
   const UnknownsByPlace unknowns(*grid_, problem_.order, problem_.equation);

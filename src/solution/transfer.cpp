@@ -10,7 +10,6 @@
 #include <utility>
 
 #include "base/parallel.hpp"
-#include "base/zeros.hpp"
 #include "element/basis.hpp"
 #include "mesh/places.hpp"
 #include "mesh/record.hpp"
@@ -222,7 +221,7 @@ void check_lattices(const Grid& source, const Grid& target, const std::string& w
 
 }  // namespace
 
-std::vector<double> unknowns_on(const Solution& solution, const Grid& grid, int order, const std::string& what) {
+HostVector unknowns_on(const Solution& solution, const Grid& grid, int order, const std::string& what) {
   check_lattices(solution.grid(), grid, what);
   const EquationKind equation = solution.problem().equation;
   const int dim = grid.dim();
@@ -241,7 +240,7 @@ std::vector<double> unknowns_on(const Solution& solution, const Grid& grid, int 
   });
   if (!same) throw InputError(what + ": its domain is not that of the problem: the holes differ");
 
-  std::vector<double> x = zeros(std::int64_t{grid.layout().storage()} * record);
+  HostVector x = zeros(std::int64_t{grid.layout().storage()} * record);
   std::atomic<bool> finite = true;
   const auto store = [&](Record r, const auto& values) {
     for_each_unknown_of(grid, order, equation, r, [&](int i) {

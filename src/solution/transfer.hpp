@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "base/host_vector.hpp"
 #include "mesh/grid.hpp"
 #include "solenoid/solution.hpp"
 
@@ -18,6 +19,6 @@ namespace solenoid {
 /// the divergence is projected: what has none has none afterwards. Scalars are projected in L2.
 ///
 /// \throws InputError, which begins with `what`, if the domains differ or a coefficient is not finite.
-std::vector<double> unknowns_on(const Solution& solution, const Grid& grid, int order, const std::string& what);
+HostVector unknowns_on(const Solution& solution, const Grid& grid, int order, const std::string& what);
 
 }  // namespace solenoid

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "base/zeros.hpp"
+#include "base/parallel.hpp"
 #include "problem/regions.hpp"
 #include "problem/validate.hpp"
 #include "solenoid/error.hpp"
@@ -63,32 +63,33 @@ Discretisation::Discretisation(const Problem& problem, const SolverOptions& opti
 void Discretisation::set_coefficients(const Coefficients& coefficients) {
   hierarchy_.set_coefficients(coefficients);
   lift_level_->set_coefficients(coefficients);
+  problem_.viscosity = coefficients.viscosity;
+  problem_.mass = coefficients.reaction;
 }
 
 std::int64_t Discretisation::room() const {
   return has_boundary_velocity(problem_) ? lift_level_->size() : finest().size();
 }
 
-const std::vector<double>& Discretisation::lift() {
+const HostVector& Discretisation::lift() {
   if (lift_.empty() && has_boundary_velocity(problem_)) lift_ = boundary_lift(problem_, *lift_level_);
   return lift_;
 }
 
 bool Discretisation::lifted() {
-  const std::vector<double>& values = lift();
+  const HostVector& values = lift();
   return std::any_of(values.begin(), values.end(), [](double value) { return value != 0.0; });
 }
 
-std::vector<std::vector<double>> Discretisation::coarse_loads() {
-  std::vector<std::vector<double>> loads;
+std::vector<HostVector> Discretisation::coarse_loads() {
+  std::vector<HostVector> loads;
   if (random_load_ != 0 || !has_boundary_values(problem_) || lifted()) return loads;
   for (int l = 0; l < hierarchy_.size() - 1; ++l) loads.push_back(assemble_load(problem_, *hierarchy_.levels[l]));
   return loads;
 }
 
 void Discretisation::load(Engine& engine, Kernels<double>& kernels, Vector<double>& work, Vector<double>& b) {
-  std::vector<double> load =
-      random_load_ != 0 ? random_vector(finest(), random_load_) : assemble_load(problem_, finest());
+  HostVector load = random_load_ != 0 ? random_vector(finest(), random_load_) : assemble_load(problem_, finest());
   subtract_lift(engine, work, b, load);
   engine.upload(load.data(), b.data(), load.size() * sizeof(double));
   if (random_load_ == 0) {
@@ -98,19 +99,19 @@ void Discretisation::load(Engine& engine, Kernels<double>& kernels, Vector<doubl
   }
 }
 
-void Discretisation::subtract_lift(Engine& engine, Vector<double>& work, Vector<double>& b, std::vector<double>& load) {
+void Discretisation::subtract_lift(Engine& engine, Vector<double>& work, Vector<double>& b, HostVector& load) {
   if (lift().empty()) return;
   // On the grid that stores all boundary hats.
   const auto kernels = make_kernels<double>(engine, *lift_level_, multigrid_.local_solver);
   work.upload(lift().data());
   kernels->apply(work.data(), b.data());
-  std::vector<double> image = zeros(lift_level_->size());
+  HostVector image(lift_level_->size());
   b.download(image.data());
   subtract_common(*lift_level_, image, finest(), load);
   kernels->zero(work.data());
 }
 
-std::vector<double> Discretisation::force_load(const VectorField& force) const {
+HostVector Discretisation::force_load(const VectorField& force) const {
   Problem problem = problem_;
   problem.force = force;
   problem.boundary = without_data(problem.boundary);
@@ -120,7 +121,7 @@ std::vector<double> Discretisation::force_load(const VectorField& force) const {
 void Discretisation::boundary_load(Engine& engine, Vector<double>& work, Vector<double>& b) {
   Problem problem = problem_;
   problem.force = {};
-  std::vector<double> load = assemble_load(problem, finest());
+  HostVector load = assemble_load(problem, finest());
   subtract_lift(engine, work, b, load);
   engine.upload(load.data(), b.data(), load.size() * sizeof(double));
 }
@@ -131,11 +132,13 @@ void Discretisation::balance(Kernels<double>& kernels, double* b) {
 }
 
 Solution Discretisation::solution(const Vector<double>& x) {
-  std::vector<double> coefficients = zeros(lift_level_->size());
+  HostVector coefficients = zeros(lift_level_->size());
   x.download(coefficients.data());
   move_hats(finest(), *lift_level_, coefficients);
-  const std::vector<double>& boundary = lift();
-  for (std::size_t i = 0; i < boundary.size(); ++i) coefficients[i] += boundary[i];
+  const HostVector& boundary = lift();
+  parallel_ranges({std::ssize(boundary), 1 << 16}, [&](CellRange range, std::int64_t) {
+    for (auto i = range.begin; i < range.end; ++i) coefficients[i] += boundary[i];
+  });
   return {problem_, std::shared_ptr<const Grid>(lift_level_, &lift_level_->grid), std::move(coefficients)};
 }
 

@@ -7,6 +7,7 @@
 #include <memory>
 #include <vector>
 
+#include "base/host_vector.hpp"
 #include "engine/engine.hpp"
 #include "solenoid/solver.hpp"
 #include "solver/hierarchy.hpp"
@@ -23,8 +24,9 @@ class Discretisation {
 
   [[nodiscard]] const Problem& problem() const { return problem_; }
   [[nodiscard]] const Hierarchy& hierarchy() const { return hierarchy_; }
-  /// Level::set_coefficients on all levels, also for what load() makes of boundary velocities. Kernels get to know by
-  /// Preconditioner::make_tables and use_tables.
+  /// Of the problem and its levels, also for what load() makes of boundary velocities. Kernels get to know by
+  /// Preconditioner::make_tables and use_tables. \throws InputError as Level::set_coefficients; nothing is changed
+  /// then.
   void set_coefficients(const Coefficients& coefficients);
   [[nodiscard]] const Level& finest() const { return hierarchy_.finest(); }
   /// Numbers that the vectors of load() need room for: those of the finest level and, where boundary velocities have to
@@ -36,7 +38,7 @@ class Discretisation {
   /// solution.
   void load(Engine& engine, Kernels<double>& kernels, Vector<double>& work, Vector<double>& b);
   /// The two parts of that before anything is removed: what a force adds, and what boundary data do.
-  [[nodiscard]] std::vector<double> force_load(const VectorField& force) const;
+  [[nodiscard]] HostVector force_load(const VectorField& force) const;
   void boundary_load(Engine& engine, Vector<double>& work, Vector<double>& b);
   /// Removes from b the constants that A maps to zero. \throws InputError if there is no solution: what is removed is
   /// the mean of a force that nothing balances.
@@ -45,22 +47,22 @@ class Discretisation {
   [[nodiscard]] bool lifted();
   /// The loads of all levels but the finest, for full multigrid, where they are not P^T times that of the finest:
   /// values on sides enter with the penalty of a level's own cells. Empty elsewhere, and where velocities are lifted().
-  std::vector<std::vector<double>> coarse_loads();
+  std::vector<HostVector> coarse_loads();
   /// The solution with these coefficients: x plus the boundary velocities.
   [[nodiscard]] Solution solution(const Vector<double>& x);
 
  private:
   /// The boundary velocities on the grid that stores all boundary hats, or nothing where all are zero.
-  const std::vector<double>& lift();
+  const HostVector& lift();
   /// load -= A u_g, where u_g are the boundary velocities. `b` and `work` have room() numbers; `work` is left zero.
-  void subtract_lift(Engine& engine, Vector<double>& work, Vector<double>& b, std::vector<double>& load);
+  void subtract_lift(Engine& engine, Vector<double>& work, Vector<double>& b, HostVector& load);
 
   Problem problem_;
   MultigridOptions multigrid_;
   std::uint64_t random_load_;
   Hierarchy hierarchy_;
   std::shared_ptr<Level> lift_level_;  // of the grid that stores all boundary hats
-  std::vector<double> lift_;
+  HostVector lift_;
 };
 
 }  // namespace solenoid

@@ -87,6 +87,12 @@ struct LinearSystem::Data {
   Vector<std::int64_t> places;
   Vector<double> boundary_load;  // of boundary data alone
   std::unique_ptr<MassMatrix> mass;
+  /// What was made of coefficients that were in use before, the last ones last.
+  struct Kept {
+    Coefficients coefficients;
+    std::shared_ptr<CoefficientTables> tables;
+  };
+  std::vector<Kept> kept;
 
   Data(const Problem& problem, SolverOptions options_)
       : options(std::move(options_)),
@@ -102,6 +108,45 @@ struct LinearSystem::Data {
   /// Of the finest level.
   Kernels<double>& kernels() { return solver->outer(); }
   [[nodiscard]] const Level& level() const { return discretisation.finest(); }
+
+  void set_coefficients(const Coefficients& coefficients) {
+    const Coefficients before = coefficients_of(discretisation.problem());
+    if (coefficients == before) return;
+    Problem changed = discretisation.problem();
+    changed.viscosity = coefficients.viscosity;
+    changed.mass = coefficients.reaction;
+    validate(changed);
+    discretisation.set_coefficients(coefficients);
+    std::shared_ptr<CoefficientTables> tables;
+    try {
+      tables = tables_of(coefficients);
+    } catch (...) {
+      discretisation.set_coefficients(before);
+      throw;
+    }
+    kept.push_back({before, solver->preconditioner().use_tables(tables)});
+    constexpr std::size_t most = 8;
+    if (kept.size() > most) kept.erase(kept.begin());
+    boundary_load = {};
+  }
+
+  /// Those that are kept, which are then in use, or new ones.
+  std::shared_ptr<CoefficientTables> tables_of(const Coefficients& coefficients) {
+    const auto found =
+        std::find_if(kept.begin(), kept.end(), [&](const Kept& each) { return each.coefficients == coefficients; });
+    if (found != kept.end()) {
+      auto tables = std::move(found->tables);
+      kept.erase(found);
+      return tables;
+    }
+    try {
+      return solver->preconditioner().make_tables();
+    } catch (const ResourceError&) {
+      if (kept.empty()) throw;
+    }
+    kept.clear();
+    return solver->preconditioner().make_tables();
+  }
 
   /// \throws ResourceError if the method's vectors do not fit.
   void reserve() {
@@ -168,6 +213,10 @@ std::string LinearSystem::device() const { return data_->engine->description(); 
 bool LinearSystem::on_gpu() const { return stream() != nullptr; }
 std::int64_t LinearSystem::memory_bytes() const { return data_->engine->bytes_in_use(); }
 
+void LinearSystem::set_reaction(double mass) { set_coefficients(problem().viscosity, mass); }
+void LinearSystem::set_viscosity(double viscosity) { set_coefficients(viscosity, problem().mass); }
+void LinearSystem::set_coefficients(double viscosity, double mass) { data_->set_coefficients({viscosity, mass}); }
+
 void LinearSystem::apply(const double* x, double* y) {
   if (x == y) throw InputError("the operator cannot be applied in place: x and y must be different vectors");
   data_->check_aligned({x, y});
@@ -231,7 +280,7 @@ void LinearSystem::load(double* b, const VectorField& force) {
     data_->boundary_load = Vector<double>(*data_->engine, size());
     data_->kernels().copy(of_boundary.data(), data_->boundary_load.data());
   }
-  const std::vector<double> of_force = discretisation.force_load(force);
+  const HostVector of_force = discretisation.force_load(force);
   data_->engine->upload(of_force.data(), b, of_force.size() * sizeof(double));
   data_->kernels().axpy(1.0, data_->boundary_load.data(), b);
   discretisation.balance(data_->kernels(), b);

@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <cmath>
 #include <random>
+#include <span>
 
 #include "base/parallel.hpp"
-#include "base/zeros.hpp"
 #include "element/basis.hpp"
 #include "problem/regions.hpp"
 #include "problem/validate.hpp"
@@ -219,64 +219,68 @@ class StripIntegrals {
     }
   }
 
+  /// Values of a field at the points, in `in_`.
   void evaluate(const ScalarField& field) {
-    values_.resize(axes_[0].size() * axes_[1].size() * axes_[2].size());
-    field.evaluate(Axes{axes_[0], axes_[1], axes_[2]}, values_);
+    const std::size_t points = axes_[0].size() * axes_[1].size() * axes_[2].size();
+    make_room(in_, points);
+    field.evaluate(Axes{axes_[0], axes_[1], axes_[2]}, std::span(in_).first(points));
+  }
+  /// Nothing is set that will be overwritten.
+  static void make_room(std::vector<double>& values, std::size_t count) {
+    if (values.size() < count) values.resize(count);
   }
 
-  /// out(outer, row, inner) = sum over columns of table(row, column) in(outer, column, inner), `width` inner indices at
-  /// a time.
-  template <int width>
+  /// out(outer, row, inner) = sum over columns of table(row, column) in(outer, column, inner)
   void contract(const Table& table, int outer, int inner) {
+    make_room(out_, static_cast<std::size_t>(outer) * table.rows * inner);
+    double* to = out_.data();
     for (int o = 0; o < outer; ++o) {
-      for (int i = 0; i < table.rows; ++i) {
-        for (int k = 0; k < inner; k += width) {
-          const double* from = &in_[static_cast<std::size_t>(o) * table.columns * inner + k];
-          std::array<double, width> sum{};
-          for (int q = 0; q < table.columns; ++q, from += inner) {
-            const double factor = table.values[i * table.columns + q];
-            for (int l = 0; l < width; ++l) sum[l] += factor * from[l];
-          }
-          std::copy(sum.begin(), sum.end(), &out_[(static_cast<std::size_t>(o) * table.rows + i) * inner + k]);
+      for (int i = 0; i < table.rows; ++i, to += inner) {
+        const double* factors = &table.values[static_cast<std::size_t>(i) * table.columns];
+        const double* from = &in_[static_cast<std::size_t>(o) * table.columns * inner];
+        const double first = factors[0];
+        for (int k = 0; k < inner; ++k) to[k] = first * from[k];
+        for (int q = 1; q < table.columns; ++q) {
+          from += inner;
+          const double factor = factors[q];
+          for (int k = 0; k < inner; ++k) to[k] += factor * from[k];
         }
       }
     }
+    in_.swap(out_);
   }
 
-  /// Contracts `values_` with one table per direction and adds the result to component c.
+  /// Contracts what evaluate() left with one table per direction and adds the result to component c.
   void add(const Strip& strip, int c, const std::array<const Table*, 3>& tables, double* records, double* upper) {
     std::array<int, 3> size{1, 1, 1};
     for (int a = 0; a < dim_; ++a) size[a] = tables[a]->columns;
-    in_ = values_;
+    int inner = strip.count;
     for (int a = 0; a < dim_; ++a) {
-      const Table& table = *tables[a];
-      const int inner = strip.count * (a == 0 ? 1 : a == 1 ? size[0] : size[0] * size[1]);
-      const int outer = static_cast<int>(in_.size()) / (inner * size[a]);
-      out_.resize(static_cast<std::size_t>(inner) * table.rows * outer);
-      if (inner % interleave == 0) {
-        contract<interleave>(table, outer, inner);
-      } else {
-        contract<1>(table, outer, inner);
-      }
-      size[a] = table.rows;
-      in_.swap(out_);
+      contract(*tables[a], a == 0 ? size[1] * size[2] : a == 1 ? size[2] : 1, inner);
+      size[a] = tables[a]->rows;
+      inner *= size[a];
     }
-    const int order = level_.equation.order;
+    std::array<int, 3> stride{};
+    for (int a = 0; a < dim_; ++a) {
+      const int order = level_.equation.order;
+      stride[a] = has_velocity_ ? velocity_stride(dim_, order, c, a) : pressure_stride(order, a);
+    }
+    const bool side_by_side = strip.lane[strip.count - 1] == strip.count - 1;
     const double* from = in_.data();
     for (int k = 0; k < size[2]; ++k) {
       for (int j = 0; j < size[1]; ++j) {
-        for (int i = 0; i < size[0]; ++i) {
+        for (int i = 0; i < size[0]; ++i, from += strip.count) {
           const std::array<int, 3> index{i, j, k};
           const bool upper_hat = has_velocity_ && index[c] == n_;
-          int offset = 0;
-          for (int a = 0; a < dim_; ++a) {
-            if (upper_hat && a == c) continue;
-            offset += index[a] * (has_velocity_ ? velocity_stride(dim_, order, c, a) : pressure_stride(order, a));
-          }
+          const int offset = i * stride[0] + j * stride[1] + k * stride[2] - (upper_hat ? n_ * stride[c] : 0);
           double* to =
               upper_hat ? upper + (c * columns_ + offset) * interleave : records + (c * block_ + offset) * interleave;
           to += strip.first % interleave;
-          for (int l = 0; l < strip.count; ++l) to[strip.lane[l]] += *from++;
+          if (side_by_side) {
+            for (int l = 0; l < strip.count; ++l) to[l] += from[l];
+          } else {
+            for (int l = 0; l < strip.count; ++l) to[strip.lane[l]] += from[l];
+          }
         }
       }
     }
@@ -297,8 +301,7 @@ class StripIntegrals {
   std::array<Table, 3> legendre_;
   std::array<Table, 3> continuous_;
   std::array<std::vector<double>, 3> axes_;
-  std::vector<double> values_;
-  std::vector<double> in_;
+  std::vector<double> in_;  ///< may be longer than what is in it
   std::vector<double> out_;
 };
 
@@ -325,18 +328,26 @@ struct Flux {
   double net = 0.0;
   double total = 0.0;
 };
+struct CellFlux {
+  Record cell;
+  Flux flux;
+};
+/// visit(cell, flux) for cells through whose sides something flows, by block of records.
+template <class Visit>
+void for_fluxes(const std::vector<std::vector<CellFlux>>& of_blocks, const Visit& visit) {
+  for (const auto& block : of_blocks) {
+    for (const auto& [cell, flux] : block) visit(cell, flux);
+  }
+}
 
 /// Of the parts without an outflow side, where what flows in must flow out; others have none. \throws InvalidEntry if
 /// it does not.
-std::vector<Flux> fluxes_of_parts(const Grid& grid, const std::vector<Flux>& of_cells) {
+std::vector<Flux> fluxes_of_parts(const Grid& grid, const std::vector<std::vector<CellFlux>>& of_blocks) {
   std::vector<Flux> fluxes(grid.parts());
-  std::vector<Record> first(grid.parts(), -1);  // cell of a part
-  for (const Record cell : grid.layout().owned_cells()) {
-    const int part = grid.part(cell);
-    if (first[part] < 0) first[part] = cell;
-    fluxes[part].net += of_cells[cell].net;
-    fluxes[part].total += of_cells[cell].total;
-  }
+  for_fluxes(of_blocks, [&](Record cell, const Flux& flux) {
+    fluxes[grid.part(cell)].net += flux.net;
+    fluxes[grid.part(cell)].total += flux.total;
+  });
   constexpr double tolerance = 1e-6;
   for (int part = 0; part < grid.parts(); ++part) {
     auto& [net, total] = fluxes[part];
@@ -344,8 +355,10 @@ std::vector<Flux> fluxes_of_parts(const Grid& grid, const std::vector<Flux>& of_
     if (std::abs(net) <= tolerance * total) continue;
     std::string where = "the domain";
     if (grid.parts() > 1) {
-      Point centre = grid.corner(first[part]);
-      for (int a = 0; a < 3; ++a) centre[a] += 0.5 * grid.widths(first[part])[a];
+      Record first = 0;
+      while (grid.part(first) != part) ++first;
+      Point centre = grid.corner(first);
+      for (int a = 0; a < 3; ++a) centre[a] += 0.5 * grid.widths(first)[a];
       where = fmt::format("the part of the domain around [{:.6g}]",
                           fmt::join(centre.begin(), centre.begin() + grid.dim(), ", "));
     }
@@ -360,15 +373,15 @@ std::vector<Flux> fluxes_of_parts(const Grid& grid, const std::vector<Flux>& of_
 
 }  // namespace
 
-std::vector<double> assemble_load(const Problem& problem, const Level& level) {
+HostVector assemble_load(const Problem& problem, const Level& level) {
   const Grid& grid = level.grid;
   const int dim = level.equation.dim;
   const int block = power(level.equation.n(), dim);
   const int columns = power(level.equation.n(), dim - 1);
   const int velocities = level.equation.velocities();
-  std::vector<double> load = zeros(level.size());
+  HostVector load = zeros(level.size());
   // Shares of upper hats, kept apart so that every record has one writer.
-  std::vector<double> upper = zeros(whole_blocks(grid.layout().owned_cells().size()) * velocities * columns);
+  HostVector upper = zeros(whole_blocks(grid.layout().owned_cells().size()) * velocities * columns);
   for_blocks(problem, level, level.equation.n() + 1, [&](StripIntegrals& integrals, CellRange cells) {
     integrals.of_block(cells, &load[level.index(cells.begin, 0)],
                        upper.data() + record_offset(cells.begin, velocities * columns));
@@ -392,15 +405,16 @@ std::vector<double> assemble_load(const Problem& problem, const Level& level) {
   return load;
 }
 
-std::vector<double> boundary_lift(const Problem& problem, const Level& lift) {
+HostVector boundary_lift(const Problem& problem, const Level& lift) {
   const Grid& grid = lift.grid;
   const int dim = lift.equation.dim;
   const int block = power(lift.equation.n(), dim);
-  std::vector<double> hats = zeros(lift.size());
-  std::vector<Flux> flux(grid.layout().owned_cells().size());
+  HostVector hats = zeros(lift.size());
+  std::vector<std::vector<CellFlux>> fluxes_of_blocks(whole_blocks(grid.layout().owned_cells().size()) / interleave);
   // More points than for loads: what the fluxes of smooth data lack of balance is an error of this rule.
   const int points = lift.equation.n() + 5;
   for_blocks(problem, lift, points, [&](StripIntegrals& integrals, CellRange cells) {
+    std::array<Flux, interleave> fluxes;
     integrals.for_normal_coefficients(cells, [&](Record cell, int side, const std::vector<double>& coefficients) {
       const int a = side / 2;
       const Record owner = side % 2 == 0 ? cell : grid.neighbour(cell, side);
@@ -412,15 +426,20 @@ std::vector<double> boundary_lift(const Problem& problem, const Level& lift) {
       double area = 1.0;
       for (int t = 0; t < dim; ++t) area *= t == a ? 1.0 : widths[t];
       const double outward = (side % 2 == 0 ? -1.0 : 1.0) * coefficients[0] * std::sqrt(area / widths[a]);
-      flux[cell].net += outward;
-      flux[cell].total += std::abs(outward);
+      Flux& flux = fluxes[cell - cells.begin];
+      flux.net += outward;
+      flux.total += std::abs(outward);
     });
+    for (auto cell = static_cast<Record>(cells.begin); cell < cells.end; ++cell) {
+      const Flux& flux = fluxes[cell - cells.begin];
+      if (flux.total != 0.0) fluxes_of_blocks[cells.begin / interleave].push_back({cell, flux});
+    }
   });
-  const std::vector<Flux> fluxes = fluxes_of_parts(grid, flux);
+  const std::vector<Flux> fluxes = fluxes_of_parts(grid, fluxes_of_blocks);
   // What is left is taken off in proportion, so that there is a velocity whose divergence is zero to rounding.
-  for (const Record cell : grid.layout().owned_cells()) {
+  for_fluxes(fluxes_of_blocks, [&](Record cell, const Flux&) {
     const auto& [net, total] = fluxes[grid.part(cell)];
-    if (net == 0.0) continue;
+    if (net == 0.0) return;
     for (int side = 0; side < 2 * dim; ++side) {
       if (grid.face(cell, side) != Face::velocity) continue;
       const Record owner = side % 2 == 0 ? cell : grid.neighbour(cell, side);
@@ -428,7 +447,7 @@ std::vector<double> boundary_lift(const Problem& problem, const Level& lift) {
       const bool outward = (mode > 0.0) == (side % 2 == 1);
       mode *= 1.0 - (outward ? net : -net) / total;
     }
-  }
+  });
   return hats;
 }
 
@@ -442,8 +461,7 @@ bool has_boundary_velocity(const Problem& problem) {
   return problem.equation == EquationKind::stokes && has_boundary_values(problem);
 }
 
-void subtract_common(const Level& from, const std::vector<double>& source, const Level& to,
-                     std::vector<double>& target) {
+void subtract_common(const Level& from, const HostVector& source, const Level& to, HostVector& target) {
   const Grid& grid = to.grid;
   parallel_ranges({grid.layout().records().size()}, [&](CellRange records, std::int64_t) {
     for (auto r = static_cast<Record>(records.begin); r < records.end; ++r) {
@@ -453,7 +471,7 @@ void subtract_common(const Level& from, const std::vector<double>& source, const
   });
 }
 
-void move_hats(const Level& from, const Level& to, std::vector<double>& values) {
+void move_hats(const Level& from, const Level& to, HostVector& values) {
   const RecordRange hats = from.grid.layout().hats();
   const int record = from.equation.record();
   const std::int64_t begin = from.index(hats.first() / interleave * interleave, 0);  // the first block that has some
@@ -469,10 +487,10 @@ void move_hats(const Level& from, const Level& to, std::vector<double>& values) 
   });
 }
 
-std::vector<double> random_vector(const Level& level, std::uint64_t seed) {
+HostVector random_vector(const Level& level, std::uint64_t seed) {
   std::mt19937_64 engine(seed);
   std::uniform_real_distribution<double> uniform(-1.0, 1.0);
-  std::vector<double> values = zeros(level.size());
+  HostVector values = zeros(level.size());
   level.for_each_unknown([&](std::int64_t index) { values[index] = uniform(engine); });
   return values;
 }

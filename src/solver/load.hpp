@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/host_vector.hpp"
 #include "level/level.hpp"
 #include "solenoid/problem.hpp"
 
@@ -14,12 +15,12 @@ namespace solenoid {
 /// for every basis function v of the level's grid, k + 2 Gauss points per direction. Poisson's u is tangential to all
 /// faces. Size: level.size().
 /// \throws InputError where an expression is not finite.
-std::vector<double> assemble_load(const Problem& problem, const Level& level);
+HostVector assemble_load(const Problem& problem, const Level& level);
 
 /// The function that carries the prescribed normal velocities: hats on boundary faces, by L2 projection of g.n there.
 /// `lift` is the level of a grid that stores all boundary hats. Size: lift.size().
 /// \throws InputError if the domain has no outflow side and the net flux through the boundary is not zero.
-std::vector<double> boundary_lift(const Problem& problem, const Level& lift);
+HostVector boundary_lift(const Problem& problem, const Level& lift);
 
 /// True if some side or hole has a velocity, or with Poisson's equation a value, that is not the constant zero.
 bool has_boundary_values(const Problem& problem);
@@ -29,14 +30,13 @@ bool has_boundary_velocity(const Problem& problem);
 // Two grids of one mesh may differ in the hat-only records that they store; their cells have the same places.
 
 /// target -= source on the unknowns of `to`; `from` stores all boundary hats.
-void subtract_common(const Level& from, const std::vector<double>& source, const Level& to,
-                     std::vector<double>& target);
+void subtract_common(const Level& from, const HostVector& source, const Level& to, HostVector& target);
 
 /// Moves the values of hat-only records from their places on one grid to those on another that stores all boundary
 /// hats; all other values stay. Size: to.size().
-void move_hats(const Level& from, const Level& to, std::vector<double>& values);
+void move_hats(const Level& from, const Level& to, HostVector& values);
 
 /// A reproducible random right-hand side: uniform in [-1, 1] on every unknown.
-std::vector<double> random_vector(const Level& level, std::uint64_t seed);
+HostVector random_vector(const Level& level, std::uint64_t seed);
 
 }  // namespace solenoid

@@ -43,7 +43,7 @@ void run(Engine& engine, Discretisation& discretisation, const Solution* initial
   if (options.method == Method::fmg) solver->set_coarse_loads(discretisation.coarse_loads());
   if (initial != nullptr) {
     const Level& finest = discretisation.finest();
-    const std::vector<double> guess = unknowns_on(*initial, finest.grid, finest.equation.order, "start");
+    const HostVector guess = unknowns_on(*initial, finest.grid, finest.equation.order, "start");
     engine.upload(guess.data(), x.data(), guess.size() * sizeof(double));
   }
   engine.synchronise();

@@ -42,7 +42,7 @@ Json ceilings(const Setting& setting) {
 }
 
 template <class S>
-void time_parts(const Setting& setting, const Hierarchy& hierarchy, const std::vector<double>& load, Json& row) {
+void time_parts(const Setting& setting, const Hierarchy& hierarchy, const HostVector& load, Json& row) {
   SolverOptions options = setting.solver();
   options.rtol = rtol;
   options.method = Method::fmg;  // needs the least memory

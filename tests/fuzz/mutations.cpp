@@ -10,6 +10,7 @@
 #include <random>
 #include <vector>
 
+#include "base/host_vector.hpp"
 #include "mesh/grid.hpp"
 #include "solenoid/solution.hpp"
 
@@ -27,7 +28,7 @@ Bytes valid_file(const char* folder, solenoid::EquationKind equation) {
   problem.mesh.cells = {2, 1, 1};
   problem.mesh.holes = {{{0, 0, 0}, {1, 1, 1}}};
   const auto grid = std::make_shared<const solenoid::Grid>(problem.mesh, problem.boundary, true);
-  std::vector<double> values(std::size_t(grid->layout().storage()) * solenoid::record_size(2, 1, equation), 0.0);
+  solenoid::HostVector values(std::size_t(grid->layout().storage()) * solenoid::record_size(2, 1, equation), 0.0);
   for (std::size_t i = 0; i < 4; ++i) values[i] = 1.0 + double(i);
   const auto path = std::filesystem::path(folder) / "mutations.h5";
   solenoid::Solution(problem, grid, values).save(path);

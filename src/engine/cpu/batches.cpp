@@ -5,11 +5,18 @@
 #include <iterator>
 #include <map>
 
-#include "base/interrupt.hpp"
-
 namespace solenoid::cpu {
 
-PatchBatches::PatchBatches(const Level& level, const std::vector<bool>& takes) {
+namespace {
+
+/// make(colour) for all colours.
+template <class Make>
+void by_colour(Team& team, const Level& level, const Make& make) {
+  const auto colours = std::ssize(level.patches.colours);
+  team.run([&](int t) { Team::in_pieces(team.range(colours, t), 1, [&](Team::Range colour) { make(colour.begin); }); });
+}
+
+PatchBatches::Colour batches_of(const Level& level, const std::vector<PatchRun>& runs, const std::vector<bool>& takes) {
   constexpr int width = interleave;
   struct NewBatch {
     Record last;  ///< lower cell
@@ -18,102 +25,61 @@ PatchBatches::PatchBatches(const Level& level, const std::vector<bool>& takes) {
     std::array<Record, interleave> lower;
   };
   const auto& patches = level.patches;
-  for (const auto& runs : patches.colours) {
-    check_interrupt();
-    std::vector<NewBatch> batches;
-    for (const PatchRun& run : runs) {
-      if (!takes[run.kind]) continue;
-      std::vector<Record> left_over;
-      const auto fill = [&] {
-        NewBatch batch{left_over.back(), run.kind, (1U << left_over.size()) - 1, {}};
-        batch.lower.fill(level.grid.layout().null());
-        std::copy(left_over.begin(), left_over.end(), batch.lower.begin());
-        batches.push_back(batch);
-        left_over.clear();
-      };
-      for (auto i = run.begin; i < run.end;) {
-        const Record group = patches.lower_cell[i] / width;
-        auto end = i;
-        std::uint32_t active = 0;
-        for (; end < run.end && patches.lower_cell[end] / width == group; ++end) {
-          active |= 1U << patches.lower_cell[end] % width;
-        }
-        if (2 * (end - i) >= width) {
-          NewBatch batch{patches.lower_cell[end - 1], run.kind, active, {}};
-          for (int l = 0; l < width; ++l) {
-            const Record cell = group * width + l;
-            batch.lower[l] = level.grid.layout().is_cell(cell) ? cell : level.grid.layout().null();
-          }
-          batches.push_back(batch);
-          i = end;
-        }
-        for (; i < end; ++i) {
-          left_over.push_back(patches.lower_cell[i]);
-          if (left_over.size() == width) fill();
-        }
+  std::vector<NewBatch> batches;
+  for (const PatchRun& run : runs) {
+    if (!takes[run.kind]) continue;
+    std::vector<Record> left_over;
+    const auto fill = [&] {
+      NewBatch batch{left_over.back(), run.kind, (1U << left_over.size()) - 1, {}};
+      batch.lower.fill(level.grid.layout().null());
+      std::copy(left_over.begin(), left_over.end(), batch.lower.begin());
+      batches.push_back(batch);
+      left_over.clear();
+    };
+    for (auto i = run.begin; i < run.end;) {
+      const Record group = patches.lower_cell[i] / width;
+      auto end = i;
+      std::uint32_t active = 0;
+      for (; end < run.end && patches.lower_cell[end] / width == group; ++end) {
+        active |= 1U << patches.lower_cell[end] % width;
       }
-      if (!left_over.empty()) fill();
+      if (2 * (end - i) >= width) {
+        NewBatch batch{patches.lower_cell[end - 1], run.kind, active, {}};
+        for (int l = 0; l < width; ++l) {
+          const Record cell = group * width + l;
+          batch.lower[l] = level.grid.layout().is_cell(cell) ? cell : level.grid.layout().null();
+        }
+        batches.push_back(batch);
+        i = end;
+      }
+      for (; i < end; ++i) {
+        left_over.push_back(patches.lower_cell[i]);
+        if (left_over.size() == width) fill();
+      }
     }
-    std::sort(batches.begin(), batches.end(), [](const NewBatch& a, const NewBatch& b) { return a.last < b.last; });
-    auto& colour = colours.emplace_back();
-    for (const NewBatch& batch : batches) {
-      const auto begin = std::ssize(active);
-      if (colour.empty() || colour.back().kind != batch.kind) colour.push_back({batch.kind, begin, begin});
-      ++colour.back().end;
-      lower.insert(lower.end(), batch.lower.begin(), batch.lower.end());
-      active.push_back(batch.active);
-    }
+    if (!left_over.empty()) fill();
   }
+  std::sort(batches.begin(), batches.end(), [](const NewBatch& a, const NewBatch& b) { return a.last < b.last; });
+  PatchBatches::Colour colour;
+  for (const NewBatch& batch : batches) {
+    const auto begin = std::ssize(colour.active);
+    if (colour.runs.empty() || colour.runs.back().kind != batch.kind) colour.runs.push_back({batch.kind, begin, begin});
+    ++colour.runs.back().end;
+    colour.lower.insert(colour.lower.end(), batch.lower.begin(), batch.lower.end());
+    colour.active.push_back(batch.active);
+  }
+  return colour;
 }
 
-std::vector<bool> halo_kinds(const Level& level) {
+struct Patch {
+  Record lower;
+  int kind;
+};
+
+/// Batches of the patches of a colour, in the order of their lower cells.
+std::vector<HaloBatch> deal(const Level& level, const std::vector<Patch>& patches) {
   const int dim = level.equation.dim;
-  std::vector<bool> takes;
-  for (const PatchKind& kind : level.patches.kinds) {
-    const bool clear = std::all_of(kind.begin(), kind.begin() + dim, [](const PatchEnds& ends) {
-      return ends.face[0] != PatchEnds::mixed && ends.face[1] != PatchEnds::mixed;
-    });
-    takes.push_back(clear && splits_by_parity(kind, dim));
-  }
-  return takes;
-}
-
-HaloBatches::HaloBatches(const Level& level, const std::vector<bool>& takes) {
-  find_problems(level, takes);
-  for (const auto& runs : level.patches.colours) {
-    check_interrupt();
-    std::vector<Patch> all;
-    for (const PatchRun& run : runs) {
-      if (!takes[run.kind]) continue;
-      for (auto i = run.begin; i < run.end; ++i) all.push_back({level.patches.lower_cell[i], run.kind});
-    }
-    std::sort(all.begin(), all.end(), [](const Patch& a, const Patch& b) { return a.lower < b.lower; });
-    const std::int64_t begin = std::ssize(batches);
-    deal(level, all);
-    colours.push_back({begin, std::ssize(batches)});
-  }
-}
-
-void HaloBatches::find_problems(const Level& level, const std::vector<bool>& takes) {
-  const auto& all = level.patches.kinds;
-  std::map<PatchKind, int> problem_of;
-  kinds.resize(all.size());
-  for (std::size_t i = 0; i < all.size(); ++i) {
-    if (!takes[i]) continue;
-    PatchKind problem = all[i];
-    for (int t = 0; t < level.equation.dim; ++t) {
-      problem[t] = all[i][t].problem();
-      std::copy_n(all[i][t].weight.begin(), 2, kinds[i].weight[t]);
-      std::copy_n(all[i][t].face.begin(), 2, kinds[i].face[t]);
-    }
-    const auto [known, unknown] = problem_of.try_emplace(problem, static_cast<int>(problems.size()));
-    if (unknown) problems.push_back(static_cast<int>(i));
-    kinds[i].problem = known->second;
-  }
-}
-
-void HaloBatches::deal(const Level& level, const std::vector<Patch>& patches) {
-  const int dim = level.equation.dim;
+  std::vector<HaloBatch> batches;
   const auto put = [&](const Patch& patch, int lane) {
     HaloBatch& batch = batches.back();
     batch.lower[lane] = patch.lower;
@@ -124,6 +90,7 @@ void HaloBatches::deal(const Level& level, const std::vector<Patch>& patches) {
     for (int t = 0; t < dim; ++t) {
       const bool extra = kind[t].weight != std::array{1, 1} || kind[t].face != std::array{1, 1};
       if (extra) batch.extra = static_cast<std::uint8_t>(batch.extra | 1U << t);
+      if (kind[t].hat[0] || kind[t].hat[1]) batch.hats = static_cast<std::uint8_t>(batch.hats | 1U << t);
     }
   };
   int filled = interleave;  // lanes of the last batch
@@ -142,6 +109,61 @@ void HaloBatches::deal(const Level& level, const std::vector<Patch>& patches) {
     }
     for (; patch != end; ++patch) put(*patch, alone ? patch->lower % interleave : filled++);
     if (alone) filled = interleave;
+  }
+  return batches;
+}
+
+}  // namespace
+
+PatchBatches::PatchBatches(Team& team, const Level& level, const std::vector<bool>& takes)
+    : colours(level.patches.colours.size()) {
+  by_colour(team, level, [&](std::int64_t c) { colours[c] = batches_of(level, level.patches.colours[c], takes); });
+}
+
+std::vector<bool> halo_kinds(const Level& level) {
+  const int dim = level.equation.dim;
+  std::vector<bool> takes;
+  for (const PatchKind& kind : level.patches.kinds) {
+    takes.push_back(std::all_of(kind.begin(), kind.begin() + dim, [](const PatchEnds& ends) {
+      return ends.face[0] != PatchEnds::mixed && ends.face[1] != PatchEnds::mixed;
+    }));
+  }
+  return takes;
+}
+
+HaloBatches::HaloBatches(Team& team, const Level& level, const std::vector<bool>& takes)
+    : colours(level.patches.colours.size()) {
+  find_problems(level, takes);
+  by_colour(team, level, [&](std::int64_t c) {
+    std::vector<Patch> all;
+    for (const PatchRun& run : level.patches.colours[c]) {
+      if (!takes[run.kind]) continue;
+      for (auto i = run.begin; i < run.end; ++i) all.push_back({level.patches.lower_cell[i], run.kind});
+    }
+    std::sort(all.begin(), all.end(), [](const Patch& a, const Patch& b) { return a.lower < b.lower; });
+    colours[c] = deal(level, all);
+  });
+}
+
+void HaloBatches::find_problems(const Level& level, const std::vector<bool>& takes) {
+  const auto& all = level.patches.kinds;
+  std::map<PatchKind, int> problem_of;
+  kinds.resize(all.size());
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    if (!takes[i]) continue;
+    PatchKind problem = all[i];
+    for (int t = 0; t < level.equation.dim; ++t) {
+      problem[t] = all[i][t].problem();
+      std::copy_n(all[i][t].weight.begin(), 2, kinds[i].weight[t]);
+      std::copy_n(all[i][t].face.begin(), 2, kinds[i].face[t]);
+      std::copy_n(all[i][t].hat.begin(), 2, kinds[i].hat[t]);
+    }
+    const auto [known, unknown] = problem_of.try_emplace(problem, static_cast<int>(problems.size()));
+    if (unknown) {
+      problems.push_back(static_cast<int>(i));
+      splits.push_back(static_cast<std::uint8_t>(splits_by_parity(all[i], level.equation.dim)));
+    }
+    kinds[i].problem = known->second;
   }
 }
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "engine/cpu/kernels/table.hpp"
+#include "engine/cpu/team.hpp"
 #include "level/level.hpp"
 
 namespace solenoid::cpu {
@@ -15,40 +16,33 @@ namespace solenoid::cpu {
 /// order. All kinds of a colour advance through the mesh together: what one brings into the caches others find there.
 struct PatchBatches {
   /// Of the kinds with takes[kind].
-  PatchBatches(const Level& level, const std::vector<bool>& takes);
+  PatchBatches(Team& team, const Level& level, const std::vector<bool>& takes);
 
-  std::vector<std::vector<PatchRun>> colours;  ///< [colour]: runs of batches of one kind
-  std::vector<Record> lower;                   ///< [batch][lane]: lower cell of a patch
-  std::vector<std::uint32_t> active;           ///< [batch]: bit l: lane l is a patch
+  struct Colour {
+    std::vector<PatchRun> runs;         ///< of batches of one kind
+    std::vector<Record> lower;          ///< [batch][lane]: lower cell of a patch
+    std::vector<std::uint32_t> active;  ///< [batch]: bit l: lane l is a patch
+  };
+  std::vector<Colour> colours;
 };
 
-/// The kinds of patches that the smoother without old values takes, [kind]: those that split by parity, and whose faces
-/// are the same all over each end.
+/// The kinds of patches that the smoother without old values takes, [kind]: those whose faces are the same all over
+/// each end.
 std::vector<bool> halo_kinds(const Level& level);
 
 /// Patches as that smoother takes them, whatever their kinds: one block of records after the other, short rows
 /// together.
 struct HaloBatches {
   /// Of the kinds with takes[kind].
-  HaloBatches(const Level& level, const std::vector<bool>& takes);
+  HaloBatches(Team& team, const Level& level, const std::vector<bool>& takes);
 
-  struct Range {
-    std::int64_t begin;
-    std::int64_t end;
-  };
-  std::vector<HaloKind> kinds;     ///< [kind]
-  std::vector<int> problems;       ///< a kind with each local problem
-  std::vector<HaloBatch> batches;  ///< sorted by colour
-  std::vector<Range> colours;      ///< [colour]: of batches
+  std::vector<HaloKind> kinds;                  ///< [kind]
+  std::vector<int> problems;                    ///< a kind with each local problem
+  std::vector<std::uint8_t> splits;             ///< [problem]: by parity
+  std::vector<std::vector<HaloBatch>> colours;  ///< [colour]: its batches
 
  private:
-  struct Patch {
-    Record lower;
-    int kind;
-  };
   void find_problems(const Level& level, const std::vector<bool>& takes);
-  /// Makes batches of the patches of a colour, in the order of their lower cells.
-  void deal(const Level& level, const std::vector<Patch>& patches);
 };
 
 }  // namespace solenoid::cpu

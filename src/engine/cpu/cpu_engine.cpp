@@ -1,7 +1,5 @@
 #include <fmt/format.h>
 
-#include <cstring>
-
 #include "base/available_memory.hpp"
 #include "base/threads.hpp"
 #include "engine/cpu/ceilings.hpp"
@@ -37,9 +35,9 @@ class CpuEngine final : public Engine {
 
   void* allocate(std::size_t bytes) override { return memory_.allocate(bytes); }
   void release(void* memory, std::size_t bytes) noexcept override { memory_.release(memory, bytes); }
-  void zero(void* memory, std::size_t bytes) override { std::memset(memory, 0, bytes); }
-  void upload(const void* host, void* device, std::size_t bytes) override { std::memcpy(device, host, bytes); }
-  void download(const void* device, void* host, std::size_t bytes) override { std::memcpy(host, device, bytes); }
+  void zero(void* memory, std::size_t bytes) override { memory_.zero(memory, bytes); }
+  void upload(const void* host, void* device, std::size_t bytes) override { memory_.copy(host, device, bytes); }
+  void download(const void* device, void* host, std::size_t bytes) override { memory_.copy(device, host, bytes); }
   void synchronise() override {}
   Ceilings measure_ceilings() override {
     return {.memory = measure_copy(team_.size(), bytes_available()).bytes_per_second,

@@ -5,6 +5,7 @@
 #include <new>
 #include <numeric>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "base/caches.hpp"
@@ -39,11 +40,11 @@ class CpuKernels final : public VectorOperations<T> {
     tables->local_problems = smoother_.make_tables();
     return tables;
   }
-  void use_tables(std::shared_ptr<CoefficientTables> tables) override {
+  std::shared_ptr<CoefficientTables> use_tables(std::shared_ptr<CoefficientTables> tables) override {
     const auto mine = made_as<Tables>(tables, this);
     require_tables_of_smoothers(smoother_.complete(mine->local_problems));
-    tables_ = mine;
     cell_ = mine->cell;
+    return std::exchange(tables_, mine);
   }
   void prepare_smoother(bool additive) override {
     if (!smoother_.prepare(additive)) return;

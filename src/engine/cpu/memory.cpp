@@ -23,15 +23,30 @@ void* Memory::allocate(std::size_t bytes) {
                                     static_cast<double>(in_use_) * 1e-9));
   }
   if (bytes >= huge) madvise(memory.get(), bytes, MADV_HUGEPAGE);
-  team_.run([&](int t) {                                   // pages land near the thread that first touches them
-    constexpr std::int64_t piece = std::int64_t{1} << 22;  // a hundredth of a second, as its pages are made
-    Team::in_pieces(team_.range(static_cast<std::int64_t>(bytes), t, 4096), piece, [&](Team::Range range) {
-      std::memset(static_cast<std::byte*>(memory.get()) + range.begin, 0, range.end - range.begin);
-    });
-  });
+  zero(memory.get(), bytes);  // pages land near the thread that first touches them
   in_use_ += static_cast<std::int64_t>(bytes);
   peak_ = std::max(peak_, in_use_);
   return memory.release();
+}
+
+template <class Work>
+void Memory::in_parts(std::size_t bytes, const Work& work) {
+  team_.run([&](int t) {
+    constexpr std::int64_t piece = std::int64_t{1} << 22;  // a hundredth of a second, if its pages are made
+    Team::in_pieces(team_.range(static_cast<std::int64_t>(bytes), t, 4096), piece,
+                    [&](Team::Range range) { work(range.begin, range.end - range.begin); });
+  });
+}
+
+void Memory::zero(void* memory, std::size_t bytes) {
+  in_parts(bytes,
+           [&](std::int64_t at, std::int64_t count) { std::memset(static_cast<std::byte*>(memory) + at, 0, count); });
+}
+
+void Memory::copy(const void* from, void* to, std::size_t bytes) {
+  in_parts(bytes, [&](std::int64_t at, std::int64_t count) {
+    std::memcpy(static_cast<std::byte*>(to) + at, static_cast<const std::byte*>(from) + at, count);
+  });
 }
 
 void Memory::release(void* memory, std::size_t bytes) noexcept {

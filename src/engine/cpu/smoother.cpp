@@ -32,14 +32,14 @@ template <class T>
 bool Smoother<T>::prepare(bool additive) {
   if (additive ? all_.has_value() : halo_.has_value()) return false;
   if (additive) {
-    all_.emplace(level_, std::vector<bool>(takes_halo_.size(), true));
+    all_.emplace(team_, level_, std::vector<bool>(takes_halo_.size(), true));
     reserve_workspace(table_.workspace_bytes);
     return true;
   }
   std::vector<bool> rest = takes_halo_;
   rest.flip();
-  others_.emplace(level_, rest);
-  halo_.emplace(level_, takes_halo_);
+  others_.emplace(team_, level_, rest);
+  halo_.emplace(team_, level_, takes_halo_);
   reserve_workspace(table_.workspace_bytes);
   if (!halo_->problems.empty()) {
     reserve_workspace(table_.halo_workspace_bytes(static_cast<int>(halo_->problems.size())));
@@ -116,19 +116,20 @@ void Smoother<T>::smooth_add(const Tables& tables, const CellData<T>& cell, int 
 template <class T>
 void Smoother<T>::smooth_halo(const Tables& tables, const CellData<T>& cell, int colour, int t, const T* b, const T* x,
                               T* y) {
-  const HaloBatches::Range all = halo_->colours[colour];
-  const auto range = team_.range(all.end - all.begin, t);
+  const std::vector<HaloBatch>& batches = halo_->colours[colour];
+  const auto range = team_.range(std::ssize(batches), t);
   if (range.begin == range.end) return;
   HaloArguments<T> arguments{&cell,
                              topology_,
                              halo_->kinds.data(),
                              tables.of_problems_.data(),
+                             halo_->splits.data(),
                              static_cast<int>(halo_->problems.size()),
-                             halo_->batches.data(),
-                             all.begin + range.begin,
-                             all.begin + range.end,
-                             all.begin + range.begin,
-                             all.begin + range.begin,
+                             batches.data(),
+                             range.begin,
+                             range.end,
+                             range.begin,
+                             range.begin,
                              b,
                              x,
                              y,
@@ -144,17 +145,16 @@ void Smoother<T>::smooth_halo(const Tables& tables, const CellData<T>& cell, int
 template <class T>
 void Smoother<T>::smooth_with_residual(const Tables& tables, const PatchBatches& batches, int colour, int t,
                                        Arguments arguments) {
-  const auto& runs = batches.colours[colour];
-  const std::int64_t first = runs.empty() ? 0 : runs.front().begin;
-  const auto range = team_.range(runs.empty() ? 0 : runs.back().end - first, t);
-  arguments.lower = batches.lower.data();
-  arguments.active = batches.active.data();
-  arguments.last = first + range.end;
+  const auto& [runs, lower, active] = batches.colours[colour];
+  const auto range = team_.range(std::ssize(active), t);
+  arguments.lower = lower.data();
+  arguments.active = active.data();
+  arguments.last = range.end;
   for (const PatchRun& run : runs) {
     const bool parity = splits_by_parity(level_.patches.kinds[run.kind], level_.equation.dim);
     arguments.patch = &tables.of_kinds_[run.kind];
-    arguments.begin = std::max(run.begin, first + range.begin);
-    const std::int64_t end = std::min(run.end, first + range.end);
+    arguments.begin = std::max(run.begin, range.begin);
+    const std::int64_t end = std::min(run.end, range.end);
     for (; arguments.begin < end; arguments.begin = arguments.end) {
       check_interrupt();
       arguments.end = std::min(end, arguments.begin + between_looks);

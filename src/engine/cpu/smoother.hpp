@@ -15,9 +15,10 @@
 
 namespace solenoid::cpu {
 
-/// Kinds of patches that split by parity take the smoother that works without old values, with exact local solves and
-/// new values put in place of the old (kernels/halo_smoother.hpp). All others, and additive smoothing, take that with
-/// the true residual (kernels/smoother.hpp).
+/// Where local solves are exact and new values are put in place of the old, patches take the smoother that works
+/// without old velocities (kernels/halo_smoother.hpp): all but those with a face on an end that is not like the others
+/// there. These, iterative local solvers and additive smoothing take that with the true residual
+/// (kernels/smoother.hpp).
 template <class T>
 class Smoother {
  public:

@@ -6,7 +6,7 @@
 namespace solenoid::cpu {
 
 template <class T>
-const std::vector<Record>& Transfers<T>::children(const Level& coarse) {
+const Unset<Record>& Transfers<T>::children(const Level& coarse) {
   if (children_.empty()) children_ = children_of(level_, coarse);
   return children_;
 }

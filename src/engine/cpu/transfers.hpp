@@ -26,7 +26,7 @@ class Transfers {
   /// middle of the coarse cell.
   enum class FineHat { same_face, middle };
 
-  const std::vector<Record>& children(const Level& coarse);
+  const Unset<Record>& children(const Level& coarse);
   void run(const Level& coarse, const T* from, T* to, void (*kernel)(const TransferArguments<T>&));
   template <class F>
   void for_hat_only(const Level& coarse, F&& visit);
@@ -37,7 +37,7 @@ class Transfers {
   const Level& level_;
   const CellData<T>& cell_;
   const KernelTable<T>& table_;
-  std::vector<Record> children_;
+  Unset<Record> children_;
 };
 
 }  // namespace solenoid::cpu

@@ -48,11 +48,15 @@ class CudaKernels final : public Kernels<T> {
     }
     return tables;
   }
-  void use_tables(std::shared_ptr<CoefficientTables> tables) override {
+  std::shared_ptr<CoefficientTables> use_tables(std::shared_ptr<CoefficientTables> tables) override {
     const auto mine = made_as<Tables>(tables, this);
     require_tables_of_smoothers(mine->smoothers.size() == multiplicative_.size() + additive_.size());
-    for (auto& [smoother, its_tables] : mine->smoothers) smoother->use_tables(its_tables);
-    cell_ = mine->cell;
+    auto before = tables_by<Tables>(this);
+    before->cell = std::exchange(cell_, mine->cell);
+    for (auto& [smoother, its_tables] : mine->smoothers) {
+      before->smoothers.emplace_back(smoother, smoother->use_tables(its_tables));
+    }
+    return before;
   }
 
   void apply(const T* x, T* y) override { apply_or_residual(device_->tiles(), nullptr, x, y); }

@@ -104,19 +104,27 @@ class Surveyor {
     return place >= 0 && place < own_blocks_;
   }
 
+  /// Or a record that is no cell.
+  [[nodiscard]] Record cell_at(int slot) const { return blocks_[slot / interleave] * interleave + slot % interleave; }
+
   /// What is behind the sides of the cells, and faces by direction.
   void find_sides(Pattern& pattern) {
+    irregular_.resize(cells_);
+    for (int slot = 0; slot < cells_; ++slot) {
+      const Record cell = cell_at(slot);
+      irregular_[slot] = grid_.layout().is_cell(cell) && is_irregular(cell);
+    }
     for (int side = 0; side < 2 * grid_.dim(); ++side) {
       const int t = side / 2;
       if (side % 2 == 0) faces_[t].clear();
       for (int slot = 0; slot < cells_; ++slot) {
-        const Record cell = blocks_[slot / interleave] * interleave + slot % interleave;
+        const Record cell = cell_at(slot);
         if (!grid_.layout().is_cell(cell)) {
           pattern.push_back(tile_side(0, name(grid_.layout().null()), true));
           continue;
         }
         const Record other = grid_.neighbour(cell, side);
-        const bool face = grid_.face(cell, side) != Face::interior || !is_inside(other) || is_irregular(cell);
+        const bool face = grid_.face(cell, side) != Face::interior || !is_inside(other) || irregular_[slot];
         const auto where = face ? cells_ + faces_[t].size() : name(other);
         pattern.push_back(
             tile_side(static_cast<std::uint32_t>(where), name(other), normal_fixed(grid_.face(cell, side))));
@@ -161,6 +169,7 @@ class Surveyor {
   std::vector<std::int32_t> place_;   // of a block in blocks_
   std::vector<std::int32_t> blocks_;  // of the tile
   std::int32_t own_blocks_ = 0;
+  std::vector<bool> irregular_;  // [slot]: is_irregular
   std::array<std::vector<Side>, 3> faces_;
 };
 
@@ -188,15 +197,17 @@ TileList find_tiles(const Grid& grid, const std::vector<std::int32_t>& blocks, i
   const std::span<const std::int32_t> all(blocks);
   const Ranges ranges{std::ssize(blocks), std::int64_t{256} * tile_blocks};
   std::vector<Part> parts(ranges.number());
-  parallel_ranges(ranges, [&](CellRange range, std::int64_t number) {
-    Surveyor surveyor(grid, tile_blocks);
-    Part& part = parts[number];
-    for (auto begin = range.begin; begin < range.end; begin += tile_blocks) {
-      auto tile = surveyor.look_at(all.subspan(begin, std::min<std::int64_t>(tile_blocks, range.end - begin)));
-      part.pattern.push_back(part.patterns.add(std::move(tile.pattern)));
-      part.blocks.push_back(std::move(tile.blocks));
-      part.most_faces = std::max(part.most_faces, tile.faces);
-    }
+  parallel_for(ranges.number(), [&] {
+    return [&, surveyor = Surveyor(grid, tile_blocks)](std::int64_t number) mutable {
+      const CellRange range = ranges[number];
+      Part& part = parts[number];
+      for (auto begin = range.begin; begin < range.end; begin += tile_blocks) {
+        auto tile = surveyor.look_at(all.subspan(begin, std::min<std::int64_t>(tile_blocks, range.end - begin)));
+        part.pattern.push_back(part.patterns.add(std::move(tile.pattern)));
+        part.blocks.push_back(std::move(tile.blocks));
+        part.most_faces = std::max(part.most_faces, tile.faces);
+      }
+    };
   });
   TileList list;
   for (const Part& part : parts) {

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <utility>
 
 #include "engine/dense_inverse.hpp"
 #include "engine/engine.hpp"
@@ -20,12 +21,14 @@ using Eigen::VectorXd;
 template <class T>
 class ReferenceKernels final : public Kernels<T> {
  public:
-  explicit ReferenceKernels(const Level& level) : reference_(std::make_shared<Tables>(level)), size_(level.size()) {}
+  explicit ReferenceKernels(const Level& level) : reference_(tables_by<Tables>(this, level)), size_(level.size()) {}
 
   [[nodiscard]] const Level& level() const override { return reference_->level.level(); }
 
   [[nodiscard]] std::shared_ptr<CoefficientTables> make_tables() override { return tables_by<Tables>(this, level()); }
-  void use_tables(std::shared_ptr<CoefficientTables> tables) override { reference_ = made_as<Tables>(tables, this); }
+  std::shared_ptr<CoefficientTables> use_tables(std::shared_ptr<CoefficientTables> tables) override {
+    return std::exchange(reference_, made_as<Tables>(tables, this));
+  }
 
   void apply(const T* x, T* y) override { store(reference_->level.apply(load(x)), y); }
   void residual(const T* b, const T* x, T* r) override { store(residual(b, x), r); }

@@ -23,9 +23,9 @@
 #include <vector>
 
 #include "base/available_memory.hpp"
+#include "base/host_vector.hpp"
 #include "base/new_file.hpp"
 #include "base/parallel.hpp"
-#include "base/zeros.hpp"
 #include "mesh/grid.hpp"
 #include "mesh/places.hpp"
 #include "problem/names.hpp"
@@ -387,7 +387,7 @@ std::uint64_t write_coefficients(std::ostream& file, std::int64_t data_offset, c
 
 /// Returns the checksum of what was read. \throws Failure if the file ends before
 std::uint64_t read_coefficients(std::istream& file, std::int64_t data_offset, const Shape& shape,
-                                const Problem& problem, const Grid& grid, std::vector<double>& coefficients) {
+                                const Problem& problem, const Grid& grid, HostVector& coefficients) {
   return for_places(
       shape,
       [&](std::vector<double>& values, std::int64_t offset) {
@@ -579,7 +579,7 @@ Solution load_solution(const fs::path& file) {
     Problem solved = read_hdf5(file, envelope);
     const Shape shape = shape_of(solved);
     auto grid = std::make_shared<const Grid>(solved.mesh, solved.boundary, solved.equation == EquationKind::stokes);
-    std::vector<double> coefficients = zeros(std::int64_t{grid->layout().storage()} * shape.record);
+    HostVector coefficients = zeros(std::int64_t{grid->layout().storage()} * shape.record);
     if (read_coefficients(stream, envelope.data_offset, shape, solved, *grid, coefficients) != envelope.data_checksum) {
       throw Failure("its coefficients were changed: the checksum is another");
     }

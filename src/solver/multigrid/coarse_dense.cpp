@@ -1,5 +1,7 @@
 #include "solver/multigrid/coarse_dense.hpp"
 
+#include <utility>
+
 namespace solenoid {
 
 template <class T>
@@ -14,8 +16,8 @@ std::shared_ptr<CoefficientTables> DenseCoarseSolver<T>::make_tables() {
 }
 
 template <class T>
-void DenseCoarseSolver<T>::use_tables(std::shared_ptr<CoefficientTables> tables) {
-  tables_ = made_as<Tables>(tables, this);
+std::shared_ptr<CoefficientTables> DenseCoarseSolver<T>::use_tables(std::shared_ptr<CoefficientTables> tables) {
+  return std::exchange(tables_, made_as<Tables>(tables, this));
 }
 
 template <class T>

@@ -16,7 +16,7 @@ class DenseCoarseSolver final : public CoarseSolver<T> {
   DenseCoarseSolver(Engine& engine, Kernels<T>& kernels, LocalSolverKind local);
   void solve(T* b, T* x) override;
   [[nodiscard]] std::shared_ptr<CoefficientTables> make_tables() override;
-  void use_tables(std::shared_ptr<CoefficientTables> tables) override;
+  std::shared_ptr<CoefficientTables> use_tables(std::shared_ptr<CoefficientTables> tables) override;
 
  private:
   struct Tables final : CoefficientTables {

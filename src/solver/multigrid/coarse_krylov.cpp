@@ -1,6 +1,7 @@
 #include "solver/multigrid/coarse_krylov.hpp"
 
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 #include "solver/krylov/gmres_right.hpp"
@@ -13,7 +14,7 @@ KrylovCoarseSolver<T>::KrylovCoarseSolver(Engine& engine, Kernels<T>& kernels, c
     : engine_(engine),
       kernels_(kernels),
       options_(options),
-      tables_(std::make_shared<Tables>(kernels.level())),
+      tables_(tables_by<Tables>(this, kernels.level())),
       first_(engine, kernels.level().size()),
       other_(engine, kernels.level().size()) {}
 
@@ -23,8 +24,8 @@ std::shared_ptr<CoefficientTables> KrylovCoarseSolver<T>::make_tables() {
 }
 
 template <class T>
-void KrylovCoarseSolver<T>::use_tables(std::shared_ptr<CoefficientTables> tables) {
-  tables_ = made_as<Tables>(tables, this);
+std::shared_ptr<CoefficientTables> KrylovCoarseSolver<T>::use_tables(std::shared_ptr<CoefficientTables> tables) {
+  return std::exchange(tables_, made_as<Tables>(tables, this));
 }
 
 template <class T>

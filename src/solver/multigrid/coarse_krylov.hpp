@@ -16,7 +16,7 @@ class KrylovCoarseSolver final : public CoarseSolver<T> {
   KrylovCoarseSolver(Engine& engine, Kernels<T>& kernels, const MultigridOptions& options);
   void solve(T* b, T* x) override;
   [[nodiscard]] std::shared_ptr<CoefficientTables> make_tables() override;
-  void use_tables(std::shared_ptr<CoefficientTables> tables) override;
+  std::shared_ptr<CoefficientTables> use_tables(std::shared_ptr<CoefficientTables> tables) override;
   [[nodiscard]] bool same_work() const override { return false; }
 
  private:

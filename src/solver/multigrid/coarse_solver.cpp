@@ -13,7 +13,9 @@ class PatchCoarseSolver final : public CoarseSolver<T> {
   explicit PatchCoarseSolver(Kernels<T>& kernels) : kernels_(kernels) { kernels_.prepare_smoother(false); }
   void solve(T* b, T* x) override { kernels_.smooth(0, b, nullptr, x); }
   [[nodiscard]] std::shared_ptr<CoefficientTables> make_tables() override { return nullptr; }
-  void use_tables(std::shared_ptr<CoefficientTables> /*tables*/) override {}
+  std::shared_ptr<CoefficientTables> use_tables(std::shared_ptr<CoefficientTables> /*tables*/) override {
+    return nullptr;
+  }
 
  private:
   Kernels<T>& kernels_;

@@ -18,7 +18,7 @@ class CoarseSolver {
   virtual void solve(T* b, T* x) = 0;
   /// As Kernels::make_tables, beside what the kernels have.
   [[nodiscard]] virtual std::shared_ptr<CoefficientTables> make_tables() = 0;
-  virtual void use_tables(std::shared_ptr<CoefficientTables> tables) = 0;
+  virtual std::shared_ptr<CoefficientTables> use_tables(std::shared_ptr<CoefficientTables> tables) = 0;
   /// Whether solve() does the same whatever the numbers are, so that an engine may record it (Engine::record).
   [[nodiscard]] virtual bool same_work() const { return true; }
 };

@@ -53,13 +53,17 @@ std::shared_ptr<CoefficientTables> Cycle<T>::make_tables() {
 }
 
 template <class T>
-void Cycle<T>::use_tables(const std::shared_ptr<CoefficientTables>& tables) {
+std::shared_ptr<CoefficientTables> Cycle<T>::use_tables(const std::shared_ptr<CoefficientTables>& tables) {
   const auto mine = made_as<Tables>(tables, this);
-  for (std::size_t l = 0; l < levels_.size(); ++l) levels_[l].kernels->use_tables(mine->kernels[l]);
-  coarsest_->use_tables(mine->coarsest);
+  auto before = tables_by<Tables>(this);
+  for (std::size_t l = 0; l < levels_.size(); ++l) {
+    before->kernels.push_back(levels_[l].kernels->use_tables(mine->kernels[l]));
+  }
+  before->coarsest = coarsest_->use_tables(mine->coarsest);
   for (LevelData& data : levels_) {
     if (data.recorded) data.recorded.refresh();
   }
+  return before;
 }
 
 template <class T>

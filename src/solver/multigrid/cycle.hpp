@@ -35,9 +35,10 @@ class Cycle {
   /// Tables of the coefficients that the levels have now (Hierarchy::set_coefficients), for all levels, beside those in
   /// use. Local problems are solved for that and the coarsest level is inverted.
   [[nodiscard]] std::shared_ptr<CoefficientTables> make_tables();
-  /// Hands over what make_tables() returned, then or earlier: the cycle has these coefficients from now on. Within a
-  /// millisecond, as nothing is computed: kernels get other addresses and numbers, recorded work is refreshed.
-  void use_tables(const std::shared_ptr<CoefficientTables>& tables);
+  /// Hands over what make_tables() returned, then or earlier: the cycle has these coefficients from now on. Returns the
+  /// tables that were in use. Within a millisecond, as nothing is computed: kernels get other addresses and numbers,
+  /// recorded work is refreshed.
+  std::shared_ptr<CoefficientTables> use_tables(const std::shared_ptr<CoefficientTables>& tables);
   const T* run() { return run(static_cast<int>(levels_.size()) - 1); }
   [[nodiscard]] T* right_hand_side(int level) { return levels_[level].b.data(); }
   [[nodiscard]] T* right_hand_side() { return levels_.back().b.data(); }

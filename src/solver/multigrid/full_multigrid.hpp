@@ -12,6 +12,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "base/host_vector.hpp"
 #include "base/interrupt.hpp"
 #include "engine/engine.hpp"
 #include "solenoid/solver.hpp"
@@ -55,7 +56,7 @@ class FullMultigrid {
   static VectorNeeds needs() { return on_finest<double>(1) + on_coarser<double>(2); }
 
   /// Loads of all levels but the finest; without, they are restricted.
-  void set_coarse_loads(const std::vector<std::vector<double>>& loads) {
+  void set_coarse_loads(const std::vector<HostVector>& loads) {
     for (std::size_t l = 0; l < loads.size(); ++l) {
       levels_[l].load.upload(loads[l].data());
       levels_[l].kernels->project(levels_[l].load.data());

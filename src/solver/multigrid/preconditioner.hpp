@@ -21,7 +21,7 @@ class Preconditioner {
   virtual void apply(const double* r, double* z) = 0;
   /// As Cycle::make_tables and Cycle::use_tables, of the outer kernels, too.
   [[nodiscard]] virtual std::shared_ptr<CoefficientTables> make_tables() = 0;
-  virtual void use_tables(const std::shared_ptr<CoefficientTables>& tables) = 0;
+  virtual std::shared_ptr<CoefficientTables> use_tables(const std::shared_ptr<CoefficientTables>& tables) = 0;
 };
 
 /// With the cycle in precision S.
@@ -66,10 +66,12 @@ class CyclePreconditioner final : public Preconditioner {
     if (outer_ != nullptr) tables->outer = outer_->make_tables();
     return tables;
   }
-  void use_tables(const std::shared_ptr<CoefficientTables>& tables) override {
+  std::shared_ptr<CoefficientTables> use_tables(const std::shared_ptr<CoefficientTables>& tables) override {
     const auto mine = made_as<Tables>(tables, this);
-    cycle_.use_tables(mine->cycle);
-    if (outer_ != nullptr) outer_->use_tables(mine->outer);
+    auto before = tables_by<Tables>(this);
+    before->cycle = cycle_.use_tables(mine->cycle);
+    if (outer_ != nullptr) before->outer = outer_->use_tables(mine->outer);
+    return before;
   }
 
  private:

@@ -1,7 +1,7 @@
 #pragma once
 /// \file
-/// The smoother for patches whose local problem splits by parity, with the exact local solve: new values of a patch
-/// from b, what lies around it and its old pressure, without its old velocity.
+/// The smoother with the exact local solve: new values of a patch from b, what lies around it and its old pressure,
+/// without its old velocity.
 ///
 /// With the local matrix A~ (u: velocity, p: pressure of the patch; e: what lies around it),
 ///     new u, new p - p = A~^+ (b - A_e x_e + B^T p + (A~ - A_u) u),
@@ -11,13 +11,15 @@
 /// of much larger numbers.
 ///
 /// Sums and differences of the two cells in each direction split every field of a patch into 2^dim classes of n^dim
-/// numbers, and the local problem into as many of its own: the velocity component c of a class meets the pressure of
-/// the class with the other parity in direction c. Lanes are patches; one register of lanes after the other.
+/// numbers, and most local problems into as many of their own: the velocity component c of a class meets the pressure
+/// of the class with the other parity in direction c. Those of patches with a slip or outflow end do not split so:
+/// their right-hand sides are put together in classes, too, but solved for as a whole (WholePatches). Lanes are
+/// patches; one register of lanes after the other.
 ///
 /// A class of a velocity component is numbered by its parities in directions c (bit 0), a = c + 1 (bit 1) and b = c + 2
 /// (bit 2), modulo dim; that of a pressure by those in x, y, z. Arrays of a class: velocity [row][i_b][i_a], the rows
-/// of P being bubbles 1..k, then the middle hat (even ones only); in the eigenbasis the same with eigenfunctions.
-/// Pressure [i_z][i_y][i_x].
+/// of P being bubbles 1..k, then the middle hat (even ones only); in the eigenbasis the same with eigenfunctions. Hats
+/// on the ends, where they are unknowns (outflow), [i_b][i_a]. Pressure [i_z][i_y][i_x].
 ///
 /// Right-hand sides need no matrices of the local problem, so that a batch has patches of any: of a row of cells, those
 /// at its ends too. What most lanes have is solved at once; other patches wait until there are enough with their
@@ -29,22 +31,11 @@
 #include <array>
 
 #include "engine/cpu/kernels/blocks.hpp"
+#include "engine/cpu/kernels/halo_fields.hpp"
 #include "engine/cpu/kernels/operator.hpp"
+#include "engine/cpu/kernels/whole_patches.hpp"
 
 namespace solenoid::cpu::SOLENOID_SIMD_NAMESPACE {
-
-/// What is kept of patches until there are enough of their problem to fill a register.
-template <class T, int dim, int order>
-struct WaitingPatches {
-  static constexpr int numbers = (record_size(dim, order) + power(order + 1, dim)) * (1 << dim);
-
-  /// Fewer than fill a register, before others come.
-  static constexpr int most = 2 * Simd<T>::lanes;
-
-  int count;
-  std::int32_t lower[most];
-  T values[most][numbers];  ///< HaloWork::Fields of each
-};
 
 template <class T, int dim, int order>
 struct HaloWork {
@@ -56,14 +47,7 @@ struct HaloWork {
   struct alignas(SOLENOID_SIMD_BYTES) Lines {
     T values[block * interleave];
   };
-  /// The right-hand side, then the new values. Of the old pressure sums and differences, not halves of them.
-  struct Fields {
-    R velocity[dim][classes][block];
-    R pressure[classes][block];
-    R old_pressure[classes][block];
-  };
-
-  Fields fields;
+  HaloFields<R, dim, order> fields;
   R schur[classes][block];             ///< -B A^-1 f, then the pressure in the eigenbasis
   R rows[classes][(n + 1) * columns];  ///< what lies around gives to all rows of a component, before the mass matrix
   R ends[classes][columns];            ///< hats on the ends in direction c
@@ -72,6 +56,7 @@ struct HaloWork {
   Lines hats[classes];
   Lines own[classes];
   Lines own_hats[classes];
+  typename WholePatches<T, dim, order>::Arrays whole;
 };
 
 template <class T, int dim, int order>
@@ -100,7 +85,7 @@ class HaloSmoother {
   static void smooth(const HaloArguments<T>& arguments) {
     HaloSmoother smoother(arguments);
     if (arguments.begin == arguments.first) {
-      for (int problem = 0; problem < arguments.problem_count; ++problem) smoother.waiting_[problem].count = 0;
+      for (int problem = 0; problem < arguments.problem_count; ++problem) smoother.waiting_[problem].clear();
     }
     Addresses of_turns[2];
     of_turns[0] = Addresses(arguments.topology, arguments.batches[arguments.begin]);
@@ -114,14 +99,14 @@ class HaloSmoother {
       }
     }
     if (arguments.end != arguments.last) return;
-    for (int problem = 0; problem < arguments.problem_count; ++problem) smoother.solve_waiting(problem);
+    for (int problem = 0; problem < arguments.problem_count; ++problem) {
+      while (smoother.waiting_[problem].count() > 0) smoother.solve_waiting(problem);
+    }
   }
 
  private:
   static constexpr int a_of(int c) { return (c + 1) % dim; }
   static constexpr int b_of(int c) { return (c + 2) % dim; }
-  /// From the frame of component c (bit 0: c, bit 1: a, bit 2: b) to directions.
-  static constexpr int to_directions(int bits, int c) { return (bits << c | bits >> (dim - c)) & (classes - 1); }
   /// Rows of P: bubbles, the middle hat and, of what lies around, the hat on the end, as the lower cell has them.
   static constexpr int middle = order;
   static constexpr int end = n;
@@ -139,7 +124,7 @@ class HaloSmoother {
     Addresses() = default;
     Addresses(const CellTopology& topology, const HaloBatch& batch) : pairs(false) {
       std::int32_t cells[classes][width];
-      find_cells(topology, batch.lower, cells);
+      find_patch_cells<dim>(topology, batch.lower, cells);
       for (int bits = 0; bits < classes; ++bits) {
         own[bits] = Places(cells[bits], topology.null);
         pairs |= own[bits].pair();
@@ -161,14 +146,6 @@ class HaloSmoother {
       }
     }
   };
-  static void find_cells(const CellTopology& topology, const std::int32_t* lower,
-                         std::int32_t (&cells)[classes][width]) {
-    std::copy_n(lower, width, cells[0]);
-    for (int bits = 1; bits < classes; ++bits) {
-      const int a = bits >= 4 ? 2 : bits >= 2 ? 1 : 0;
-      look_up(topology.neighbour[2 * a + 1], cells[bits - (1 << a)], cells[bits]);
-    }
-  }
 
   /// Blocks of the next batch, fetched into the second-level cache while this one is worked on.
   class Ahead {
@@ -212,6 +189,7 @@ class HaloSmoother {
   explicit HaloSmoother(const HaloArguments<T>& arguments)
       : arguments_(arguments),
         work_(*static_cast<Work*>(arguments.workspace)),
+        whole_(arguments, work_.fields, work_.whole),
         waiting_(reinterpret_cast<Waiting*>(static_cast<std::byte*>(arguments.workspace) + sizeof(Work))) {
     const CellData<T>& cell = *arguments.cell;
     for (int t = 0; t < dim; ++t) {
@@ -224,7 +202,7 @@ class HaloSmoother {
         }
       }
     }
-    for (int i = 0; i < n; ++i) {
+    for (int i = 0; i <= n; ++i) {
       for (int j = 0; j <= n; ++j) {
         // Both cells see the middle hat, and its sum is taken once.
         mass_[i][j] = (j == middle ? T(2) : T(1)) * cell.mass[function_of(i)][function_of(j)];
@@ -239,6 +217,7 @@ class HaloSmoother {
     lane_ = lane;
     addresses_ = &addresses;
     find_extra(batch);
+    find_hats(batch);
     gather_pressure();
     for (int c = 0; c < dim; ++c) gather(c, left);
     LaneSet most = 0;
@@ -249,50 +228,37 @@ class HaloSmoother {
                              return (left >> l & 1) != 0 && arguments_.kinds[batch.kind[l]].problem == problem;
                            });
       left &= ~same;
-      if (8 * std::popcount(same) >= 5 * V::lanes) {
+      if (arguments_.splits[problem] != 0 && 8 * std::popcount(same) >= 5 * V::lanes) {
         most = same;
         problem_of_most = problem;
         continue;
       }
-      for (LaneSet lanes = same; lanes != 0; lanes &= lanes - 1) wait(problem, batch, std::countr_zero(lanes));
+      waiting_[problem].add(same >> lane, batch.lower + lane, work_.fields);
     }
     if (most != 0) {
-      patch_ = arguments_.problems + problem_of_most;
-      solve();
+      solve(problem_of_most);
       write(addresses.own, most);
     }
     for (int problem = 0; problem < arguments_.problem_count; ++problem) {
-      if (waiting_[problem].count >= V::lanes) solve_waiting(problem);
+      if (waiting_[problem].count() >= (arguments_.splits[problem] != 0 ? V::lanes : width)) solve_waiting(problem);
     }
   }
 
-  void wait(int problem, const HaloBatch& batch, int lane) {
-    Waiting& waiting = waiting_[problem];
-    waiting.lower[waiting.count] = batch.lower[lane];
-    T* const to = waiting.values[waiting.count++];
-    const auto* const from = reinterpret_cast<const typename V::Lane*>(&work_.fields) + (lane - lane_);
-    for (int i = 0; i < Waiting::numbers; ++i) to[i] = from[i * V::lanes];
-  }
-  /// Solves the last of those that wait, as many as a register has.
+  /// Solves for the last of those that wait, as many as are solved for at a time.
   void solve_waiting(int problem) {
     Waiting& waiting = waiting_[problem];
-    const int count = std::min(waiting.count, V::lanes);
-    if (count == 0) return;
-    waiting.count -= count;
+    if (arguments_.splits[problem] == 0) return whole_.solve(problem, waiting);
+    const int many = waiting.take(V::lanes);
+    waiting.fields(0, work_.fields);
     std::int32_t lower[width];
-    std::fill(std::copy_n(waiting.lower + waiting.count, count, lower), lower + width, arguments_.topology.null);
+    waiting.lower_cells(many, width, arguments_.topology.null, lower);
     std::int32_t cells[classes][width];
-    find_cells(arguments_.topology, lower, cells);
+    find_patch_cells<dim>(arguments_.topology, lower, cells);
     Places own[classes];
     for (int bits = 0; bits < classes; ++bits) own[bits] = Places(cells[bits], arguments_.topology.null);
-    auto* const to = reinterpret_cast<typename V::Lane*>(&work_.fields);
-    for (int i = 0; i < Waiting::numbers; ++i) {
-      for (int l = 0; l < count; ++l) to[i * V::lanes + l] = waiting.values[waiting.count + l][i];
-    }
     lane_ = 0;
-    patch_ = arguments_.problems + problem;
-    solve();
-    write(own, (1U << count) - 1);
+    solve(problem);
+    write(own, (1U << many) - 1);
   }
 
   // --- reading -------------------------------------------------------------------------------------------------------
@@ -310,28 +276,6 @@ class HaloSmoother {
     } else {
       visit(std::false_type());
     }
-  }
-  /// Sums and differences in all directions, or (`upper`) of upper cells in the direction of bit 0, odd places, in the
-  /// others. Where the mirror image of a mode has the other sign, the two change places: `flip` of who takes them.
-  template <bool upper = false>
-  [[gnu::always_inline]] static void butterfly(R (&v)[classes]) {
-    constexpr int first = upper ? 1 : 0;
-#pragma GCC unroll 3
-    for (int d = first; d < dim; ++d) {
-#pragma GCC unroll 8
-      for (int i = first; i < classes; i += 1 + first) {
-        if ((i >> d & 1) != 0) continue;
-        const R lower_value = v[i];
-        const R upper_value = v[i | 1 << d];
-        v[i] = lower_value + upper_value;
-        v[i | 1 << d] = lower_value - upper_value;
-      }
-    }
-  }
-  /// Bits 1 and 2 of `flip` for a column.
-  static constexpr int flip_of_column(int column) { return (column % n % 2) << 1 | (column / n % 2) << 2; }
-  static constexpr int flip_of_pressure(int value) {
-    return value % n % 2 | (value / n % n % 2) << 1 | (value / (n * n) % 2) << 2;
   }
 
   /// b, and the old pressure.
@@ -353,15 +297,15 @@ class HaloSmoother {
       R v[classes];
 #pragma GCC unroll 8
       for (int i = 0; i < classes; ++i) v[i] = from[i].template get<pairs>(value, lane_);
-      butterfly(v);
-      const int flip = flip_of_pressure(value);
+      butterfly<dim>(v);
+      const int flip = flip_of_pressure<n>(value);
 #pragma GCC unroll 8
       for (int i = 0; i < classes; ++i) to[i ^ flip][value] = v[i];
     }
   }
 
-  /// The right-hand side of component c, and its share of the pressure's; hats on the ends are no unknowns of the
-  /// patches `lanes`: they stay as they are.
+  /// The right-hand side of component c, and its share of the pressure's. Hats on the ends stay as they are where they
+  /// are no unknowns of the patches `lanes`.
   void gather(int c, LaneSet lanes) {
     const bool around = arguments_.x != nullptr;
     if (around) {
@@ -370,9 +314,10 @@ class HaloSmoother {
     }
     Reader from[classes];
     for (int i = 0; i < classes; ++i) {
-      from[i] = reader<block>(addresses_->own[to_directions(i, c)], arguments_.b, c * block, work_.cells[i]);
+      from[i] = reader<block>(addresses_->own[to_directions<dim>(i, c)], arguments_.b, c * block, work_.cells[i]);
     }
     with_pairs(addresses_->pairs, [&](auto pairs) { gather_velocity<pairs>(c, from); });
+    if (any_hat_[c]) gather_hats(c);
     copy_ends(c, lanes);
   }
 
@@ -391,7 +336,7 @@ class HaloSmoother {
   /// The row of B^T p_old in class q that belongs to mode i of the pressure.
   [[gnu::always_inline]] R old_gradient(int c, int q, int i, int column) const {
     return arguments_.cell->inverse_h[c] *
-           work_.fields.old_pressure[to_directions(q ^ 1, c)][line_start[c][column] + i * line_stride[c]];
+           work_.fields.old_pressure[to_directions<dim>(q ^ 1, c)][line_start[c][column] + i * line_stride[c]];
   }
   template <bool pairs>
   void gather_velocity(int c, const Reader (&from)[classes]) {
@@ -403,11 +348,11 @@ class HaloSmoother {
     const bool around = arguments_.x != nullptr;
     const T stiffness = arguments_.cell->viscosity * arguments_.cell->inverse_h[c] * arguments_.cell->inverse_h[c];
     for (int column = 0; column < columns; ++column) {
-      const int flip = flip_of_column(column);
+      const int flip = flip_of_column<n>(column);
       R v[classes];
 #pragma GCC unroll 8
       for (int i = 1; i < classes; i += 2) v[i] = from[i].template get<pairs>(column, lane_);
-      butterfly<true>(v);
+      butterfly<dim, true>(v);
 #pragma GCC unroll 8
       for (int i = 1; i < classes; i += 2) {
         const int q = (i ^ flip) - 1;
@@ -424,11 +369,11 @@ class HaloSmoother {
     if constexpr (row < order) {
       const bool around = arguments_.x != nullptr;
       for (int column = 0; column < columns; ++column) {
-        const int flip = flip_of_column(column) | row % 2;  // bubbles 1, 3, ... are even about their cells
+        const int flip = flip_of_column<n>(column) | row % 2;  // bubbles 1, 3, ... are even about their cells
         R v[classes];
 #pragma GCC unroll 8
         for (int i = 0; i < classes; ++i) v[i] = from[i].template get<pairs>((row + 1) * columns + column, lane_);
-        butterfly(v);
+        butterfly<dim>(v);
 #pragma GCC unroll 8
         for (int i = 0; i < classes; ++i) {
           const int q = i ^ flip;
@@ -441,15 +386,16 @@ class HaloSmoother {
     }
   }
 
-  /// Hats on the ends in direction c, of the lower cells' records and of those beyond the upper cells: what they give
-  /// to the rows, before the mass matrix, and to the divergence.
-  void gather_ends(int c) {
+  /// Of a vector: hats on the ends in direction c, of the lower cells' records and of those beyond the upper cells.
+  /// Zero where they are unknowns (`known`), or only there.
+  template <bool known>
+  void read_ends(int c, const T* vector, R (&to)[classes][columns]) {
     Reader from[classes];
     bool any_pair = false;
     for (int i = 0; i < classes; ++i) {
-      const int bits = to_directions(i, c);
+      const int bits = to_directions<dim>(i, c);
       const Places& places = i % 2 == 0 ? addresses_->own[bits] : addresses_->beyond[c][bits];
-      from[i] = reader<columns>(places, arguments_.x, c * block, work_.cells[i]);
+      from[i] = reader<columns>(places, vector, c * block, work_.cells[i]);
       any_pair |= places.pair();
     }
     with_pairs(any_pair, [&](auto pairs) {
@@ -457,12 +403,32 @@ class HaloSmoother {
         R v[classes];
 #pragma GCC unroll 8
         for (int i = 0; i < classes; ++i) v[i] = from[i].template get<pairs>(column, lane_);
-        butterfly(v);
-        const int flip = flip_of_column(column);
+        if (any_hat_[c]) {
+          for (int i = 0; i < classes; ++i) v[i] *= known ? T(1) - hat_[c][i % 2] : hat_[c][i % 2];
+        }
+        butterfly<dim>(v);
+        const int flip = flip_of_column<n>(column);
 #pragma GCC unroll 8
-        for (int i = 0; i < classes; ++i) work_.ends[i ^ flip][column] = v[i];
+        for (int i = 0; i < classes; ++i) to[i ^ flip][column] = v[i];
       }
     });
+  }
+
+  /// The right-hand side of hats on the ends in direction c that are unknowns.
+  void gather_hats(int c) {
+    read_ends<false>(c, arguments_.b, work_.fields.hats[c]);
+    if (arguments_.x == nullptr) return;
+    for (int q = 0; q < classes; ++q) {
+      for (int column = 0; column < columns; ++column) {
+        R& value = work_.fields.hats[c][q][column];
+        value = less_around<end>(value, q, q % 2 != 0, column) - old_gradient(c, q, 0, column);
+      }
+    }
+  }
+
+  /// What known hats on the ends in direction c give to the rows, before the mass matrix, and to the divergence.
+  void gather_ends(int c) {
+    read_ends<true>(c, arguments_.x, work_.ends);
     const T factor = arguments_.cell->inverse_h[c];
     for (int q = 0; q < classes; ++q) {
       R* const row = work_.rows[q] + end * columns;
@@ -470,7 +436,7 @@ class HaloSmoother {
       if constexpr (dim == 3) {
         multiply_columns<n, true>(&tangential_[b_of(c)][q >> 2 & 1][0][0], n, work_.ends[q], row);
       }
-      R* const g = work_.fields.pressure[to_directions(q ^ 1, c)];
+      R* const g = work_.fields.pressure[to_directions<dim>(q ^ 1, c)];
       for (int column = 0; column < columns; ++column) g[line_start[c][column]] -= factor * work_.ends[q][column];
     }
   }
@@ -478,7 +444,7 @@ class HaloSmoother {
   /// y = x, or zero, on the hats on the lower ends.
   void copy_ends(int c, LaneSet lanes) {
     for (int i = 0; i < classes; i += 2) {
-      const Places& places = addresses_->own[to_directions(i, c)];
+      const Places& places = addresses_->own[to_directions<dim>(i, c)];
       const Writer to = writer(places, c * block, work_.cells[i], lanes);
       if (arguments_.x == nullptr) {
         for (int column = 0; column < columns; ++column) to.put(column, lane_, R{});
@@ -516,6 +482,28 @@ class HaloSmoother {
     }
   }
 
+  /// Where hats on the ends in direction c are unknowns: 1, elsewhere 0.
+  void find_hats(const HaloBatch& batch) {
+    for (int c = 0; c < dim; ++c) {
+      any_hat_[c] = (batch.hats >> c & 1) != 0;
+      if (!any_hat_[c]) continue;
+      for (int e = 0; e < 2; ++e) {
+        alignas(SOLENOID_SIMD_BYTES) T of_lanes[V::lanes]{};
+        for (int l = 0; l < V::lanes; ++l) {
+          if ((batch.active >> (lane_ + l) & 1) == 0) continue;
+          of_lanes[l] = arguments_.kinds[batch.kind[lane_ + l]].hat[c][e] ? T(1) : T(0);
+        }
+        hat_[c][e] = *reinterpret_cast<const typename V::Unaligned*>(of_lanes);
+      }
+    }
+  }
+
+  /// extra_ on the end of bit `1 + tau` of cell i, for the row of component c that is the hat on the end of bit 0.
+  [[gnu::always_inline]] R extra_of_hat(int c, int t, int tau, int i) const {
+    const R(&extra)[2] = extra_[t][i >> (1 + tau) & 1];
+    return any_hat_[c] ? extra[1] + hat_[c][i % 2] * (extra[0] - extra[1]) : extra[1];
+  }
+
   /// Where the rows of component c lie around the patch in tangential direction a (tau = 0) or b.
   struct Around {
     Reader cell[classes];
@@ -528,7 +516,7 @@ class HaloSmoother {
     const int t = (c + 1 + tau) % dim;
     around.any_pair = any_extra_[t] && addresses_->pairs;
     for (int i = 0; i < classes; ++i) {
-      const int bits = to_directions(i, c);
+      const int bits = to_directions<dim>(i, c);
       const auto find = [&](Reader& reader, const Places& places, auto count, typename Work::Lines& lines) {
         reader = HaloSmoother::reader<count>(places, arguments_.x, c * block, lines);
         around.any_pair |= places.pair();
@@ -557,6 +545,7 @@ class HaloSmoother {
   template <int tau, bool pairs>
   void gather_rows(int t, const Around& around) {
     constexpr int stride = tau == 0 ? 1 : n;
+    const int c = (t - 1 - tau + dim) % dim;
     const T* const below = &arguments_.cell->below[t][0][0];
     for (int row = 0; row <= n; ++row) {
       for (int line = 0; line < others; ++line) {
@@ -574,9 +563,9 @@ class HaloSmoother {
                               around.own[i].template get<pairs>(column, lane_);
               }
             }
-            butterfly<true>(v[mode]);
+            butterfly<dim, true>(v[mode]);
           }
-          const int flip = flip_of_column(start);
+          const int flip = flip_of_column<n>(start);
 #pragma GCC unroll 4
           for (int i = 1; i < classes; i += 2) {
             multiply_line<stride, tau == 1>(below, v, i, 2 << tau, work_.rows[(i ^ flip) - 1] + row * columns + start);
@@ -594,13 +583,14 @@ class HaloSmoother {
           }
           if (any_extra_[t]) {
             for (int i = 0; i < classes; ++i) {
-              v[mode][i] += T(odd_sign(mode)) * extra_[t][i >> (1 + tau) & 1][row == end ? 1 : 0] *
+              const R extra = row == end ? extra_of_hat(c, t, tau, i) : extra_[t][i >> (1 + tau) & 1][0];
+              v[mode][i] += T(odd_sign(mode)) * extra *
                             (i % 2 == 0 ? around.own : own_upper)[i].template get<pairs>(value, lane_);
             }
           }
-          butterfly(v[mode]);
+          butterfly<dim>(v[mode]);
         }
-        const int flip = flip_of_column(start) | (row < order ? row % 2 : 0);
+        const int flip = flip_of_column<n>(start) | (row < order ? row % 2 : 0);
 #pragma GCC unroll 8
         for (int i = 0; i < classes; ++i) {
           multiply_line<stride, tau == 1>(below, v, i, 2 << tau, work_.rows[i ^ flip] + row * columns + start);
@@ -677,7 +667,8 @@ class HaloSmoother {
   // --- local solve ---------------------------------------------------------------------------------------------------
 
   /// fields: right-hand side -> new values.
-  void solve() {
+  void solve(int problem) {
+    patch_ = arguments_.problems + problem;
     for (int c = 0; c < dim; ++c) forward(c);
     for (int q = 0; q < classes; ++q) {
       fetch_ahead();
@@ -706,7 +697,7 @@ class HaloSmoother {
     const T* const s = patch_->eigen_p[c] + (rows == n ? 0 : n * n);
     const T* const d = patch_->divergence[c] + (rows == n ? 0 : n * n);
     const T* const inverse_lambda = patch_->inverse_lambda[c] + lambda_start(q);
-    R* const to = work_.schur[to_directions(q ^ 1, c)];
+    R* const to = work_.schur[to_directions<dim>(q ^ 1, c)];
     for (int column = 0; column < columns; ++column) {
       R in[n];
       R u[n];
@@ -766,7 +757,7 @@ class HaloSmoother {
     const T* const s = patch_->eigen_p[c] + (rows == n ? 0 : n * n);
     const T* const d = patch_->divergence[c] + (rows == n ? 0 : n * n);
     const T* const inverse_lambda = patch_->inverse_lambda[c] + lambda_start(q);
-    const R* const from = work_.schur[to_directions(q ^ 1, c)];
+    const R* const from = work_.schur[to_directions<dim>(q ^ 1, c)];
     for (int column = 0; column < columns; ++column) {
       R p[n];
       R u[n];
@@ -845,28 +836,28 @@ class HaloSmoother {
   void write_velocity(int c, const Places (&own)[classes], LaneSet lanes) {
     Writer to[classes];
     for (int i = 0; i < classes; ++i) {
-      to[i] = writer(own[to_directions(i, c)], c * block, work_.cells[i], lanes);
+      to[i] = writer(own[to_directions<dim>(i, c)], c * block, work_.cells[i], lanes);
     }
     const auto& velocity = work_.fields.velocity[c];
     for (int column = 0; column < columns; ++column) {
-      const int flip = flip_of_column(column);
+      const int flip = flip_of_column<n>(column);
       R v[classes];
 #pragma GCC unroll 8
       for (int i = 1; i < classes; i += 2) v[i] = velocity[(i ^ flip) - 1][middle * columns + column];
-      butterfly<true>(v);
+      butterfly<dim, true>(v);
 #pragma GCC unroll 8
       for (int i = 1; i < classes; i += 2) to[i].put(column, lane_, v[i]);
       for (int row = 0; row < order; ++row) {
         const int f = flip | row % 2;
 #pragma GCC unroll 8
         for (int i = 0; i < classes; ++i) v[i] = velocity[i ^ f][row * columns + column];
-        butterfly(v);
+        butterfly<dim>(v);
 #pragma GCC unroll 8
         for (int i = 0; i < classes; ++i) to[i].put((row + 1) * columns + column, lane_, v[i]);
       }
     }
     for (int i = 0; i < classes; ++i) {
-      const Places& places = own[to_directions(i, c)];
+      const Places& places = own[to_directions<dim>(i, c)];
       if (i % 2 == 0) {
         places.template finish<columns, block>(to[i], arguments_.y, c * block, lanes);
       } else {
@@ -879,11 +870,11 @@ class HaloSmoother {
     Writer to[classes];
     for (int i = 0; i < classes; ++i) to[i] = writer(own[i], dim * block, work_.cells[i], lanes);
     for (int value = 0; value < block; ++value) {
-      const int flip = flip_of_pressure(value);
+      const int flip = flip_of_pressure<n>(value);
       R v[classes];
 #pragma GCC unroll 8
       for (int i = 0; i < classes; ++i) v[i] = work_.fields.pressure[i ^ flip][value];
-      butterfly(v);
+      butterfly<dim>(v);
 #pragma GCC unroll 8
       for (int i = 0; i < classes; ++i) to[i].put(value, lane_, v[i]);
     }
@@ -894,16 +885,19 @@ class HaloSmoother {
 
   const HaloArguments<T>& arguments_;
   Work& work_;
+  WholePatches<T, dim, order> whole_;
   Waiting* const waiting_;      // [problem]
   T tangential_[dim][2][n][n];  // nu L^O between interior faces and half of alpha (all of it in 2D), by parity
-  T mass_[n][n + 1];            // in the order of rows
+  T mass_[n + 1][n + 1];        // in the order of rows
   Ahead ahead_;
   // Of the register of patches that is worked on:
   const PatchData<T>* patch_ = nullptr;
   const Addresses* addresses_ = nullptr;
   int lane_ = 0;  // the first
   bool any_extra_[dim];
-  R extra_[dim][2][2];  // [direction][end][hats on the ends]
+  R extra_[dim][2][2];  // [direction][end][hats on the ends that are no unknowns]
+  bool any_hat_[dim];
+  R hat_[dim][2];
 };
 
 }  // namespace solenoid::cpu::SOLENOID_SIMD_NAMESPACE

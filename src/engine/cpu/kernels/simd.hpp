@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstdint>
+#include <type_traits>
 
 #include "engine/cpu/kernels/table.hpp"
 #include "mesh/record.hpp"
@@ -33,7 +34,10 @@ template <class T>
 struct alignas(SOLENOID_SIMD_BYTES) Simd {
   using Register [[gnu::vector_size(SOLENOID_SIMD_BYTES)]] = T;
   using Unaligned [[gnu::vector_size(SOLENOID_SIMD_BYTES), gnu::aligned(sizeof(T)), gnu::may_alias]] = T;
-  using Lane [[gnu::may_alias]] = T;                             ///< of a register in memory
+  using Lane [[gnu::may_alias]] = T;  ///< of a register in memory
+  /// Lanes of a register, for permutations.
+  using Indices [[gnu::vector_size(SOLENOID_SIMD_BYTES)]] =
+      std::conditional_t<sizeof(T) == 4, std::int32_t, std::int64_t>;
   static constexpr int lanes = SOLENOID_SIMD_BYTES / sizeof(T);  ///< of a register
   static constexpr int parts = width / lanes;
 

@@ -69,11 +69,12 @@ struct SmoothArguments {
   void* workspace;
 };
 
-/// A kind of patches that split by parity, for the smoother that works without old values.
+/// A kind of patches, for the smoother that works without old values.
 struct HaloKind {
   int problem;       ///< its local problem
   int weight[3][2];  ///< of the faces on its ends in the local problem
   int face[3][2];    ///< and in the mesh
+  bool hat[3][2];    ///< the hats on an end are unknowns of the patch
 };
 
 /// Patches of one colour, one per lane.
@@ -83,6 +84,7 @@ struct HaloBatch {
   std::uint16_t active;    ///< bit l: lane l is a patch
   std::uint8_t last_lane;  ///< the last of them
   std::uint8_t extra;      ///< bit t: of some, faces on the ends in direction t are not interior faces with weight 1
+  std::uint8_t hats;       ///< bit c: of some, hats on an end in direction c are unknowns
 };
 
 /// Batches [begin, end) of those of a thread, [first, last): the first call begins with `first`, the last ends with
@@ -93,6 +95,7 @@ struct HaloArguments {
   CellTopology topology;
   const HaloKind* kinds;
   const PatchData<T>* problems;
+  const std::uint8_t* splits;  ///< [problem]: by parity, in all directions
   int problem_count;
   const HaloBatch* batches;
   std::int64_t first;

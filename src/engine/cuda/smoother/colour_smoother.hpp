@@ -22,7 +22,7 @@ class ColourSmoother {
   virtual void smooth(const Colour<T>& colour) = 0;
   /// As Kernels::make_tables: what it has made of the level's coefficients, on the device.
   [[nodiscard]] virtual std::shared_ptr<CoefficientTables> make_tables() const = 0;
-  virtual void use_tables(std::shared_ptr<CoefficientTables> tables) = 0;
+  virtual std::shared_ptr<CoefficientTables> use_tables(std::shared_ptr<CoefficientTables> tables) = 0;
 };
 template <class T>
 using ColourSmoothers = std::vector<std::unique_ptr<ColourSmoother<T>>>;

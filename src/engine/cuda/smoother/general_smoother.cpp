@@ -2,6 +2,7 @@
 #include <functional>
 #include <iterator>
 #include <numeric>
+#include <utility>
 
 #include "engine/cuda/kernels/smoother/general.hpp"
 #include "engine/cuda/smoother/colour_smoother.hpp"
@@ -43,7 +44,9 @@ class GeneralSmoother final : public ColourSmoother<T> {
     tables->rows = {level_.shared.engine, rows};
     return tables;
   }
-  void use_tables(std::shared_ptr<CoefficientTables> tables) override { tables_ = made_as<Tables>(tables, this); }
+  std::shared_ptr<CoefficientTables> use_tables(std::shared_ptr<CoefficientTables> tables) override {
+    return std::exchange(tables_, made_as<Tables>(tables, this));
+  }
 
   void smooth(const Colour<T>& colour) override {
     const OfColour& mine = colours_[colour.number];

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include "base/parallel.hpp"
 
@@ -73,13 +74,19 @@ std::vector<PatchBatch> cut(const std::vector<Entry>& entries, int size) {
 /// gets those near its own cells, with which they share interleaved blocks of records, and some of the whole blocks
 /// that there are.
 std::vector<std::int32_t> deal(const Grid& grid, const std::vector<Entry>& entries, std::vector<PatchBatch>& batches,
-                               const std::vector<std::int32_t>& records) {
-  if (batches.empty() || records.empty()) return records;
-  std::vector<std::int32_t> batch_of(grid.layout().records().size(), -1);
+                               const Unset<Record>& records) {
+  if (batches.empty() || records.empty()) return {records.begin(), records.end()};
+  // Of the records in their blocks; others are not asked for.
+  Unset<std::int32_t> batch_of(grid.layout().storage());
+  std::vector<char> is_asked(batch_of.size() / interleave, 0);
+  for (const Record record : records) {
+    if (std::exchange(is_asked[record / interleave], 1) != 0) continue;
+    std::fill_n(batch_of.begin() + record / interleave * interleave, interleave, -1);
+  }
   for (std::size_t i = 0; i < batches.size(); ++i) {
     for (auto k = batches[i].begin; k < batches[i].begin + batches[i].count; ++k) {
       for (const auto cell : patch_cells(grid, entries[k].lower())) {
-        if (grid.layout().is_cell(cell)) batch_of[cell] = static_cast<std::int32_t>(i);
+        if (is_asked[cell / interleave] != 0) batch_of[cell] = static_cast<std::int32_t>(i);
       }
     }
   }
@@ -136,12 +143,18 @@ ParityPlan::ParityPlan(const Level& level, int batch) {
     kinds.push_back(static_cast<int>(i));
   }
   const auto colour_count = static_cast<std::int64_t>(all.colours.size());
-  std::vector<std::vector<Entry>> entries(colour_count);
+  std::vector<std::int64_t> first(1, 0);  // patch of a colour, and their number
+  for (const auto& runs : all.colours) {
+    first.push_back(first.back());
+    for (const PatchRun& run : runs) first.back() += covered[run.kind] != 0 ? run.end - run.begin : 0;
+  }
+  patches.resize(first.back());
   colours.resize(colour_count);
   uncovered.resize(colour_count);
   parallel_for(colour_count, [&] {
     return [&](std::int64_t colour) {
-      auto& mine = entries[colour];
+      std::vector<Entry> mine;
+      mine.reserve(first[colour + 1] - first[colour]);
       for (const PatchRun& run : all.colours[colour]) {
         if (covered[run.kind] == 0) continue;
         const PatchKind& kind = all.kinds[run.kind];
@@ -159,13 +172,11 @@ ParityPlan::ParityPlan(const Level& level, int batch) {
       std::sort(mine.begin(), mine.end(), [](const Entry& a, const Entry& b) { return a.lower() < b.lower(); });
       colours[colour] = cut(mine, batch);
       uncovered[colour] = deal(level.grid, mine, colours[colour], all.uncovered[colour]);
+      for (PatchBatch& cut_batch : colours[colour]) cut_batch.begin += static_cast<std::int32_t>(first[colour]);
+      std::transform(mine.begin(), mine.end(), patches.begin() + first[colour],
+                     [](const Entry& entry) { return entry.patch; });
     };
   });
-  patches.reserve(all.lower_cell.size());
-  for (std::int64_t colour = 0; colour < colour_count; ++colour) {
-    for (PatchBatch& cut_batch : colours[colour]) cut_batch.begin += static_cast<std::int32_t>(patches.size());
-    for (const Entry& entry : entries[colour]) patches.push_back(entry.patch);
-  }
 }
 
 }  // namespace solenoid::cuda

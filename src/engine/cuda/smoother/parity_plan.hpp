@@ -4,6 +4,7 @@
 
 #include <vector>
 
+#include "base/unset.hpp"
 #include "engine/cuda/kernels/smoother/parity.hpp"
 #include "level/level.hpp"
 
@@ -18,7 +19,7 @@ struct ParityPlan {
   ParityPlan(const Level& level, int batch);
 
   std::vector<int> kinds;                            ///< by number of Schur blocks: a kind of patch that has them
-  std::vector<ParityPatch> patches;                  ///< of all colours, in the order of cells in each colour
+  Unset<ParityPatch> patches;                        ///< of all colours, in the order of cells in each colour
   std::vector<std::vector<PatchBatch>> colours;      ///< batches of each colour
   std::vector<std::vector<std::int32_t>> uncovered;  ///< records in no patch of a colour, in the order of batches
   std::vector<char> covered;                         ///< [kind]: it splits by parity, so that its patches are here

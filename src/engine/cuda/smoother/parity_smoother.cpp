@@ -1,4 +1,7 @@
 #include "engine/cuda/kernels/smoother/parity.hpp"
+
+#include <utility>
+
 #include "engine/cuda/smoother/colour_smoother.hpp"
 #include "engine/cuda/smoother/parity_plan.hpp"
 #include "engine/cuda/smoother/parity_tables.hpp"
@@ -33,7 +36,9 @@ class ParitySmoother final : public ColourSmoother<T> {
     on_device->schur = {level_.shared.engine, tables.schur};
     return on_device;
   }
-  void use_tables(std::shared_ptr<CoefficientTables> tables) override { tables_ = made_as<Tables>(tables, this); }
+  std::shared_ptr<CoefficientTables> use_tables(std::shared_ptr<CoefficientTables> tables) override {
+    return std::exchange(tables_, made_as<Tables>(tables, this));
+  }
 
   void smooth(const Colour<T>& colour) override {
     const OfColour& mine = colours_[colour.number];

@@ -1,6 +1,7 @@
 #include "engine/cuda/kernels/smoother/poisson.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "engine/cuda/smoother/colour_smoother.hpp"
 
@@ -31,7 +32,9 @@ class PoissonSmoother final : public ColourSmoother<T> {
     tables->kinds = {level_, std::vector<char>(level_.level.patches.kinds.size(), 1)};
     return tables;
   }
-  void use_tables(std::shared_ptr<CoefficientTables> tables) override { tables_ = made_as<Tables>(tables, this); }
+  std::shared_ptr<CoefficientTables> use_tables(std::shared_ptr<CoefficientTables> tables) override {
+    return std::exchange(tables_, made_as<Tables>(tables, this));
+  }
 
   void smooth(const Colour<T>& colour) override {
     if (!colour.add) copy_uncovered(level_, colour);
