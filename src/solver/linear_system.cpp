@@ -37,8 +37,10 @@ const SolverOptions& checked(const Problem& problem, const SolverOptions& option
   return options;
 }
 
-/// The level's mass matrix, as that of a level with the coefficients nu = 0, alpha = 1.
+/// The level's mass matrix, as that of a level with alpha = 1 and a viscosity that is lost in rounding: operators may
+/// divide by it.
 struct MassMatrix {
+  static constexpr double no_viscosity = 1e-60;
   Level level;
   std::unique_ptr<Kernels<double>> kernels;
   Vector<double> velocity;  // x without its pressure
@@ -47,7 +49,7 @@ struct MassMatrix {
   Vector<double> zeros;
 
   MassMatrix(Engine& engine, const Level& finest, LocalSolverKind local)
-      : level(finest.equation, {.viscosity = 0.0, .reaction = 1.0}, Grid(finest.grid)),
+      : level(finest.equation, {.viscosity = no_viscosity, .reaction = 1.0}, Grid(finest.grid)),
         kernels(make_kernels<double>(engine, level, local)) {
     if (level.equation.velocities() == 0) return;
     const int first = level.equation.velocities() * power(level.equation.n(), level.equation.dim);

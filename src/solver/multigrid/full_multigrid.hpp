@@ -65,7 +65,7 @@ class FullMultigrid {
   }
 
   /// The residual of the result is reported; it is not compared with rtol. Converged, as far as that can be seen here:
-  /// the last cycle at least halved the residual.
+  /// the last cycle at least halved the residual, or left no more than rounding.
   void run(const double* b, double* x, Convergence& convergence) {
     const int finest = hierarchy_.size() - 1;
     const double norm_b = std::sqrt(m_.outer().dot(b, b));
@@ -97,7 +97,8 @@ class FullMultigrid {
     const double after = std::sqrt(m_.outer().dot(r, r));
     const double relative = norm_b == 0.0 ? 0.0 : after / norm_b;
     convergence.history = {1.0, relative};
-    convergence.converged = std::isfinite(relative) && 2.0 * after <= before;
+    constexpr double rounding = 1e-15;
+    convergence.converged = std::isfinite(relative) && (2.0 * after <= before || relative <= rounding);
     convergence.reason = convergence.converged ? done
                          : std::isfinite(relative)
                              ? fmt::format(

@@ -213,9 +213,28 @@ struct ParityBatch : Places<record_size(dim, order)> {
     return sum;
   }
 
-  /// The mean of the old pressure.
+  /// Where the pressure has the mode of a velocity's value i of component c, in numbers of a cell.
+  static __device__ int pressure_at(int c, int i) {
+    const auto stride = [](int a) { return a == 0 ? 1 : a == 1 ? n : n * n; };
+    return i / columns * stride(c) + i % n * stride(a_of(c)) + (dim == 3 ? i % columns / n * stride(b_of(c)) : 0);
+  }
+  /// B^T p of the old pressure, added to values i of component c of b. v and p in the frame of c; p: where the pressure
+  /// of the cells begins. Derivatives of bubbles are the modes of the pressure; the middle hat, which the upper cells
+  /// have, sees the lowest of both cells.
+  __device__ void add_old_gradient(int c, int i, const T* const (&p)[problems], T (&v)[problems]) const {
+    const int at = pressure_at(c, i) * interleave;
+    const T factor = arguments.inverse_h[c];
+#pragma unroll
+    for (int lower = 0; lower < problems; lower += 2) {
+      const T below = factor * __ldg(p[lower] + at);
+      const T above = factor * __ldg(p[lower + 1] + at);
+      if (i >= columns) v[lower] += below;
+      v[lower + 1] += i < columns ? below - above : above;
+    }
+  }
+  /// The mean of the old pressure, where it is not kept.
   __device__ T old_mean_pressure() const {
-    if (arguments.x == nullptr) return T(0);
+    if (arguments.x == nullptr || arguments.keeps_pressure) return T(0);
     T sum{};
 #pragma unroll
     for (int i = 0; i < problems; ++i) sum += __ldg(pointer(arguments.x + dim * block * interleave, place(i)));

@@ -173,7 +173,17 @@ struct LineBatch : ParityBatch<T, dim, order, patches_, teams, LineFields<dim, o
       }
     });
   }
-  __device__ void spread_velocity(int c, Values& values) const {
+  __device__ void spread_velocity(const Frame& frame, Values& values) const {
+    const int c = frame.c;
+    if (arguments.keeps_pressure) {
+      const T* cell[problems];
+#pragma unroll
+      for (int i = 0; i < problems; ++i) {
+        cell[i] = pointer(arguments.x + dim * block * interleave, place(0, frame, i));
+      }
+      for_items<block>(
+          [&](int first, int) { this->add_old_gradient(c, first + group, cell, values.v[first / groups]); });
+    }
     for_items<block>([&](int first, int) {
       const Position position = velocity_position(first + group);
       butterfly(position.signs, values.v[first / groups]);
@@ -519,6 +529,7 @@ struct LineBatch : ParityBatch<T, dim, order, patches_, teams, LineFields<dim, o
   /// The mean of the old pressure, for the thread that writes the constant mode; 0 for others.
   __device__ T mean_pressure() const { return group == 0 ? this->old_mean_pressure() : T(0); }
   __device__ void write_pressure(T mean) const {
+    const T* const x = arguments.x + (dim * block + group) * interleave;
     T* const y = arguments.y + (dim * block + group) * interleave;
     for_items<block>([&](int first, int) {
       const Position position = pressure_position(first + group);
@@ -527,6 +538,10 @@ struct LineBatch : ParityBatch<T, dim, order, patches_, teams, LineFields<dim, o
 #pragma unroll
       for (int i = 0; i < problems; ++i) v[i] = from[i * pressure_field * patches];
       unbutterfly(position.signs, v);
+      if (arguments.keeps_pressure) {
+#pragma unroll
+        for (int i = 0; i < problems; ++i) v[i] += __ldg(pointer(x, place(i)) + first * interleave);
+      }
 #pragma unroll
       for (int i = 0; i < problems; ++i) {
         __stcs(pointer(y, place(i)) + first * interleave, first == 0 ? v[i] + mean : v[i]);

@@ -201,7 +201,7 @@ struct LineSmoother : LineBatch<T, dim, order, patches_, resident, 1> {
     __syncthreads();
 #pragma unroll(unrolled_components)
     for (int c = 0; c < dim; ++c) {
-      this->spread_velocity(c, values);
+      this->spread_velocity(frame, values);
       if (with_x) this->gather_around(frame);
       __syncthreads();
       const Frame here = frame;

@@ -11,6 +11,10 @@
 /// the velocity around the patch and 2^dim pressures, and writes y. To that end the patch's own modes look like those
 /// of a neighbour, and at the wall there is none: mostly they are gathered in its place (ParityBatch::find_cells).
 ///
+/// Cells that are long in one direction (`keeps_pressure`) have Schur complements with eigenvalues as small as the
+/// square of their ratio: S^+ would enlarge the rounding of velocities that are balanced by the old pressure. There B^T
+/// p_old, mode by mode of a cell, is added to b where it is gathered, and the solution is a correction of all of p_old.
+///
 /// Parity. Sums and differences of the cells of a patch ("butterflies") split every field into 2^dim classes of n^dim
 /// values, and the local problem into 2^dim independent problems: problem w couples the pressure of parity w (bit a:
 /// odd in direction a) with component c of parity w with bit c flipped. Functions of P in a class: middle hat (even

@@ -74,7 +74,8 @@ struct ParityArguments {
   const T* b;
   const T* x;     ///< nullptr stands for zero
   T* y;           ///< other memory than x
-  bool followed;  ///< the next kernel has the other patches of the colour: both may run at the same time
+  bool keeps_pressure;  ///< p is p_old and a correction (parity.cuh); not with x = 0
+  bool followed;        ///< the next kernel has the other patches of the colour: both may run at the same time
 };
 
 }  // namespace solenoid::cuda

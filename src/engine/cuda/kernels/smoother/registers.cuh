@@ -207,6 +207,14 @@ struct RegisterSmoother : ParityBatch<T, dim, order, 32, 1, RegisterFields<dim, 
     });
   }
   __device__ void spread_velocity(int c, Values& values) const {
+    if (arguments.keeps_pressure) {
+      const T* cell[problems];
+#pragma unroll
+      for (int i = 0; i < problems; ++i) {
+        cell[i] = pointer(arguments.x + dim * block * interleave, place(corner(c, i)));
+      }
+      for_values<block>([&](int round, int at) { this->add_old_gradient(c, at + turn, cell, values.of[round]); });
+    }
     for_values<block>([&](int round, int at) {
       auto& v = values.of[round];
       const Signs signs = velocity_signs(round);
@@ -773,12 +781,17 @@ struct RegisterSmoother : ParityBatch<T, dim, order, 32, 1, RegisterFields<dim, 
   }
   __device__ void write_pressure() const {
     const T mean = turn == 0 ? this->old_mean_pressure() : T(0);
+    const Cells<const T> x(*this, arguments.x, dim);
     const Cells<T> y(*this, arguments.y, dim);
     for_values<block>([&](int round, int at) {
       T v[problems];
 #pragma unroll
       for (int i = 0; i < problems; ++i) v[i] = pressure(i)[(at + turn) * patches];
       Base::unbutterfly(pressure_signs(round).of, v);
+      if (arguments.keeps_pressure) {
+#pragma unroll
+        for (int i = 0; i < problems; ++i) v[i] += __ldg(x.of[i] + at * interleave);
+      }
 #pragma unroll
       for (int i = 0; i < problems; ++i) __stcs(y.of[i] + at * interleave, at == 0 ? v[i] + mean : v[i]);
     });

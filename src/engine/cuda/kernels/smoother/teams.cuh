@@ -111,7 +111,7 @@ struct TeamSmoother : LineBatch<T, dim, order, patches_, false, dim> {
     this->fetch_velocity(frame, values);
     if (with_x) this->keep_places(around);
     __syncthreads();
-    this->spread_velocity(frame.c, values);
+    this->spread_velocity(frame, values);
     if (with_x) this->gather_around(frame);
     // rhs = -S_O^T b for the first team, by the other teams' warps that have the least to gather.
     const int pressure_of = (problems - 1 - problem) * (Batch::teams - 1) + team - 1;
