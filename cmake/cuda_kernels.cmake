@@ -58,7 +58,8 @@ endif()
 
 function(solenoid_add_cuda_engine library)
   set(sources ${PROJECT_SOURCE_DIR}/src/engine/cuda)
-  target_sources(${library} PRIVATE ${sources}/smoother/parity_plan.cpp)  # host code, tested everywhere
+  # Host code, tested everywhere.
+  target_sources(${library} PRIVATE ${sources}/smoother/parity_plan.cpp ${sources}/load/point_program.cpp)
   if(NOT solenoid_cuda)
     target_sources(${library} PRIVATE ${sources}/no_cuda.cpp)
     return()
@@ -95,7 +96,8 @@ function(solenoid_add_cuda_engine library)
   set_target_properties(solenoid_cuda_kernels PROPERTIES POSITION_INDEPENDENT_CODE ON)
   target_sources(${library} PRIVATE
     ${sources}/cuda_engine.cpp ${sources}/cuda_kernels.cpp ${sources}/dense_inverse.cpp ${sources}/device_level.cpp ${sources}/error.cpp
-    ${sources}/profile.cpp ${sources}/tiles.cpp ${generated}/dispatch.cpp
+    ${sources}/load/device_load.cpp
+    ${sources}/profile.cpp ${sources}/staging.cpp ${sources}/tiles.cpp ${generated}/dispatch.cpp
     ${sources}/smoother/colour_smoother.cpp ${sources}/smoother/general_smoother.cpp
     ${sources}/smoother/parity_smoother.cpp ${sources}/smoother/parity_tables.cpp ${sources}/smoother/poisson_smoother.cpp
     $<TARGET_OBJECTS:solenoid_cuda_kernels>)

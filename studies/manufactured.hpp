@@ -22,8 +22,7 @@ enum class ManufacturedKind {
   trigonometric,
 };
 
-/// Velocity, pressure and the force f = -nu Laplace u + grad p that belongs to them. Fields are bulk callables; a
-/// coordinate that several points of a call share costs its transcendental functions once.
+/// Velocity, pressure and the force f = -nu Laplace u + grad p that belongs to them, as expressions.
 struct Manufactured {
   VectorField velocity;
   ScalarField pressure;

@@ -56,7 +56,7 @@ void expect_true(const Flow& flow, const SolverOptions& options) {
   const auto [solution, report] = solve(problem, options);
   const std::string what = flow.name + ", " + std::to_string(options.cycles) + " cycles";
   SolverOptions best;
-  best.rtol = 1e-12;
+  best.rtol = 1e-11;  // of flat cells rounding leaves 1e-12
   best.max_iterations = 100;
   best.precision = Precision::full_double;
   best.threads = 1;
@@ -146,7 +146,9 @@ TEST(FullMultigrid, DoesNotEstimateErrorsOfFlowThroughSides) {
 TEST(FullMultigrid, HasNotConvergedWhileMostOfTheErrorIsAlgebraic) {
   if (!test::has_order(2, 1)) GTEST_SKIP() << "the order is not in this build";
   const Problem problem = test::paper(2, 1, 5);
-  const Report once = solve(problem, full_multigrid(1)).report;
+  SolverOptions options = full_multigrid(1);
+  options.device = DeviceChoice::cpu;  // the algebraic part is near a half: more than that with as many levels as there
+  const Report once = solve(problem, options).report;
   EXPECT_FALSE(once.converged);
   EXPECT_NE(once.reason.find("is algebraic, more than half"), std::string::npos) << once.reason;
   EXPECT_GT(once.error_estimate->algebraic, 0.5 * *once.error_estimate->total);

@@ -93,7 +93,7 @@ Tables tables_of(const Problem& problem) {
   tables.add(std::span<const double>(assemble_load(problem, finest)));
   const Level with_hats(finest.equation, finest.coefficients, Grid(problem.mesh, problem.boundary, true));
   add(tables, with_hats);
-  tables.add(std::span<const double>(boundary_lift(problem, with_hats)));
+  tables.add(std::span<const double>(boundary_lift(problem, with_hats).values));
   return tables;
 }
 

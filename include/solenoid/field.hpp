@@ -4,6 +4,7 @@
 
 #include <array>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -11,6 +12,8 @@
 #include "solenoid/mesh.hpp"
 
 namespace solenoid {
+
+struct Program;
 
 /// The coordinates of a tensor grid: its points are (x[i], y[j], z[k]).
 using Axes = std::array<std::span<const double>, 3>;
@@ -47,6 +50,9 @@ class ScalarField {
   [[nodiscard]] bool is_zero() const { return constant() == 0.0; }
   /// The value of a field that was given as a number.
   [[nodiscard]] std::optional<double> constant() const { return bulk_ ? std::nullopt : std::optional(constant_); }
+  /// What an expression in space was compiled to, for engines that evaluate it themselves; nullptr for numbers and
+  /// functions of the caller.
+  [[nodiscard]] const Program* program() const { return program_.get(); }
   [[nodiscard]] const std::string& label() const { return label_; }
   void set_label(std::string label) { label_ = std::move(label); }
 
@@ -54,6 +60,7 @@ class ScalarField {
   double constant_ = 0.0;
   Bulk bulk_;
   OnGrid on_grid_;  ///< or empty: then a grid is evaluated as points
+  std::shared_ptr<const Program> program_;
   std::string label_;
 };
 

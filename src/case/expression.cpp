@@ -130,8 +130,11 @@ ScalarField ScalarField::expression(const std::string& text, int dim, std::strin
     return field;
   }
   const auto formula = std::make_shared<const Formula>(reader.formula());
-  return {[formula](std::span<const Point> points, std::span<double> values) { formula->evaluate(points, values); },
-          [formula](const Axes& axes, std::span<double> values) { formula->evaluate(axes, values); }, std::move(label)};
+  ScalarField field(
+      [formula](std::span<const Point> points, std::span<double> values) { formula->evaluate(points, values); },
+      [formula](const Axes& axes, std::span<double> values) { formula->evaluate(axes, values); }, std::move(label));
+  field.program_ = std::make_shared<const Program>(formula->program());
+  return field;
 }
 
 }  // namespace solenoid

@@ -6,6 +6,7 @@
 #include <bit>
 #include <cmath>
 #include <stdexcept>
+#include <utility>
 
 namespace solenoid {
 namespace {
@@ -73,6 +74,46 @@ void binary(const Extent& grid, int axes, double* result, const std::array<Opera
   });
 }
 
+using RawFunction = decltype(mu::SToken{}.Fun.cb._pRawFun);
+
+/// What muParser calls for a sign before x; nullptr if it calls nothing.
+RawFunction sign_function(const char* text) {
+  mu::Parser parser;
+  double x = 0.0;
+  parser.DefineVar("x", &x);
+  parser.SetExpr(text);
+  parser.Eval();
+  const mu::ParserByteCode& code = parser.GetByteCode();
+  const auto* const end = code.GetBase() + code.GetSize();
+  const auto* const found =
+      std::find_if(code.GetBase(), end, [](const auto& token) { return token.Cmd == mu::cmFUNC; });
+  return found == end ? nullptr : found->Fun.cb._pRawFun;
+}
+
+/// Which function of muParser's an instruction calls. (Its `log` is `ln`.)
+Program::Function function_at(const mu::Parser& parser, const mu::SToken& token) {
+  using F = Program::Function;
+  constexpr std::array<std::pair<const char*, F>, 21> names{{
+      {"sin", F::sin},     {"cos", F::cos},     {"tan", F::tan},   {"asin", F::asin}, {"acos", F::acos},
+      {"atan", F::atan},   {"sinh", F::sinh},   {"cosh", F::cosh}, {"tanh", F::tanh}, {"asinh", F::asinh},
+      {"acosh", F::acosh}, {"atanh", F::atanh}, {"exp", F::exp},   {"ln", F::log},    {"log2", F::log2},
+      {"log10", F::log10}, {"sqrt", F::sqrt},   {"abs", F::abs},   {"rint", F::rint}, {"sign", F::sign},
+      {"atan2", F::atan2},
+  }};
+  static const RawFunction plus = sign_function("+x");
+  static const RawFunction minus = sign_function("-x");
+  if (token.Fun.cb._pRawFun == plus) return F::plus;
+  if (token.Fun.cb._pRawFun == minus) return F::minus;
+  const auto& known = parser.GetFunDef();
+  for (const auto& [name, function] : names) {
+    const auto found = known.find(name);
+    if (found != known.end() && found->second.GetAddr() == reinterpret_cast<void*>(token.Fun.cb._pRawFun)) {
+      return function;
+    }
+  }
+  return F::other;
+}
+
 }  // namespace
 
 bool Formula::Node::same_as(const Node& other) const {
@@ -115,12 +156,14 @@ Formula::Formula(const mu::Parser& parser, const Point& variables) {
   const auto call = [&](const mu::SToken& token) {
     const auto function = token.Fun.cb._pRawFun;
     if (token.Fun.argc == 1) {
-      stack.push_back(
-          add(Node{.op = Op::call_one, .operand = {pop(), -1, -1}, .one = reinterpret_cast<One>(function)}));
+      stack.push_back(add(Node{{.op = Op::call_one, .function = function_at(parser, token), .operand = {pop(), -1, -1}},
+                               reinterpret_cast<One>(function)}));
     } else if (token.Fun.argc == 2) {
       const int b = pop();
       const int a = pop();
-      stack.push_back(add(Node{.op = Op::call_two, .operand = {a, b, -1}, .two = reinterpret_cast<Two>(function)}));
+      stack.push_back(add(Node{{.op = Op::call_two, .function = function_at(parser, token), .operand = {a, b, -1}},
+                               nullptr,
+                               reinterpret_cast<Two>(function)}));
     } else {  // of any number of arguments
       const auto is = [&](const char* name) {
         const auto& known = parser.GetFunDef();
@@ -137,8 +180,11 @@ Formula::Formula(const mu::Parser& parser, const Point& variables) {
       int result = arguments[0];
       for (int i = 1; i < count; ++i) {
         const std::array<int, 3> operands{result, arguments[i], -1};
+        const auto which = is("min") ? Program::Function::min : Program::Function::max;
         result = sum ? add(Op::add, result, arguments[i])
-                     : add(Node{.op = Op::call_two, .operand = operands, .two = is("min") ? smaller : larger});
+                     : add(Node{{.op = Op::call_two, .function = which, .operand = operands},
+                                nullptr,
+                                is("min") ? smaller : larger});
       }
       stack.push_back(is("avg") ? add(Op::divide, result, add_constant(count)) : result);
     }

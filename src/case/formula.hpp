@@ -3,10 +3,10 @@
 /// A parsed expression as a short program over arrays, so that evaluation costs little more than its arithmetic.
 
 #include <array>
-#include <cstdint>
 #include <span>
 #include <vector>
 
+#include "problem/program.hpp"
 #include "solenoid/field.hpp"
 
 namespace mu {
@@ -26,47 +26,24 @@ class Formula {
   void evaluate(std::span<const Point> points, std::span<double> values) const;
   /// values[i + nx (j + ny k)] = f(x[i], y[j], z[k]).
   void evaluate(const Axes& axes, std::span<double> values) const;
+  [[nodiscard]] Program program() const { return {{nodes_.begin(), nodes_.end()}}; }
 
  private:
-  enum class Op : std::uint8_t {
-    constant,
-    coordinate,
-    less_equal,
-    greater_equal,
-    not_equal,
-    equal,
-    less,
-    greater,
-    add,
-    subtract,
-    multiply,
-    divide,
-    power,
-    both,
-    either,
-    select,  ///< a != 0 ? b : c
-    call_one,
-    call_two,
-  };
+  using Op = Program::Op;
   using One = double (*)(double);
   using Two = double (*)(double, double);
-  /// One instruction: its operands are nodes before it.
-  struct Node {
-    Op op = Op::constant;
-    std::array<int, 3> operand{-1, -1, -1};
-    double value = 0.0;  ///< of a constant
+  struct Node : Program::Instruction {
     One one = nullptr;
     Two two = nullptr;
-    int axes = 0;  ///< bit a: depends on coordinate a
     int slot = 0;  ///< where its values are kept; given to other nodes when they are no longer needed
 
     [[nodiscard]] bool same_as(const Node& other) const;
   };
 
   int add(Node node);
-  int add(Op op, int a, int b = -1, int c = -1) { return add(Node{.op = op, .operand = {a, b, c}}); }
-  int add_constant(double value) { return add(Node{.value = value}); }
-  int add_coordinate(int a) { return add(Node{.op = Op::coordinate, .axes = 1 << a}); }
+  int add(Op op, int a, int b = -1, int c = -1) { return add(Node{{.op = op, .operand = {a, b, c}}}); }
+  int add_constant(double value) { return add(Node{{.value = value}}); }
+  int add_coordinate(int a) { return add(Node{{.op = Op::coordinate, .axes = 1 << a}}); }
   int add_power(int base, int exponent);
   void assign_slots();
   /// `scattered`: the coordinates are those of points, all along axis 0, instead of a grid's.

@@ -99,6 +99,10 @@ class Kernels {
     prolong_add(coarse_level, coarse, fine);
   }
 
+  /// b = (f, v) for every basis function v, by k + 2 Gauss points per direction, as assemble_load (solver/load.hpp)
+  /// has it; or false: this engine leaves that to the host, and what is in b means nothing.
+  virtual bool load(const VectorField& /*force*/, T* /*b*/) { return false; }
+
   // Vector operations.
   virtual void zero(T* x) = 0;
   virtual void copy(const T* x, T* y) = 0;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 
 #include "base/parallel.hpp"
 #include "problem/regions.hpp"
@@ -35,6 +36,29 @@ void check_mean_force(const Level& level, Kernels<double>& kernels, double* b) {
                        "its mean pushes a flow that no wall holds back, so that there is no steady solution: "
                        "subtract the mean from the force, add a wall, or set a mass term (mass > 0)");
   }
+}
+
+template <class T>
+Vector<T> on_device(Engine& engine, const std::vector<T>& values) {
+  Vector<T> vector(engine, std::ssize(values));
+  vector.upload(values.data());
+  return vector;
+}
+
+/// x = values at these places; x += values there.
+void put(Engine& engine, Kernels<double>& kernels, const std::vector<std::int64_t>& places,
+         const std::vector<double>& values, double* x) {
+  if (places.empty()) return;
+  kernels.scatter(std::ssize(places), on_device(engine, places).data(), on_device(engine, values).data(), x);
+}
+void add(Engine& engine, Kernels<double>& kernels, const SparseVector& what, double* x) {
+  if (what.places.empty()) return;
+  Vector<double> values(engine, std::ssize(what.places));
+  kernels.gather(values.size(), on_device(engine, what.places).data(), x, values.data());
+  std::vector<double> sums(what.values.size());
+  values.download(sums.data());
+  std::transform(sums.begin(), sums.end(), what.values.begin(), sums.begin(), std::plus<>());
+  put(engine, kernels, what.places, sums, x);
 }
 
 }  // namespace
@@ -71,13 +95,13 @@ std::int64_t Discretisation::room() const {
   return has_boundary_velocity(problem_) ? lift_level_->size() : finest().size();
 }
 
-const HostVector& Discretisation::lift() {
-  if (lift_.empty() && has_boundary_velocity(problem_)) lift_ = boundary_lift(problem_, *lift_level_);
-  return lift_;
+const SparseVector& Discretisation::lift() {
+  if (!lift_) lift_ = has_boundary_velocity(problem_) ? boundary_lift(problem_, *lift_level_) : SparseVector{};
+  return *lift_;
 }
 
 bool Discretisation::lifted() {
-  const HostVector& values = lift();
+  const std::vector<double>& values = lift().values;
   return std::any_of(values.begin(), values.end(), [](double value) { return value != 0.0; });
 }
 
@@ -89,43 +113,63 @@ std::vector<HostVector> Discretisation::coarse_loads() {
 }
 
 void Discretisation::load(Engine& engine, Kernels<double>& kernels, Vector<double>& work, Vector<double>& b) {
-  HostVector load = random_load_ != 0 ? random_vector(finest(), random_load_) : assemble_load(problem_, finest());
-  subtract_lift(engine, work, b, load);
-  engine.upload(load.data(), b.data(), load.size() * sizeof(double));
-  if (random_load_ == 0) {
-    balance(kernels, b.data());
-  } else {
+  if (random_load_ != 0) {
+    const HostVector load = random_vector(finest(), random_load_);
+    engine.upload(load.data(), b.data(), load.size() * sizeof(double));
     kernels.project(b.data());
+    return;
   }
+  assemble_lifted(engine, kernels, problem_, work, b);
+  balance(kernels, b.data());
 }
 
-void Discretisation::subtract_lift(Engine& engine, Vector<double>& work, Vector<double>& b, HostVector& load) {
-  if (lift().empty()) return;
-  // On the grid that stores all boundary hats.
-  const auto kernels = make_kernels<double>(engine, *lift_level_, multigrid_.local_solver);
-  work.upload(lift().data());
-  kernels->apply(work.data(), b.data());
-  HostVector image(lift_level_->size());
-  b.download(image.data());
-  subtract_common(*lift_level_, image, finest(), load);
-  kernels->zero(work.data());
-}
-
-HostVector Discretisation::force_load(const VectorField& force) const {
+void Discretisation::force_load(Engine& engine, Kernels<double>& kernels, const VectorField& force, double* b) const {
   Problem problem = problem_;
   problem.force = force;
   problem.boundary = without_data(problem.boundary);
-  return assemble_load(problem, finest());
+  assemble(engine, kernels, problem, b);
 }
 
-void Discretisation::boundary_load(Engine& engine, Vector<double>& work, Vector<double>& b) {
+void Discretisation::boundary_load(Engine& engine, Kernels<double>& kernels, Vector<double>& work, Vector<double>& b) {
   Problem problem = problem_;
   problem.force = {};
-  HostVector load = assemble_load(problem, finest());
-  subtract_lift(engine, work, b, load);
-  engine.upload(load.data(), b.data(), load.size() * sizeof(double));
+  assemble_lifted(engine, kernels, problem, work, b);
 }
 
+void Discretisation::assemble(Engine& engine, Kernels<double>& kernels, const Problem& problem, double* b) const {
+  if (!kernels.load(problem.force, b)) {
+    const HostVector load = assemble_load(problem, finest());
+    return engine.upload(load.data(), b, load.size() * sizeof(double));
+  }
+  if (has_boundary_data(problem)) add(engine, kernels, assemble_boundary_load(problem, finest()), b);
+}
+
+void Discretisation::apply_to_lift(Engine& engine, Vector<double>& work, Vector<double>& image) {
+  const auto kernels = make_kernels<double>(engine, *lift_level_, multigrid_.local_solver);
+  kernels->zero(work.data());
+  put(engine, *kernels, lift().places, lift().values, work.data());
+  kernels->apply(work.data(), image.data());
+  // From the grid that stores all boundary hats to the finest one.
+  const HatMoves moves = moves_of_hats(*lift_level_, finest());
+  std::vector<double> moved(moves.from.size());
+  if (!moved.empty()) {
+    Vector<double> values(engine, std::ssize(moved));
+    kernels->gather(values.size(), on_device(engine, moves.from).data(), image.data(), values.data());
+    values.download(moved.data());
+  }
+  put(engine, *kernels, moves.fixed, std::vector<double>(moves.fixed.size(), 0.0), image.data());
+  put(engine, *kernels, moves.to, moved, image.data());
+}
+
+void Discretisation::assemble_lifted(Engine& engine, Kernels<double>& kernels, const Problem& problem,
+                                     Vector<double>& work, Vector<double>& b) {
+  if (lift().places.empty()) return assemble(engine, kernels, problem, b.data());
+  apply_to_lift(engine, work, b);
+  assemble(engine, kernels, problem, work.data());
+  kernels.axpy(-1.0, b.data(), work.data());
+  kernels.copy(work.data(), b.data());
+  engine.zero(work.data(), work.size() * sizeof(double));
+}
 void Discretisation::balance(Kernels<double>& kernels, double* b) {
   check_mean_force(finest(), kernels, b);
   kernels.project(b);
@@ -135,10 +179,8 @@ Solution Discretisation::solution(const Vector<double>& x) {
   HostVector coefficients = zeros(lift_level_->size());
   x.download(coefficients.data());
   move_hats(finest(), *lift_level_, coefficients);
-  const HostVector& boundary = lift();
-  parallel_ranges({std::ssize(boundary), 1 << 16}, [&](CellRange range, std::int64_t) {
-    for (auto i = range.begin; i < range.end; ++i) coefficients[i] += boundary[i];
-  });
+  const SparseVector& boundary = lift();
+  for (std::size_t i = 0; i < boundary.places.size(); ++i) coefficients[boundary.places[i]] += boundary.values[i];
   return {problem_, std::shared_ptr<const Grid>(lift_level_, &lift_level_->grid), std::move(coefficients)};
 }
 

@@ -5,12 +5,14 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "base/host_vector.hpp"
 #include "engine/engine.hpp"
 #include "solenoid/solver.hpp"
 #include "solver/hierarchy.hpp"
+#include "solver/load.hpp"
 
 namespace solenoid {
 
@@ -38,8 +40,8 @@ class Discretisation {
   /// solution.
   void load(Engine& engine, Kernels<double>& kernels, Vector<double>& work, Vector<double>& b);
   /// The two parts of that before anything is removed: what a force adds, and what boundary data do.
-  [[nodiscard]] HostVector force_load(const VectorField& force) const;
-  void boundary_load(Engine& engine, Vector<double>& work, Vector<double>& b);
+  void force_load(Engine& engine, Kernels<double>& kernels, const VectorField& force, double* b) const;
+  void boundary_load(Engine& engine, Kernels<double>& kernels, Vector<double>& work, Vector<double>& b);
   /// Removes from b the constants that A maps to zero. \throws InputError if there is no solution: what is removed is
   /// the mean of a force that nothing balances.
   void balance(Kernels<double>& kernels, double* b);
@@ -52,17 +54,22 @@ class Discretisation {
   [[nodiscard]] Solution solution(const Vector<double>& x);
 
  private:
-  /// The boundary velocities on the grid that stores all boundary hats, or nothing where all are zero.
-  const HostVector& lift();
-  /// load -= A u_g, where u_g are the boundary velocities. `b` and `work` have room() numbers; `work` is left zero.
-  void subtract_lift(Engine& engine, Vector<double>& work, Vector<double>& b, HostVector& load);
+  /// The boundary velocities on the grid that stores all boundary hats.
+  const SparseVector& lift();
+  /// image = A u_g, where u_g are the boundary velocities. `work` and `image` have room() numbers.
+  void apply_to_lift(Engine& engine, Vector<double>& work, Vector<double>& image);
+  /// b = the load of this problem, before anything is lifted.
+  void assemble(Engine& engine, Kernels<double>& kernels, const Problem& problem, double* b) const;
+  /// b = the load of this problem, which has the boundary velocities, for homogeneous ones. `work` is left zero.
+  void assemble_lifted(Engine& engine, Kernels<double>& kernels, const Problem& problem, Vector<double>& work,
+                       Vector<double>& b);
 
   Problem problem_;
   MultigridOptions multigrid_;
   std::uint64_t random_load_;
   Hierarchy hierarchy_;
   std::shared_ptr<Level> lift_level_;  // of the grid that stores all boundary hats
-  HostVector lift_;
+  std::optional<SparseVector> lift_;
 };
 
 }  // namespace solenoid

@@ -278,12 +278,11 @@ void LinearSystem::load(double* b, const VectorField& force) {
   if (data_->boundary_load.size() == 0) {
     Vector<double> work(*data_->engine, discretisation.room());
     Vector<double> of_boundary(*data_->engine, discretisation.room());
-    discretisation.boundary_load(*data_->engine, work, of_boundary);
+    discretisation.boundary_load(*data_->engine, data_->kernels(), work, of_boundary);
     data_->boundary_load = Vector<double>(*data_->engine, size());
     data_->kernels().copy(of_boundary.data(), data_->boundary_load.data());
   }
-  const HostVector of_force = discretisation.force_load(force);
-  data_->engine->upload(of_force.data(), b, of_force.size() * sizeof(double));
+  discretisation.force_load(*data_->engine, data_->kernels(), force, b);
   data_->kernels().axpy(1.0, data_->boundary_load.data(), b);
   discretisation.balance(data_->kernels(), b);
 }

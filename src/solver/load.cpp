@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <memory>
 #include <random>
 #include <span>
+#include <utility>
 
 #include "base/parallel.hpp"
 #include "element/basis.hpp"
@@ -70,6 +72,16 @@ class StripIntegrals {
         });
       }
     });
+  }
+
+  /// Whether some face of a cell has boundary data that are not zero.
+  bool has_boundary_data(CellRange cells) {
+    bool any = false;
+    const auto found = [&](const Strip&, int, const VectorField&) { any = true; };
+    for_strips(cells, [&](const Strip& strip) {
+      for (const Face face : {Face::velocity, Face::outflow}) for_faces(strip, face, found);
+    });
+    return any;
   }
 
   /// visit(cell, side, coefficients) for the faces of the cells where velocity is prescribed and not zero: the L2
@@ -340,6 +352,11 @@ void for_fluxes(const std::vector<std::vector<CellFlux>>& of_blocks, const Visit
   }
 }
 
+/// The kind of the face that the hats of a record in direction c lie on.
+Face hat_kind(const Grid& grid, Record r, int c) {
+  return grid.layout().is_cell(r) ? grid.face(r, 2 * c) : grid.hat_face(r);
+}
+
 /// Of the parts without an outflow side, where what flows in must flow out; others have none. \throws InvalidEntry if
 /// it does not.
 std::vector<Flux> fluxes_of_parts(const Grid& grid, const std::vector<std::vector<CellFlux>>& of_blocks) {
@@ -391,13 +408,12 @@ HostVector assemble_load(const Problem& problem, const Level& level) {
     for (auto r = static_cast<Record>(records.begin); r < records.end; ++r) {
       for (int c = 0; c < dim; ++c) {
         const Record below = grid.neighbour(r, 2 * c);
-        const Face face = grid.layout().is_cell(r) ? grid.face(r, 2 * c) : grid.hat_face(r);
         for (int i = 0; i < columns; ++i) {
           double& hat = load[level.index(r, c * block + i)];
           if (grid.layout().is_cell(below)) {
             hat += upper[record_offset(below, dim * columns) + std::int64_t{interleave} * (c * columns + i)];
           }
-          if (normal_fixed(face)) hat = 0.0;
+          if (normal_fixed(hat_kind(grid, r, c))) hat = 0.0;
         }
       }
     }
@@ -405,21 +421,79 @@ HostVector assemble_load(const Problem& problem, const Level& level) {
   return load;
 }
 
-HostVector boundary_lift(const Problem& problem, const Level& lift) {
+SparseVector assemble_boundary_load(const Problem& problem, const Level& level) {
+  using Entry = std::pair<std::int64_t, double>;
+  const Grid& grid = level.grid;
+  const int block = power(level.equation.n(), level.equation.dim);
+  const int columns = power(level.equation.n(), level.equation.dim - 1);
+  const int velocities = level.equation.velocities();
+  const int record = level.equation.record();
+  Problem boundary = problem;
+  boundary.force = {};
+  std::vector<std::vector<Entry>> of_blocks(whole_blocks(grid.layout().owned_cells().size()) / interleave);
+  for_blocks(boundary, level, level.equation.n() + 1, [&](StripIntegrals& integrals, CellRange cells) {
+    if (!integrals.has_boundary_data(cells)) return;
+    std::vector<double> records(std::size_t{interleave} * record);
+    std::vector<double> upper(std::size_t{interleave} * velocities * columns);
+    integrals.of_block(cells, records.data(), upper.data());
+    std::vector<Entry>& entries = of_blocks[cells.begin / interleave];
+    const auto enter = [&](Record r, int i, double value) {
+      const bool hat = i < velocities * block && i % block < columns;
+      if (value == 0.0 || (hat && normal_fixed(hat_kind(grid, r, i / block)))) return;
+      entries.emplace_back(level.index(r, i), value);
+    };
+    for (auto cell = static_cast<Record>(cells.begin); cell < cells.end; ++cell) {
+      const Record lane = cell % interleave;
+      for (int i = 0; i < record; ++i) enter(cell, i, records[i * interleave + lane]);
+      for (int c = 0; c < velocities; ++c) {
+        const Record above = grid.neighbour(cell, 2 * c + 1);
+        if (above == grid.layout().null()) continue;
+        for (int i = 0; i < columns; ++i) enter(above, c * block + i, upper[(c * columns + i) * interleave + lane]);
+      }
+    }
+  });
+  std::vector<Entry> entries;
+  for (const auto& some : of_blocks) entries.insert(entries.end(), some.begin(), some.end());
+  std::stable_sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) { return a.first < b.first; });
+  SparseVector load;
+  for (const auto& [place, value] : entries) {
+    if (!load.places.empty() && load.places.back() == place) {
+      load.values.back() += value;
+    } else {
+      load.add(place, value);
+    }
+  }
+  return load;
+}
+
+SparseVector boundary_lift(const Problem& problem, const Level& lift) {
   const Grid& grid = lift.grid;
   const int dim = lift.equation.dim;
   const int block = power(lift.equation.n(), dim);
-  HostVector hats = zeros(lift.size());
-  std::vector<std::vector<CellFlux>> fluxes_of_blocks(whole_blocks(grid.layout().owned_cells().size()) / interleave);
+  struct LiftedFace {
+    Record cell;
+    bool upper;
+    std::size_t first;  // of its coefficients, mode 0
+  };
+  struct OfBlock {
+    SparseVector hats;
+    std::vector<LiftedFace> faces;
+  };
+  const std::int64_t blocks = whole_blocks(grid.layout().owned_cells().size()) / interleave;
+  std::vector<std::unique_ptr<OfBlock>> of_blocks(blocks);
+  std::vector<std::vector<CellFlux>> fluxes_of_blocks(blocks);
   // More points than for loads: what the fluxes of smooth data lack of balance is an error of this rule.
   const int points = lift.equation.n() + 5;
   for_blocks(problem, lift, points, [&](StripIntegrals& integrals, CellRange cells) {
     std::array<Flux, interleave> fluxes;
+    auto& mine = of_blocks[cells.begin / interleave];
     integrals.for_normal_coefficients(cells, [&](Record cell, int side, const std::vector<double>& coefficients) {
+      if (mine == nullptr) mine = std::make_unique<OfBlock>();
       const int a = side / 2;
       const Record owner = side % 2 == 0 ? cell : grid.neighbour(cell, side);
+      mine->faces.push_back({cell, side % 2 == 1, mine->hats.places.size()});
       for (std::size_t i = 0; i < coefficients.size(); ++i) {
-        hats[lift.index(owner, a * block + static_cast<int>(i))] = coefficients[i];
+        mine->hats.add(lift.index(owner, a * block + static_cast<int>(i)), coefficients[i]);
       }
       // Mode 0 carries the flux: coefficient / sqrt(h_a) * sqrt(area).
       const Point widths = grid.widths(cell);
@@ -436,18 +510,20 @@ HostVector boundary_lift(const Problem& problem, const Level& lift) {
     }
   });
   const std::vector<Flux> fluxes = fluxes_of_parts(grid, fluxes_of_blocks);
-  // What is left is taken off in proportion, so that there is a velocity whose divergence is zero to rounding.
-  for_fluxes(fluxes_of_blocks, [&](Record cell, const Flux&) {
-    const auto& [net, total] = fluxes[grid.part(cell)];
-    if (net == 0.0) return;
-    for (int side = 0; side < 2 * dim; ++side) {
-      if (grid.face(cell, side) != Face::velocity) continue;
-      const Record owner = side % 2 == 0 ? cell : grid.neighbour(cell, side);
-      double& mode = hats[lift.index(owner, side / 2 * block)];
-      const bool outward = (mode > 0.0) == (side % 2 == 1);
+  SparseVector hats;
+  for (const auto& mine : of_blocks) {
+    if (mine == nullptr) continue;
+    // What is left is taken off in proportion, so that there is a velocity whose divergence is zero to rounding.
+    for (const auto& [cell, upper, first] : mine->faces) {
+      const auto& [net, total] = fluxes[grid.part(cell)];
+      if (net == 0.0) continue;
+      double& mode = mine->hats.values[first];
+      const bool outward = (mode > 0.0) == upper;
       mode *= 1.0 - (outward ? net : -net) / total;
     }
-  });
+    hats.places.insert(hats.places.end(), mine->hats.places.begin(), mine->hats.places.end());
+    hats.values.insert(hats.values.end(), mine->hats.values.begin(), mine->hats.values.end());
+  }
   return hats;
 }
 
@@ -457,18 +533,42 @@ bool has_boundary_values(const Problem& problem) {
                      [](const Side& side) { return side.kind == SideKind::velocity && !is_zero(side.data); });
 }
 
+bool has_boundary_data(const Problem& problem) {
+  const std::vector<Side> all = conditions(problem);
+  return std::any_of(all.begin(), all.end(), [](const Side& side) { return !is_zero(side.data); });
+}
+
 bool has_boundary_velocity(const Problem& problem) {
   return problem.equation == EquationKind::stokes && has_boundary_values(problem);
 }
 
-void subtract_common(const Level& from, const HostVector& source, const Level& to, HostVector& target) {
-  const Grid& grid = to.grid;
-  parallel_ranges({grid.layout().records().size()}, [&](CellRange records, std::int64_t) {
-    for (auto r = static_cast<Record>(records.begin); r < records.end; ++r) {
-      const Record other = counterpart(grid, r, from.grid);
-      to.for_each_unknown_of(r, [&](int i) { target[to.index(r, i)] -= source[from.index(other, i)]; });
+HatMoves moves_of_hats(const Level& from, const Level& to) {
+  const int block = power(to.equation.n(), to.equation.dim);
+  const int columns = power(to.equation.n(), to.equation.dim - 1);
+  const auto for_hats = [&](const Level& level, Record r, int c, const auto& visit) {
+    for (int i = 0; i < columns; ++i) visit(level.index(r, c * block + i));
+  };
+  HatMoves moves;
+  const Ranges cells{to.grid.layout().owned_cells().size(), 1 << 14};
+  std::vector<std::vector<std::int64_t>> fixed(cells.number());
+  parallel_ranges(cells, [&](CellRange range, std::int64_t number) {
+    for (auto cell = static_cast<Record>(range.begin); cell < range.end; ++cell) {
+      for (int c = 0; c < to.equation.velocities(); ++c) {
+        if (!normal_fixed(to.grid.face(cell, 2 * c))) continue;
+        for_hats(from, cell, c, [&](std::int64_t place) { fixed[number].push_back(place); });
+      }
     }
   });
+  for (const auto& some : fixed) moves.fixed.insert(moves.fixed.end(), some.begin(), some.end());
+  for (const Record r : from.grid.layout().owned_hats()) {
+    for_hats(from, r, from.grid.hat_direction(r), [&](std::int64_t place) { moves.fixed.push_back(place); });
+  }
+  for (const Record r : to.grid.layout().owned_hats()) {
+    const int c = to.grid.hat_direction(r);
+    for_hats(to, r, c, [&](std::int64_t place) { moves.to.push_back(place); });
+    for_hats(from, counterpart(to.grid, r, from.grid), c, [&](std::int64_t place) { moves.from.push_back(place); });
+  }
+  return moves;
 }
 
 void move_hats(const Level& from, const Level& to, HostVector& values) {

@@ -13,6 +13,7 @@
 #include "engine/cuda/kernels/smoother/general.hpp"
 #include "engine/cuda/kernels/smoother/parity.hpp"
 #include "engine/cuda/profile.hpp"
+#include "engine/cuda/staging.hpp"
 #include "engine/engine.hpp"
 #include "solenoid/error.hpp"
 
@@ -89,9 +90,10 @@ class CudaEngine final : public Engine {
   [[nodiscard]] std::int64_t bytes_per_cell(int dim) const override {
     constexpr std::int64_t side = sizeof(Record) + sizeof(Face);  // what is behind
     constexpr std::int64_t patch = sizeof(Record) + sizeof(cuda::ParityPatch);
-    constexpr std::int64_t transfer = 2 * sizeof(Record);  // parent and child
-    constexpr std::int64_t rest = 5;                       // tiles, blocks of records, batches of patches
-    return 2 * dim * side + patch + transfer + rest;
+    constexpr std::int64_t transfer = 2 * sizeof(Record);        // parent and child
+    constexpr std::int64_t position = 3 * sizeof(std::int32_t);  // for loads
+    constexpr std::int64_t rest = 5;                             // tiles, blocks of records, batches of patches
+    return 2 * dim * side + patch + transfer + position + rest;
   }
 
   [[nodiscard]] DenseLimits dense_limits() const override {
@@ -149,12 +151,10 @@ class CudaEngine final : public Engine {
     check(cudaMemsetAsync(memory, 0, bytes, stream_), "zeroing of memory");
   }
   void upload(const void* host, void* device, std::size_t bytes) override {
-    check(cudaMemcpyAsync(device, host, bytes, cudaMemcpyHostToDevice, stream_), "upload");
-    synchronise();
+    staging_.upload(host, device, bytes, stream_);
   }
   void download(const void* device, void* host, std::size_t bytes) override {
-    check(cudaMemcpyAsync(host, device, bytes, cudaMemcpyDeviceToHost, stream_), "download");
-    synchronise();
+    staging_.download(device, host, bytes, stream_);
   }
   void synchronise() override { check(cudaStreamSynchronize(stream_), "synchronisation"); }
   [[nodiscard]] void* stream() const override { return stream_; }
@@ -265,6 +265,7 @@ class CudaEngine final : public Engine {
   std::int64_t bytes_peak_ = 0;
   Vector<double> reduction_;
   std::unique_ptr<cuda::Shared> shared_;
+  cuda::Staging staging_;
 };
 
 }  // namespace

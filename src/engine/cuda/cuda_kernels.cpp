@@ -3,11 +3,13 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
+#include <type_traits>
 #include <utility>
 
 #include "engine/cuda/dense.hpp"
 #include "engine/cuda/dense_inverse.hpp"
 #include "engine/cuda/error.hpp"
+#include "engine/cuda/load/device_load.hpp"
 #include "engine/cuda/smoother/colour_smoother.hpp"
 #include "engine/tables.hpp"
 
@@ -100,6 +102,15 @@ class CudaKernels final : public Kernels<T> {
     }
     if (coarse_ == nullptr) prepare_transfer(coarse);
     table_.prolong(transfer(device_->blocks(), coarse_vector, fine_vector, false), shared_.stream);
+  }
+
+  bool load([[maybe_unused]] const VectorField& force, [[maybe_unused]] T* b) override {
+    if constexpr (std::is_same_v<T, double>) {
+      if (load_ == nullptr) load_ = std::make_unique<DeviceLoad>(shared_, level_, *device_);
+      return (*load_)(force, b);
+    } else {
+      return false;
+    }
   }
 
   void zero(T* x) override { cuda::zero(level_.size(), x, shared_.stream); }
@@ -253,6 +264,7 @@ class CudaKernels final : public Kernels<T> {
   CellData<T> cell_;
   ColourSmoothers<T> multiplicative_;  // or empty, until they are needed
   ColourSmoothers<T> additive_;
+  std::unique_ptr<DeviceLoad> load_;  // once it is needed
 };
 
 }  // namespace

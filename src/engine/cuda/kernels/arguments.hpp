@@ -97,6 +97,7 @@ template <class T>
 struct ParityArguments;  // kernels/smoother/parity.hpp
 template <class T>
 struct PoissonArguments;  // kernels/smoother/poisson.hpp
+struct LoadArguments;     // kernels/load.hpp
 
 /// A compiled variant of the smoother for patches that split by parity.
 template <class T>
@@ -134,6 +135,7 @@ struct KernelTable {
   PoissonKernel<T> poisson;
   void (*restrict_to)(const TransferArguments<T>&, Stream);
   void (*prolong)(const TransferArguments<T>&, Stream);
+  void (*load)(const LoadArguments&, Stream);  ///< in double precision only; b must be zero
 };
 
 /// The instance for an equation, dimension and order. \throws InputError that lists the orders of this build.

@@ -2,6 +2,9 @@
 /// \file
 /// The table of kernels of one instance.
 
+#include <type_traits>
+
+#include "engine/cuda/kernels/load.cuh"
 #include "engine/cuda/kernels/operator.cuh"
 #include "engine/cuda/kernels/poisson_operator.cuh"
 #include "engine/cuda/kernels/smoother/general.cuh"
@@ -28,6 +31,9 @@ KernelTable<T> make_table() {
   }
   table.restrict_to = &Transfer<T, velocity_components(equation, dim), dim, order>::launch_restrict_to;
   table.prolong = &Transfer<T, velocity_components(equation, dim), dim, order>::launch_prolong;
+  if constexpr (std::is_same_v<T, double>) {
+    table.load = &LoadBlock<velocity_components(equation, dim), dim, order>::launch_load;
+  }
   return table;
 }
 
