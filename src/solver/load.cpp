@@ -24,8 +24,8 @@ struct Table {
   std::vector<double> values;
 };
 
-/// Some cells of one size, one row (same y and z) and one block of records, so that their quadrature points are a
-/// tensor grid and their test functions the same.
+/// Some cells of one size, one row and one block of records, so that their quadrature points are a tensor grid and their
+/// test functions the same.
 struct Strip {
   Record first;  ///< cell of lane 0
   Point widths;
@@ -48,6 +48,7 @@ class StripIntegrals {
         has_velocity_(level.equation.velocities() > 0),
         components_(has_velocity_ ? dim_ : 1),
         n_(level.equation.n()),
+        along_(grid_.numbering()[0]),
         block_(power(n_, dim_)),
         columns_(power(n_, dim_ - 1)),
         rule_(gauss(points)) {
@@ -62,7 +63,7 @@ class StripIntegrals {
         make_points(strip, -1, 0);
         for (int c = 0; c < components_; ++c) {
           if (problem_.force[c].is_zero()) continue;
-          evaluate(problem_.force[c]);
+          evaluate(problem_.force[c], strip.count);
           add(strip, c, tables_of(c), records, upper);
         }
       }
@@ -94,7 +95,7 @@ class StripIntegrals {
         const int a = side / 2;
         if (data[a].is_zero()) return;
         make_points(faces, a, side % 2);
-        evaluate(data[a]);
+        evaluate(data[a], faces.count);
         // The trace of a hat is coefficient / sqrt(h): invert that.
         const Table hat{1, 1, {std::sqrt(strip.widths[a])}};
         std::array<const Table*, 3> tables = tables_of(a);
@@ -119,10 +120,11 @@ class StripIntegrals {
   void for_strips(CellRange cells, const Visit& visit) {
     for (auto begin = static_cast<Record>(cells.begin); begin < cells.end;) {
       Strip strip{begin, grid_.widths(begin)};
-      const auto [x, y, z] = grid_.position(begin);
+      auto row = grid_.position(begin);
       for (Record cell = begin; cell < cells.end; ++cell) {
         const auto& position = grid_.position(cell);
-        if (position[1] != y || position[2] != z || grid_.widths(cell) != strip.widths) break;
+        row[along_] = position[along_];
+        if (position != row || grid_.widths(cell) != strip.widths) break;
         strip.lane[strip.count++] = cell - begin;
       }
       begin += strip.count;
@@ -194,7 +196,7 @@ class StripIntegrals {
     const auto slope = legendre(n_ - 1, x, 1);
     for (int c = 0; c < components_; ++c) {
       if (data[c].is_zero() || (parallel(c, a) && face == Face::velocity)) continue;
-      evaluate(data[c]);
+      evaluate(data[c], faces.count);
       Table trace;
       if (parallel(c, a)) {  // the hat of this face
         trace = {upper_side ? n_ + 1 : 1, 1, std::vector<double>(upper_side ? n_ + 1 : 1, 0.0)};
@@ -215,8 +217,8 @@ class StripIntegrals {
     }
   }
 
-  /// Tensor quadrature points of the cells, or of their faces `upper` in direction `normal`: in x for each point of the
-  /// rule those of all cells.
+  /// Tensor quadrature points of the cells, or of their faces `upper` in direction `normal`: along the row for each
+  /// point of the rule those of all cells.
   void make_points(const Strip& strip, int normal, int upper) {
     for (int a = 0; a < 3; ++a) {
       std::vector<double>& axis = axes_[a];
@@ -224,18 +226,31 @@ class StripIntegrals {
       const std::size_t points = a >= dim_ || a == normal ? 1 : rule_.points.size();
       for (std::size_t q = 0; q < points; ++q) {
         const double xi = a >= dim_ ? 0.0 : a == normal ? upper : rule_.points[q];
-        for (int i = 0; i < (a == 0 ? strip.count : 1); ++i) {
+        for (int i = 0; i < (a == along_ ? strip.count : 1); ++i) {
           axis.push_back(grid_.corner(strip.cell(i))[a] + strip.widths[a] * xi);
         }
       }
     }
   }
 
-  /// Values of a field at the points, in `in_`.
-  void evaluate(const ScalarField& field) {
+  /// Values of a field at the points of `count` cells, in `in_`.
+  void evaluate(const ScalarField& field, int count) {
     const std::size_t points = axes_[0].size() * axes_[1].size() * axes_[2].size();
     make_room(in_, points);
     field.evaluate(Axes{axes_[0], axes_[1], axes_[2]}, std::span(in_).first(points));
+    if (along_ > 0 && count > 1) make_cells_fastest(points, count);
+  }
+  /// From [points][cell][points of the directions below that of the row].
+  void make_cells_fastest(std::size_t points, int count) {
+    const std::size_t below = along_ == 1 ? axes_[0].size() : axes_[0].size() * axes_[1].size();
+    make_room(out_, points);
+    for (std::size_t begin = 0; begin < points; begin += below * count) {
+      for (int i = 0; i < count; ++i) {
+        const double* const from = &in_[begin + i * below];
+        for (std::size_t q = 0; q < below; ++q) out_[begin + q * count + i] = from[q];
+      }
+    }
+    in_.swap(out_);
   }
   /// Nothing is set that will be overwritten.
   static void make_room(std::vector<double>& values, std::size_t count) {
@@ -305,6 +320,7 @@ class StripIntegrals {
   bool has_velocity_;
   int components_;  ///< of the force
   int n_;
+  int along_;  ///< the direction of rows
   int block_;
   int columns_;
   Quadrature rule_;
