@@ -203,10 +203,13 @@ class LoadBlock {
     constexpr int together = memory.value_count() > 2 * load_threads ? 4 : memory.value_count() > load_threads ? 2 : 1;
     bool finite = true;
     for (int begin = static_cast<int>(threadIdx.x); begin < memory.value_count(); begin += together * load_threads) {
-      // Points beyond the last one stand for it once more: all write the same.
+      // Instead of points beyond the last one the first of them once more: nobody else's.
       Point own[together];
 #pragma unroll
-      for (int p = 0; p < together; ++p) own[p] = point(every, min(begin + p * load_threads, memory.value_count() - 1));
+      for (int p = 0; p < together; ++p) {
+        const int i = begin + p * load_threads;
+        own[p] = point(every, i < memory.value_count() ? i : begin);
+      }
       for (int i = component.partial; i < component.count; ++i) carry_out(component.instructions[i], own);
 #pragma unroll
       for (int p = 0; p < together; ++p) {
