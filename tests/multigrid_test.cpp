@@ -537,6 +537,18 @@ TEST_P(Iterations, SlipAndOutflowSides) {
   expect_few("slip channel", mesh, test::sides({{1, outflow}, {2, slip}, {3, slip}}), more);
 }
 
+/// One patch, whose local problem maps constant velocities to zero: it leaves rounding.
+TEST_P(Iterations, DenseLocalSolversOfAPatchWithoutWalls) {
+  if (dim() == 3 && order() > 4) GTEST_SKIP() << "takes its time";
+  Boundary open;
+  for (int side = 0; side < 2 * dim(); ++side) open.sides[side].kind = SideKind::outflow;
+  SolverOptions options = options_with(1);
+  for (const auto local : {LocalSolverKind::direct, LocalSolverKind::dense}) {
+    options.multigrid.local_solver = local;
+    EXPECT_LE(iterations(on(Mesh::unit(dim(), 1), order(), open), options), 2) << static_cast<int>(local);
+  }
+}
+
 TEST_P(Iterations, FlatCellsAreSemicoarsened) {
   if (order() == 0) GTEST_SKIP() << "not promised";
   const int refine = dim() == 2 ? 5 : 3;

@@ -498,26 +498,51 @@ void PatchSolver::make_dense(const Point& h, const PatchKind& kind) {
       }
     }
   }
-  // Velocities first: of either field what is left is definite.
-  const auto invert = [&] {
-    exchange(a, 0, velocity, 1);
-    exchange(a, velocity, size, 1);
-    fill_upper(a, 1);
-    dense_ = -a;
+  // Constants that the matrix maps to zero: mode 0 of every cell, equal, and, in the own direction of a velocity, hats.
+  // With them bordered out, v to M v / shift, the inverse less v v^T shift is the pseudo-inverse on their complement.
+  struct Constant {
+    Eigen::VectorXd v;
+    double shift;
   };
-  if (constant_.size() == 0) return invert();
-  // Mode 0 of every cell, equal: the constant. Bordering it out gives the pseudo-inverse on its complement.
-  Eigen::VectorXd constant = Eigen::VectorXd::Zero(size);
-  for (int i = 0; i < pressures; ++i) {
-    bool lowest = true;
-    for (int rest = i, d = 0; d < dim; ++d, rest /= modes) lowest = lowest && rest % modes % equation_.n() == 0;
-    if (lowest) constant[velocity + i] = 1.0;
+  std::vector<Constant> constants;
+  const auto lowest = [&](int i) {
+    bool all = true;
+    for (; i > 0; i /= modes) all = all && i % modes % equation_.n() == 0;
+    return all;
+  };
+  const auto border_out = [&](const Eigen::VectorXd& v, const Eigen::VectorXd& image, double shift) {
+    const double scale = 1.0 / v.dot(image);
+    a += scale / shift * image * image.transpose();
+    constants.push_back({v, scale * shift});
+  };
+  for (int c = 0; c < dim; ++c) {
+    const auto& inverses = inverse_lambda_[c];
+    if (std::find(inverses.begin(), inverses.end(), 0.0) == inverses.end()) continue;
+    const auto& d = directions_[c];
+    const int np = d.last - d.first + 1;
+    const int tangential = power(modes, dim - 1);
+    Eigen::VectorXd v = Eigen::VectorXd::Zero(size);
+    for (int i = 0; i < np * tangential; ++i) {
+      const bool hat = (d.first + i / tangential) % equation_.n() == 0;
+      if (hat && lowest(i % tangential)) v[offset[c] + i] = 1.0;
+    }
+    Eigen::VectorXd image = Eigen::VectorXd::Zero(size);
+    image.segment(offset[c], np * tangential) =
+        kronecker(matrices.mass_p.block(d.first, d.first, np, np), Matrix::Identity(tangential, tangential)) *
+        v.segment(offset[c], np * tangential);
+    border_out(v, image, h[c] * h[c] / coefficients_.viscosity);
   }
-  constant.normalize();
-  const double shift = -1.0 / coefficients_.viscosity;
-  a += shift * constant * constant.transpose();
-  invert();
-  dense_ -= constant * constant.transpose() / shift;
+  if (constant_.size() > 0) {
+    Eigen::VectorXd v = Eigen::VectorXd::Zero(size);
+    for (int i = 0; i < pressures; ++i) v[velocity + i] = lowest(i) ? 1.0 : 0.0;
+    border_out(v, v, -coefficients_.viscosity);
+  }
+  // Velocities first: of either field what is left is definite.
+  exchange(a, 0, velocity, 1);
+  exchange(a, velocity, size, 1);
+  fill_upper(a, 1);
+  dense_ = -a;
+  for (const auto& [v, shift] : constants) dense_ -= shift * v * v.transpose();
 }
 
 void for_each_local_solver(const Level& level, const std::vector<int>& kinds, LocalSolverKind local,
