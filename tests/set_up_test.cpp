@@ -15,6 +15,7 @@
 #include "levels.hpp"
 #include "mesh/places.hpp"
 #include "solver/hierarchy.hpp"
+#include "solver/lift.hpp"
 #include "solver/load.hpp"
 
 namespace solenoid {

@@ -12,6 +12,7 @@
 #include "engine/engine.hpp"
 #include "solenoid/solver.hpp"
 #include "solver/hierarchy.hpp"
+#include "solver/lift.hpp"
 #include "solver/load.hpp"
 
 namespace solenoid {

@@ -5,8 +5,8 @@
 #include <cstdint>
 
 #include "engine/cuda/kernels/arguments.hpp"
-#include "engine/cuda/load/point_program.hpp"
 #include "mesh/record.hpp"
+#include "problem/program.hpp"
 
 namespace solenoid::cuda {
 
@@ -43,6 +43,20 @@ struct LoadTables {
   double point[max_n + 1];
   double legendre[max_n][max_n + 1];
   double continuous[max_n + 1][max_n + 1];  ///< P
+};
+
+/// A place in the block's memory, and the coordinates (bit a) that the values there depend on.
+struct PointOperand {
+  std::uint16_t at;
+  std::uint16_t axes;
+};
+
+struct alignas(4) PointInstruction {
+  Program::Op op;
+  Program::Function function;
+  std::uint16_t operands;
+  PointOperand result;
+  PointOperand operand[3];
 };
 
 /// A component of f.

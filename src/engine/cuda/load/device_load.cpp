@@ -7,6 +7,7 @@
 
 #include "element/basis.hpp"
 #include "engine/cuda/kernels/load.hpp"
+#include "engine/cuda/load/point_program.hpp"
 
 namespace solenoid::cuda {
 namespace {

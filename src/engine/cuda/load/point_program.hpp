@@ -7,28 +7,14 @@
 /// is there once. First come the instructions that do not depend on all directions, with a barrier after each; the
 /// others follow without one: a thread does all of them for its points.
 
-#include <cstdint>
 #include <optional>
 #include <vector>
 
+#include "engine/cuda/kernels/load.hpp"
 #include "problem/program.hpp"
 #include "solenoid/field.hpp"
 
 namespace solenoid::cuda {
-
-/// A place in the block's memory, and the coordinates (bit a) that the values there depend on.
-struct PointOperand {
-  std::uint16_t at;
-  std::uint16_t axes;
-};
-
-struct alignas(4) PointInstruction {
-  Program::Op op;
-  Program::Function function;
-  std::uint16_t operands;
-  PointOperand result;
-  PointOperand operand[3];
-};
 
 /// Where programs find their arguments, and how much room there is.
 struct PointMemory {

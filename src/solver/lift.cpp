@@ -1,0 +1,180 @@
+#include "solver/lift.hpp"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <cmath>
+#include <memory>
+#include <string>
+
+#include "base/parallel.hpp"
+#include "problem/validate.hpp"
+#include "solver/strip_integrals.hpp"
+
+namespace solenoid {
+namespace {
+
+/// The record of another grid of the same mesh that holds the same unknowns.
+Record counterpart(const Grid& grid, Record record, const Grid& other) {
+  if (grid.layout().is_cell(record)) return record;
+  const int hat = grid.hat_direction(record);
+  return other.neighbour(grid.neighbour(record, 2 * hat), 2 * hat + 1);
+}
+
+/// Through the sides of a cell, or of a part of the domain: out of it, and the sum of sizes.
+struct Flux {
+  double net = 0.0;
+  double total = 0.0;
+};
+struct CellFlux {
+  Record cell;
+  Flux flux;
+};
+/// visit(cell, flux) for cells through whose sides something flows, by block of records.
+template <class Visit>
+void for_fluxes(const std::vector<std::vector<CellFlux>>& of_blocks, const Visit& visit) {
+  for (const auto& block : of_blocks) {
+    for (const auto& [cell, flux] : block) visit(cell, flux);
+  }
+}
+
+/// Of the parts without an outflow side, where what flows in must flow out; others have none. \throws InvalidEntry if
+/// it does not.
+std::vector<Flux> fluxes_of_parts(const Grid& grid, const std::vector<std::vector<CellFlux>>& of_blocks) {
+  std::vector<Flux> fluxes(grid.parts());
+  for_fluxes(of_blocks, [&](Record cell, const Flux& flux) {
+    fluxes[grid.part(cell)].net += flux.net;
+    fluxes[grid.part(cell)].total += flux.total;
+  });
+  constexpr double tolerance = 1e-6;
+  for (int part = 0; part < grid.parts(); ++part) {
+    auto& [net, total] = fluxes[part];
+    if (grid.has_face(part, Face::outflow)) net = 0.0;
+    if (std::abs(net) <= tolerance * total) continue;
+    std::string where = "the domain";
+    if (grid.parts() > 1) {
+      Record first = 0;
+      while (grid.part(first) != part) ++first;
+      Point centre = grid.corner(first);
+      for (int a = 0; a < 3; ++a) centre[a] += 0.5 * grid.widths(first)[a];
+      where = fmt::format("the part of the domain around [{:.6g}]",
+                          fmt::join(centre.begin(), centre.begin() + grid.dim(), ", "));
+    }
+    throw InvalidEntry("boundary",
+                       fmt::format("the prescribed velocities do not balance: the net flux out of {} is {:.6e}, of "
+                                   "{:.6e} through all sides. Without an outflow side it must be zero: correct the "
+                                   "velocities, make one side outflow, or refine the mesh if it is too coarse for them",
+                                   where, net, total));
+  }
+  return fluxes;
+}
+
+}  // namespace
+
+SparseVector boundary_lift(const Problem& problem, const Level& lift) {
+  const Grid& grid = lift.grid;
+  const int dim = lift.equation.dim;
+  const int block = power(lift.equation.n(), dim);
+  struct LiftedFace {
+    Record cell;
+    bool upper;
+    std::size_t first;  // of its coefficients, mode 0
+  };
+  struct OfBlock {
+    SparseVector hats;
+    std::vector<LiftedFace> faces;
+  };
+  const std::int64_t blocks = whole_blocks(grid.layout().owned_cells().size()) / interleave;
+  std::vector<std::unique_ptr<OfBlock>> of_blocks(blocks);
+  std::vector<std::vector<CellFlux>> fluxes_of_blocks(blocks);
+  // More points than for loads: what the fluxes of smooth data lack of balance is an error of this rule.
+  const int points = lift.equation.n() + 5;
+  for_blocks(problem, lift, points, [&](StripIntegrals& integrals, CellRange cells) {
+    std::array<Flux, interleave> fluxes;
+    auto& mine = of_blocks[cells.begin / interleave];
+    integrals.for_normal_coefficients(cells, [&](Record cell, int side, const std::vector<double>& coefficients) {
+      if (mine == nullptr) mine = std::make_unique<OfBlock>();
+      const int a = side / 2;
+      const Record owner = side % 2 == 0 ? cell : grid.neighbour(cell, side);
+      mine->faces.push_back({cell, side % 2 == 1, mine->hats.places.size()});
+      for (std::size_t i = 0; i < coefficients.size(); ++i) {
+        mine->hats.add(lift.index(owner, a * block + static_cast<int>(i)), coefficients[i]);
+      }
+      // Mode 0 carries the flux: coefficient / sqrt(h_a) * sqrt(area).
+      const Point widths = grid.widths(cell);
+      double area = 1.0;
+      for (int t = 0; t < dim; ++t) area *= t == a ? 1.0 : widths[t];
+      const double outward = (side % 2 == 0 ? -1.0 : 1.0) * coefficients[0] * std::sqrt(area / widths[a]);
+      Flux& flux = fluxes[cell - cells.begin];
+      flux.net += outward;
+      flux.total += std::abs(outward);
+    });
+    for (auto cell = static_cast<Record>(cells.begin); cell < cells.end; ++cell) {
+      const Flux& flux = fluxes[cell - cells.begin];
+      if (flux.total != 0.0) fluxes_of_blocks[cells.begin / interleave].push_back({cell, flux});
+    }
+  });
+  const std::vector<Flux> fluxes = fluxes_of_parts(grid, fluxes_of_blocks);
+  SparseVector hats;
+  for (const auto& mine : of_blocks) {
+    if (mine == nullptr) continue;
+    // What is left is taken off in proportion, so that there is a velocity whose divergence is zero to rounding.
+    for (const auto& [cell, upper, first] : mine->faces) {
+      const auto& [net, total] = fluxes[grid.part(cell)];
+      if (net == 0.0) continue;
+      double& mode = mine->hats.values[first];
+      const bool outward = (mode > 0.0) == upper;
+      mode *= 1.0 - (outward ? net : -net) / total;
+    }
+    hats.places.insert(hats.places.end(), mine->hats.places.begin(), mine->hats.places.end());
+    hats.values.insert(hats.values.end(), mine->hats.values.begin(), mine->hats.values.end());
+  }
+  return hats;
+}
+
+HatMoves moves_of_hats(const Level& from, const Level& to) {
+  const int block = power(to.equation.n(), to.equation.dim);
+  const int columns = power(to.equation.n(), to.equation.dim - 1);
+  const auto for_hats = [&](const Level& level, Record r, int c, const auto& visit) {
+    for (int i = 0; i < columns; ++i) visit(level.index(r, c * block + i));
+  };
+  HatMoves moves;
+  const Ranges cells{to.grid.layout().owned_cells().size(), 1 << 14};
+  std::vector<std::vector<std::int64_t>> fixed(cells.number());
+  parallel_ranges(cells, [&](CellRange range, std::int64_t number) {
+    for (auto cell = static_cast<Record>(range.begin); cell < range.end; ++cell) {
+      for (int c = 0; c < to.equation.velocities(); ++c) {
+        if (!normal_fixed(to.grid.face(cell, 2 * c))) continue;
+        for_hats(from, cell, c, [&](std::int64_t place) { fixed[number].push_back(place); });
+      }
+    }
+  });
+  for (const auto& some : fixed) moves.fixed.insert(moves.fixed.end(), some.begin(), some.end());
+  for (const Record r : from.grid.layout().owned_hats()) {
+    for_hats(from, r, from.grid.hat_direction(r), [&](std::int64_t place) { moves.fixed.push_back(place); });
+  }
+  for (const Record r : to.grid.layout().owned_hats()) {
+    const int c = to.grid.hat_direction(r);
+    for_hats(to, r, c, [&](std::int64_t place) { moves.to.push_back(place); });
+    for_hats(from, counterpart(to.grid, r, from.grid), c, [&](std::int64_t place) { moves.from.push_back(place); });
+  }
+  return moves;
+}
+
+void move_hats(const Level& from, const Level& to, HostVector& values) {
+  const RecordRange hats = from.grid.layout().hats();
+  const int record = from.equation.record();
+  const std::int64_t begin = from.index(hats.first() / interleave * interleave, 0);  // the first block that has some
+  const std::vector<double> tail(values.begin() + begin, values.begin() + from.size());
+  const auto for_values = [&](const auto& visit) {
+    for (const Record r : hats) {
+      for (int i = 0; i < record; ++i) visit(r, i);
+    }
+  };
+  for_values([&](Record r, int i) { values[from.index(r, i)] = 0.0; });
+  for_values([&](Record r, int i) {
+    values[to.index(counterpart(from.grid, r, to.grid), i)] = tail[from.index(r, i) - begin];
+  });
+}
+
+}  // namespace solenoid
