@@ -72,8 +72,8 @@ struct ParityArguments {
   const T* tables;  ///< [direction][weight][parity][parity_table_size]
   const T* schur;   ///< inverse Schur blocks [number][parity class][SchurTiles]
   const T* b;
-  const T* x;     ///< nullptr stands for zero
-  T* y;           ///< other memory than x
+  const T* x;           ///< nullptr stands for zero
+  T* y;                 ///< other memory than x
   bool keeps_pressure;  ///< p is p_old and a correction (parity.cuh); not with x = 0
   bool followed;        ///< the next kernel has the other patches of the colour: both may run at the same time
 };
