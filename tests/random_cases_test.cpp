@@ -160,6 +160,11 @@ class Comparison {
   [[nodiscard]] const Level& level() const { return discretisation_.finest(); }
   [[nodiscard]] LocalSolverKind local() const { return options_.multigrid.local_solver; }
 
+  /// alpha h^2 / nu
+  [[nodiscard]] double reaction() const {
+    const double h = level().grid.metric().smallest_width(level().equation.dim);
+    return level().coefficients.reaction * h * h / level().coefficients.viscosity;
+  }
   /// Bound for the relative difference of what a cycle makes of a vector.
   [[nodiscard]] double tolerance() const;
   void same_verdict(const Convergence& a, const Convergence& b) const;
@@ -192,7 +197,8 @@ double error_of_local_solves(const Hierarchy& hierarchy, LocalSolverKind local, 
 
 /// Local problems of order k on cells of aspect a have conditions K of about (k + 1)^4 a^2. Errors of sums, which have
 /// no direction, grow with its root. In double precision those of inverses count as well, which are as large as K; and
-/// as some thousand where a dense inverse holds velocity and pressure, whose sizes reaction sets apart.
+/// as some thousand, or as the reaction, where a dense inverse holds velocity and pressure, whose sizes that sets
+/// apart.
 template <class T>
 double Comparison<T>::tolerance() const {
   const Equation& equation = level().equation;
@@ -207,6 +213,7 @@ double Comparison<T>::tolerance() const {
     // two digits.
     bound = options_.multigrid.smoother == SmootherKind::additive ? 1e-2 : bound + 1e-10;
   }
+  if (local() == LocalSolverKind::dense) bound += 20.0 * std::numeric_limits<double>::epsilon() * reaction();
   constexpr double cg_tolerance = std::is_same_v<T, float> ? 1e-5 : 1e-9;
   if (truncated_) return bound + 10.0 * error_of_local_solves(hierarchy(), local(), cg_tolerance);
   // An engine may take a step of conjugate gradients more than the other.
@@ -243,7 +250,8 @@ void Comparison<T>::solves() {
     if (options_.method == Method::fmg) continue;
     if (options_.method == Method::gmres && options_.side == PreconditionerSide::left) {
       const Values load = cycle<double>(expected_, hierarchy(), options_, solved[0].b);
-      EXPECT_LE(norm(level(), correction), (truncated_ ? 2.0 : 1.1) * options_.rtol * norm(level(), load));
+      const bool linear = !truncated_ && hierarchy().coarse != CoarseSolve::krylov;  // as GMRES wants a cycle to be
+      EXPECT_LE(norm(level(), correction), (linear ? 1.1 : 2.0) * options_.rtol * norm(level(), load));
     } else {
       EXPECT_LE(norm(level(), r), 1.01 * options_.rtol * norm(level(), solved[0].b));
     }
@@ -262,9 +270,11 @@ void Comparison<T>::solves() {
 }
 
 /// The same iterations but for one where the residual is about rtol, or where rounding delays an iteration that takes
-/// many. Truncated local solves make cycles as good as 1.5 times as many, or, where they leave much of the error (high
-/// orders on flat cells), as many as it takes if an iteration leaves the square root of that; and if that is more than
-/// one half, the cycles of full multigrid, each of which has to halve the residual, may not do.
+/// many; and one more in single precision where the reaction dominates: the pressure of a velocity with divergence,
+/// which random loads have, is then thousands of times as large as the force. Truncated local solves make cycles as
+/// good as 1.5 times as many, or, where they leave much of the error (high orders on flat cells), as many as it takes
+/// if an iteration leaves the square root of that; and if that is more than one half, the cycles of full multigrid,
+/// each of which has to halve the residual, may not do.
 template <class T>
 void Comparison<T>::same_verdict(const Convergence& a, const Convergence& b) const {
   const auto describe = [](const Convergence& c) {
@@ -272,7 +282,7 @@ void Comparison<T>::same_verdict(const Convergence& a, const Convergence& b) con
   };
   const auto message = [&] { return "expected: " + describe(a) + "; got: " + describe(b); };
   const int fewer = std::min(a.iterations, b.iterations);
-  int slack = 1 + fewer / 10;
+  int slack = 1 + fewer / 10 + (std::is_same_v<T, float> && reaction() > 1e3 ? 1 : 0);
   double left = 0.0;  // by an iteration
   if (truncated_) {
     left = std::sqrt(error_of_local_solves(hierarchy(), local(), 0.0));
