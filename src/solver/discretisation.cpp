@@ -4,8 +4,8 @@
 
 #include <algorithm>
 #include <functional>
+#include <utility>
 
-#include "base/parallel.hpp"
 #include "problem/regions.hpp"
 #include "problem/validate.hpp"
 #include "solenoid/error.hpp"
@@ -150,15 +150,16 @@ void Discretisation::apply_to_lift(Engine& engine, Vector<double>& work, Vector<
   put(engine, *kernels, lift().places, lift().values, work.data());
   kernels->apply(work.data(), image.data());
   // From the grid that stores all boundary hats to the finest one.
-  const HatMoves moves = moves_of_hats(*lift_level_, finest());
-  std::vector<double> moved(moves.from.size());
+  const SharedHats hats = shared_hats(*lift_level_, finest());
+  std::vector<double> moved(hats.all.size());
   if (!moved.empty()) {
     Vector<double> values(engine, std::ssize(moved));
-    kernels->gather(values.size(), on_device(engine, moves.from).data(), image.data(), values.data());
+    kernels->gather(values.size(), on_device(engine, hats.all).data(), image.data(), values.data());
     values.download(moved.data());
   }
-  put(engine, *kernels, moves.fixed, std::vector<double>(moves.fixed.size(), 0.0), image.data());
-  put(engine, *kernels, moves.to, moved, image.data());
+  const std::vector<std::int64_t> boundary = boundary_hats(*lift_level_);
+  put(engine, *kernels, boundary, std::vector<double>(boundary.size(), 0.0), image.data());
+  put(engine, *kernels, hats.some, moved, image.data());
 }
 
 void Discretisation::assemble_lifted(Engine& engine, Kernels<double>& kernels, const Problem& problem,
@@ -178,7 +179,10 @@ void Discretisation::balance(Kernels<double>& kernels, double* b) {
 Solution Discretisation::solution(const Vector<double>& x) {
   HostVector coefficients = zeros(lift_level_->size());
   x.download(coefficients.data());
-  move_hats(finest(), *lift_level_, coefficients);
+  const SharedHats hats = shared_hats(*lift_level_, finest());
+  std::vector<double> moved;
+  for (const std::int64_t place : hats.some) moved.push_back(std::exchange(coefficients[place], 0.0));
+  for (std::size_t i = 0; i < moved.size(); ++i) coefficients[hats.all[i]] = moved[i];
   const SparseVector& boundary = lift();
   for (std::size_t i = 0; i < boundary.places.size(); ++i) coefficients[boundary.places[i]] += boundary.values[i];
   return {problem_, std::shared_ptr<const Grid>(lift_level_, &lift_level_->grid), std::move(coefficients)};

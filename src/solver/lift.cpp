@@ -14,11 +14,12 @@
 namespace solenoid {
 namespace {
 
-/// The record of another grid of the same mesh that holds the same unknowns.
-Record counterpart(const Grid& grid, Record record, const Grid& other) {
-  if (grid.layout().is_cell(record)) return record;
-  const int hat = grid.hat_direction(record);
-  return other.neighbour(grid.neighbour(record, 2 * hat), 2 * hat + 1);
+/// visit(place) for the hats of a record in direction c.
+template <class Visit>
+void for_hats(const Level& level, Record r, int c, const Visit& visit) {
+  const int columns = power(level.equation.n(), level.equation.dim - 1);
+  const int first = c * power(level.equation.n(), level.equation.dim);
+  for (int i = 0; i < columns; ++i) visit(level.index(r, first + i));
 }
 
 /// Through the sides of a cell, or of a part of the domain: out of it, and the sum of sizes.
@@ -30,22 +31,16 @@ struct CellFlux {
   Record cell;
   Flux flux;
 };
-/// visit(cell, flux) for cells through whose sides something flows, by block of records.
-template <class Visit>
-void for_fluxes(const std::vector<std::vector<CellFlux>>& of_blocks, const Visit& visit) {
-  for (const auto& block : of_blocks) {
-    for (const auto& [cell, flux] : block) visit(cell, flux);
-  }
-}
-
 /// Of the parts without an outflow side, where what flows in must flow out; others have none. \throws InvalidEntry if
 /// it does not.
 std::vector<Flux> fluxes_of_parts(const Grid& grid, const std::vector<std::vector<CellFlux>>& of_blocks) {
   std::vector<Flux> fluxes(grid.parts());
-  for_fluxes(of_blocks, [&](Record cell, const Flux& flux) {
-    fluxes[grid.part(cell)].net += flux.net;
-    fluxes[grid.part(cell)].total += flux.total;
-  });
+  for (const auto& block : of_blocks) {
+    for (const auto& [cell, flux] : block) {
+      fluxes[grid.part(cell)].net += flux.net;
+      fluxes[grid.part(cell)].total += flux.total;
+    }
+  }
   constexpr double tolerance = 1e-6;
   for (int part = 0; part < grid.parts(); ++part) {
     auto& [net, total] = fluxes[part];
@@ -132,49 +127,36 @@ SparseVector boundary_lift(const Problem& problem, const Level& lift) {
   return hats;
 }
 
-HatMoves moves_of_hats(const Level& from, const Level& to) {
-  const int block = power(to.equation.n(), to.equation.dim);
-  const int columns = power(to.equation.n(), to.equation.dim - 1);
-  const auto for_hats = [&](const Level& level, Record r, int c, const auto& visit) {
-    for (int i = 0; i < columns; ++i) visit(level.index(r, c * block + i));
-  };
-  HatMoves moves;
-  const Ranges cells{to.grid.layout().owned_cells().size(), 1 << 14};
-  std::vector<std::vector<std::int64_t>> fixed(cells.number());
+SharedHats shared_hats(const Level& all, const Level& some) {
+  SharedHats hats;
+  if (some.equation.velocities() == 0) return hats;
+  for (const Record r : some.grid.layout().owned_hats()) {
+    const int c = some.grid.hat_direction(r);
+    const Record same = all.grid.neighbour(some.grid.neighbour(r, 2 * c), 2 * c + 1);
+    for_hats(all, same, c, [&](std::int64_t place) { hats.all.push_back(place); });
+    for_hats(some, r, c, [&](std::int64_t place) { hats.some.push_back(place); });
+  }
+  return hats;
+}
+
+std::vector<std::int64_t> boundary_hats(const Level& all) {
+  const Grid& grid = all.grid;
+  const Ranges cells{grid.layout().owned_cells().size(), 1 << 14};
+  std::vector<std::vector<std::int64_t>> of_cells(cells.number());
   parallel_ranges(cells, [&](CellRange range, std::int64_t number) {
     for (auto cell = static_cast<Record>(range.begin); cell < range.end; ++cell) {
-      for (int c = 0; c < to.equation.velocities(); ++c) {
-        if (!normal_fixed(to.grid.face(cell, 2 * c))) continue;
-        for_hats(from, cell, c, [&](std::int64_t place) { fixed[number].push_back(place); });
+      for (int c = 0; c < all.equation.velocities(); ++c) {
+        if (!normal_fixed(grid.face(cell, 2 * c))) continue;
+        for_hats(all, cell, c, [&](std::int64_t place) { of_cells[number].push_back(place); });
       }
     }
   });
-  for (const auto& some : fixed) moves.fixed.insert(moves.fixed.end(), some.begin(), some.end());
-  for (const Record r : from.grid.layout().owned_hats()) {
-    for_hats(from, r, from.grid.hat_direction(r), [&](std::int64_t place) { moves.fixed.push_back(place); });
+  std::vector<std::int64_t> places;
+  for (const auto& some : of_cells) places.insert(places.end(), some.begin(), some.end());
+  for (const Record r : grid.layout().owned_hats()) {
+    for_hats(all, r, grid.hat_direction(r), [&](std::int64_t place) { places.push_back(place); });
   }
-  for (const Record r : to.grid.layout().owned_hats()) {
-    const int c = to.grid.hat_direction(r);
-    for_hats(to, r, c, [&](std::int64_t place) { moves.to.push_back(place); });
-    for_hats(from, counterpart(to.grid, r, from.grid), c, [&](std::int64_t place) { moves.from.push_back(place); });
-  }
-  return moves;
-}
-
-void move_hats(const Level& from, const Level& to, HostVector& values) {
-  const RecordRange hats = from.grid.layout().hats();
-  const int record = from.equation.record();
-  const std::int64_t begin = from.index(hats.first() / interleave * interleave, 0);  // the first block that has some
-  const std::vector<double> tail(values.begin() + begin, values.begin() + from.size());
-  const auto for_values = [&](const auto& visit) {
-    for (const Record r : hats) {
-      for (int i = 0; i < record; ++i) visit(r, i);
-    }
-  };
-  for_values([&](Record r, int i) { values[from.index(r, i)] = 0.0; });
-  for_values([&](Record r, int i) {
-    values[to.index(counterpart(from.grid, r, to.grid), i)] = tail[from.index(r, i) - begin];
-  });
+  return places;
 }
 
 }  // namespace solenoid

@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <vector>
 
-#include "base/host_vector.hpp"
 #include "level/level.hpp"
 #include "solver/load.hpp"
 
@@ -16,18 +15,18 @@ namespace solenoid {
 /// \throws InputError if the domain has no outflow side and the net flux through the boundary is not zero.
 SparseVector boundary_lift(const Problem& problem, const Level& lift);
 
-// Two grids of one mesh may differ in the hat-only records that they store; their cells have the same places.
+// Two grids of one mesh may differ in the hat-only records that they store; their cells have the same places. `all`: of
+// a grid that stores all boundary hats; `some`: of one that does not.
 
-/// What moves hats from a grid that stores all boundary hats to one that does not.
-struct HatMoves {
-  std::vector<std::int64_t> fixed;  ///< places of hats that the second grid has no unknowns for, and of all that move
-  std::vector<std::int64_t> from;
-  std::vector<std::int64_t> to;
+/// Places of the hats in hat-only records that both have: number i is the same unknown. None with Poisson's equation.
+struct SharedHats {
+  std::vector<std::int64_t> all;
+  std::vector<std::int64_t> some;
 };
-HatMoves moves_of_hats(const Level& from, const Level& to);
+SharedHats shared_hats(const Level& all, const Level& some);
 
-/// Moves the values of hat-only records from their places on one grid to those on another that stores all boundary
-/// hats; all other values stay. Size: to.size().
-void move_hats(const Level& from, const Level& to, HostVector& values);
+/// Places on `all` of the hats of hat-only records, and of those in cells that are no unknowns: what a vector of the
+/// operator there has and a vector of `some` has not, or elsewhere.
+std::vector<std::int64_t> boundary_hats(const Level& all);
 
 }  // namespace solenoid
