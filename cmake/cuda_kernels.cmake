@@ -67,7 +67,8 @@ function(solenoid_add_cuda_engine library)
   set(templates ${sources}/kernels)
   set(generated ${PROJECT_BINARY_DIR}/src/engine/cuda/kernels)
   set(declarations "")
-  set(cuda_sources ${sources}/vector.cu ${sources}/dense.cu ${sources}/ceilings.cu)
+  set(cuda_sources ${sources}/vector.cu ${sources}/dense.cu ${sources}/ceilings.cu
+    ${sources}/smoother/schur_complement.cu)
   foreach(dim 2 3)
     set(stokes_orders ${SOLENOID_CUDA_ORDERS_${dim}D})
     set(poisson_orders ${SOLENOID_CUDA_POISSON_ORDERS_${dim}D})
@@ -100,6 +101,7 @@ function(solenoid_add_cuda_engine library)
     ${sources}/profile.cpp ${sources}/staging.cpp ${sources}/tiles.cpp ${generated}/dispatch.cpp
     ${sources}/smoother/colour_smoother.cpp ${sources}/smoother/general_smoother.cpp
     ${sources}/smoother/parity_smoother.cpp ${sources}/smoother/parity_tables.cpp ${sources}/smoother/poisson_smoother.cpp
+    ${sources}/smoother/device_inverses.cpp
     $<TARGET_OBJECTS:solenoid_cuda_kernels>)
   target_link_libraries(${library} PRIVATE CUDA::cudart_static)
 endfunction()

@@ -204,4 +204,9 @@ double unknowns_about(int dim, int order, int refine, EquationKind equation) {
   return std::ldexp(static_cast<double>(record_size(dim, order, equation)), dim * refine);
 }
 
+int refine_about(int dim, int order, double size, EquationKind equation) {
+  const double levels = std::log2(size / unknowns_about(dim, order, 0, equation)) / dim;
+  return std::max(1, static_cast<int>(std::lround(levels)));
+}
+
 }  // namespace solenoid::studies

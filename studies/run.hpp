@@ -80,5 +80,7 @@ std::string element_name(EquationKind equation, int order);
 std::string cells_text(int dim, int refine);
 /// Cells times numbers per record: close to the unknowns.
 double unknowns_about(int dim, int order, int refine, EquationKind equation = EquationKind::stokes);
+/// The refinement, at least 1, whose unknowns are about `size`.
+int refine_about(int dim, int order, double size, EquationKind equation = EquationKind::stokes);
 
 }  // namespace solenoid::studies

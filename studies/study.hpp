@@ -18,6 +18,7 @@ Command add_iterations(const CommandOptions& line);
 Command add_convergence(const CommandOptions& line);
 Command add_throughput(const CommandOptions& line);
 Command add_capacity(const CommandOptions& line);
+Command add_coefficients(const CommandOptions& line);
 Command add_step104(const CommandOptions& line);
 Command add_corners(const CommandOptions& line);
 Command add_paper(const CommandOptions& line);

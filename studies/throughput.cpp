@@ -117,7 +117,8 @@ class ThroughputStudy {
         "iterations        ms        ms");
     for (const int order : options_.orders) {
       std::vector<int> refinements;
-      for (const double size : options_.sizes) refinements.push_back(nearest_refine(order, size));
+      for (const double size : options_.sizes)
+        refinements.push_back(refine_about(options_.dim, order, size, options_.equation));
       std::sort(refinements.begin(), refinements.end());
       refinements.erase(std::unique(refinements.begin(), refinements.end()), refinements.end());
       for (const int refine : refinements) {
@@ -164,11 +165,6 @@ class ThroughputStudy {
   }
 
   /// The refinement whose number of unknowns is nearest, by ratio.
-  [[nodiscard]] int nearest_refine(int order, double size) const {
-    const double levels = std::log2(size / unknowns_about(options_.dim, order, 0, options_.equation)) / options_.dim;
-    return std::max(1, static_cast<int>(std::lround(levels)));
-  }
-
   [[nodiscard]] SolverOptions solver(Method method) const {
     SolverOptions solver;
     solver.method = method;

@@ -268,6 +268,17 @@ TEST_F(Study, ThroughputOnOtherDomains) {
   for (const Json& row : study["rows"]) EXPECT_GT(row["ns_per_dof"]["smoothing_step_fp32"], 0.0) << row;
 }
 
+TEST_F(Study, CoefficientsInVCycles) {
+  if (!has_orders(2, {1})) GTEST_SKIP() << "this build has no order 1 in 2D";
+  ASSERT_EQ(run("coefficients --dim 2 --orders 1 --sizes 1e4 --device cpu"), 0);
+  const Json study = json();
+  ASSERT_EQ(study["rows"].size(), 3);
+  for (const Json& row : study["rows"]) {
+    EXPECT_GT(row["seconds"]["vcycle"], 0.0);
+    EXPECT_GT(row["seconds"]["new_reaction"], row["seconds"]["known_reaction"]) << row;
+  }
+}
+
 TEST_F(Study, CapacityOfAFewUnknowns) {
   if (!has_orders(3, {2})) GTEST_SKIP() << "this build has no order 2 in 3D";
   ASSERT_EQ(run("capacity --orders 2 --size 2e6 --device cpu"), 0);

@@ -266,3 +266,75 @@ def test_arrays_elsewhere(cavity, system, xp):
 
     with pytest.raises(so.InputError, match="x: the array lies on GPU 1, but the system on GPU 0"):
         system.operator().matvec(OnAnotherGpu(), out=x)
+
+
+def test_solve(cavity, system, xp):
+    """Arrays that are there are solved there, from a guess and in place, too."""
+    b = system.load(xp=xp)
+    x = system.solve(b, rtol=1e-11)
+    assert type(x) is type(b) and system.report.converged
+    expected = so.LinearSystem(cavity, **CPU).solve(on_host(b), rtol=1e-11)
+    assert np.allclose(on_host(x), expected, atol=1e-9)
+    kept, memory = x + 0, system._core.memory_bytes
+    again = system.solve(b, x, rtol=1e-9)
+    assert system.report.iterations == 0 and bool((x == kept).all())
+    assert np.allclose(on_host(again), on_host(x), rtol=0, atol=1e-14)
+    right = b + 0
+    assert system.solve(right, rtol=1e-11, out=right) is right and bool((right == kept).all())
+    assert np.array_equal(system.solve(on_host(b), rtol=1e-11), on_host(x))
+    assert system._core.memory_bytes == memory
+
+
+def test_vectors(cavity, system, watch):
+    A, M = operators(system).values()
+    x, y = random_vector(cavity), random_vector(cavity, 2)
+    v, w = system.vector(x), system.vector(y)
+    assert np.array_equal(np.asarray(v), x)
+    for operator in (A, M, system.mass_matrix()):
+        assert np.array_equal(np.asarray(operator @ v), operator @ x)
+    assert np.allclose(2 * v - w / 4, 2 * x - y / 4, atol=1e-14)
+    assert v.dot(w) == pytest.approx(x @ y, rel=1e-12) and v.norm() == pytest.approx(np.linalg.norm(x), rel=1e-13)
+    b = system.vector(system.load())
+    u = system.solve(b, rtol=1e-10)
+    assert np.array_equal(np.asarray(u), system.solve(system.load(), rtol=1e-10))
+
+    def iterate():
+        A.matvec(v, out=w)
+        w.add(-0.5, b)
+
+    copies, kernels = watch(iterate)
+    assert copies == [] and kernels > 0
+
+
+def test_time_steps_with_other_coefficients(cavity, xp):
+    """Implicit Euler steps, whose length changes twice, there and on the processor."""
+
+    def steps(system, x, load):
+        mass = system.mass_matrix()
+        for dt in (0.5, 0.5, 0.1, 0.5):
+            system.mass = 1 / dt
+            x = system.solve(load() + (mass @ x) / dt, x, rtol=1e-11)
+        return x
+
+    problem = cavity.replace(mass=1.0)
+    theirs = so.LinearSystem(problem, **CPU)
+    ours = so.LinearSystem(problem, **GPU)
+    x = random_vector(problem) * 0
+    expected = steps(theirs, x, theirs.load)
+    assert np.abs(expected).max() > 0.1
+    assert np.allclose(on_host(steps(ours, on_gpu(xp, x), lambda: ours.load(xp=xp))), expected, atol=1e-9)
+    # What was made for a value that is used again is what a system has that was made for it.
+    fresh = so.LinearSystem(problem.replace(mass=2.0), **GPU)
+    r = on_gpu(xp, random_vector(problem))
+    assert bool((fresh.preconditioner() @ r == ours.preconditioner() @ r).all())
+
+
+def test_loads_of_other_forces(cavity, system, xp):
+    """Expressions, which the GPU evaluates, functions, and solutions on other meshes."""
+    theirs = so.LinearSystem(cavity, **CPU)
+    coarse = so.solve(cavity.replace(refine=2, force=["y", 0]), **CPU)
+    for force in (["sin(3*x)*y", "x^2"], ["sin(3*x)*y", lambda p: p[:, 0] ** 2], [1, 2], coarse):
+        assert np.allclose(on_host(system.load(force, xp=xp)), theirs.load(force), atol=1e-14)
+    assert np.allclose(on_host(system.load(xp=xp)), theirs.load(), atol=1e-14)
+    with pytest.raises(so.InputError, match="force.0.: the value is nan"):
+        system.load(["log(x-0.5)", 0], xp=xp)

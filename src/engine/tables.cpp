@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <iterator>
 #include <map>
+#include <optional>
 #include <stdexcept>
 
 #include "base/parallel.hpp"
@@ -116,61 +117,64 @@ KindTables<T>::KindTables(const Equation& equation, const PatchKind& kind, const
   data.dense_size = solver.dense().rows();
 }
 
+SchurKey key_of(const Level& level, int kind) {
+  return {level.equation, level.coefficients, level.grid.metric().uniform_width(), level.patches.kinds[kind]};
+}
+
 }  // namespace
 
 template <class T>
 PatchTables<T>::PatchTables(const Level& level, const std::vector<int>& kinds, LocalSolverKind local, bool by_parity,
-                            int row_multiple)
+                            const std::function<std::size_t(int)>& room)
     : kinds_(kinds.size()) {
   const Equation& equation = level.equation;
+  const auto made_where = room ? BlockInverses::elsewhere : BlockInverses::here;
   std::vector<KindTables<T>> made(kinds.size());
-  std::vector<SchurInverses::Blocks> inverses(kinds.size());
-  for_each_local_solver(level, kinds, local, [&](std::size_t i, const PatchSolver& solver) {
+  std::vector<std::optional<PatchSolver>> solvers(kinds.size());  // with inverses to be copied or made
+  for_each_local_solver(level, kinds, local, made_where, [&](std::size_t i, const PatchSolver& solver) {
     const PatchKind& kind = level.patches.kinds[kinds[i]];
     made[i] = {equation, kind, solver, by_parity && splits_by_parity(kind, equation.dim), kinds_[i]};
-    if (local == LocalSolverKind::direct) inverses[i] = solver.inverses();
+    if (local == LocalSolverKind::direct) solvers[i] = solver;
   });
 
   std::vector<std::size_t> offsets;
   for (const KindTables<T>& tables : made) {
-    offsets.push_back(size_);
-    size_ += aligned(tables.size());
+    offsets.push_back(made_);
+    made_ += aligned(tables.size());
   }
   struct Inverse {
     const Matrix* matrix;
     std::size_t offset;
   };
-  std::vector<Inverse> distinct;
-  std::map<const Matrix*, std::size_t> offset_of;
-  const auto row_length = [row_multiple](const Matrix& m) {
-    return (m.cols() + row_multiple - 1) / row_multiple * row_multiple;
-  };
-  for (const auto& blocks : inverses) {
-    for (const auto& block : blocks) {
-      if (!offset_of.emplace(block.get(), size_).second) continue;
-      distinct.push_back({block.get(), size_});
-      size_ += aligned(block->rows() * row_length(*block));
+  std::vector<Inverse> inverses;
+  std::map<SchurKey, std::vector<std::size_t>> places;  // of blocks
+  size_ = made_;
+  for (std::size_t i = 0; i < kinds.size(); ++i) {
+    if (!solvers[i] || solvers[i]->blocks().empty()) continue;
+    auto& mine = places[key_of(level, kinds[i])];
+    if (!mine.empty()) continue;
+    for (const SchurBlock& block : solvers[i]->blocks()) {
+      mine.push_back(size_);
+      if (!room) inverses.push_back({block.inverse.get(), size_});
+      size_ += aligned(room ? room(block.size()) : block.inverse->size());
     }
+    if (room) missing_.push_back({*solvers[i], mine});
   }
+  if (!room) made_ = size_;
 
-  values_ = std::make_unique_for_overwrite<T[]>(size_);
+  values_ = std::make_unique_for_overwrite<T[]>(made_);
   for (std::size_t i = 0; i < kinds.size(); ++i) {
     made[i].move_to(values_.get() + offsets[i]);
-    for (std::size_t block = 0; block < inverses[i].size(); ++block) {
-      kinds_[i].block_inverse[block] = values_.get() + offset_of.at(inverses[i][block].get());
-    }
+    inverse_at_.push_back(solvers[i] ? places[key_of(level, kinds[i])] : std::vector<std::size_t>());
   }
   const auto write = [&](std::int64_t i) {
-    const auto& [matrix, offset] = distinct[i];
-    T* row = values_.get() + offset;
-    for (long r = 0; r < matrix->rows(); ++r, row += row_length(*matrix)) {  // symmetric: rows are columns
-      std::transform(matrix->col(r).begin(), matrix->col(r).end(), row, [](double x) { return static_cast<T>(x); });
-      std::fill(row + matrix->cols(), row + row_length(*matrix), T(0));
-    }
+    const auto& [matrix, offset] = inverses[i];  // symmetric: rows are columns
+    std::transform(matrix->data(), matrix->data() + matrix->size(), values_.get() + offset,
+                   [](double x) { return static_cast<T>(x); });
   };
   constexpr std::size_t worth_threads = 1 << 18;
   parallel_for(
-      std::ssize(distinct), [&] { return write; }, size_ < worth_threads ? 1 : cores());
+      std::ssize(inverses), [&] { return write; }, made_ < worth_threads ? 1 : cores());
 }
 
 template <class T>
@@ -186,7 +190,9 @@ PatchData<T> PatchTables<T>::data(std::size_t i, const T* values) const {
     move(data.inverse_lambda[a]);
     move(data.pressure_modes[a]);
   }
-  for (auto& inverse : data.block_inverse) move(inverse);
+  for (std::size_t block = 0; block < inverse_at_[i].size(); ++block) {
+    data.block_inverse[block] = values + inverse_at_[i][block];
+  }
   move(data.constant);
   move(data.preconditioner);
   move(data.dense);

@@ -3,6 +3,7 @@
 /// Levels and local solvers in precision T, laid out as the kernels of all engines want them (kernel_data.hpp).
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <vector>
@@ -14,25 +15,37 @@
 
 namespace solenoid {
 
+/// Inverse Schur blocks that an engine makes where its tables are.
+struct MissingInverses {
+  PatchSolver solver;               ///< without them
+  std::vector<std::size_t> places;  ///< of each of its blocks among the tables
+};
+
 /// Matrices of the local solvers of kinds of patches in one array, so that an engine may copy it to its memory. Kinds
 /// that share an inverse Schur complement share its table.
 template <class T>
 class PatchTables {
  public:
   /// Of a level's `kinds`, given by their indices. `by_parity`: of those that split by parity only the parts of the
-  /// lower cell, split into even and odd. Rows of the inverse Schur blocks begin at multiples of `row_multiple`
-  /// numbers.
+  /// lower cell, split into even and odd. With `room` inverse Schur blocks are left out, and found behind all others:
+  /// room(n) numbers each, for a block of n unknowns.
   PatchTables(const Level& level, const std::vector<int>& kinds, LocalSolverKind local, bool by_parity,
-              int row_multiple = 1);
+              const std::function<std::size_t(int)>& room = {});
 
-  [[nodiscard]] std::span<const T> values() const { return {values_.get(), size_}; }
+  [[nodiscard]] std::span<const T> values() const { return {values_.get(), made_}; }
+  /// Those that are left out, too.
+  [[nodiscard]] std::size_t size() const { return size_; }
+  [[nodiscard]] const std::vector<MissingInverses>& missing() const { return missing_; }
   /// The tables of kinds[i], given where a copy of values() lies.
   [[nodiscard]] PatchData<T> data(std::size_t i, const T* values) const;
 
  private:
-  std::vector<PatchData<T>> kinds_;  // with pointers into values_
+  std::vector<PatchData<T>> kinds_;                   // with pointers into values_
+  std::vector<std::vector<std::size_t>> inverse_at_;  // of each kind and block
   std::unique_ptr<T[]> values_;
+  std::size_t made_ = 0;
   std::size_t size_ = 0;
+  std::vector<MissingInverses> missing_;
 };
 
 template <class T>

@@ -546,13 +546,16 @@ void PatchSolver::make_dense(const Point& h, const PatchKind& kind) {
 }
 
 void for_each_local_solver(const Level& level, const std::vector<int>& kinds, LocalSolverKind local,
-                           const std::function<void(std::size_t, const PatchSolver&)>& visit) {
+                           BlockInverses inverses, const std::function<void(std::size_t, const PatchSolver&)>& visit) {
   const SchurInverses::Keep keep(*level.schur_inverses);
-  if (local == LocalSolverKind::direct && level.equation.kind == EquationKind::stokes)
-    PatchSolver::invert(level, kinds);
+  const bool direct = local == LocalSolverKind::direct && level.equation.kind == EquationKind::stokes;
+  const bool without = direct && inverses == BlockInverses::elsewhere;
+  if (direct && !without) PatchSolver::invert(level, kinds);
+  const Point h = level.grid.metric().uniform_width();
   const auto solve = [&](std::int64_t i) {
-    visit(i, PatchSolver(level.equation, level.coefficients, level.grid.metric().uniform_width(),
-                         level.patches.kinds[kinds[i]], local, level.schur_inverses.get()));
+    const PatchKind& kind = level.patches.kinds[kinds[i]];
+    visit(i, without ? PatchSolver(level.equation, level.coefficients, h, kind)
+                     : PatchSolver(level.equation, level.coefficients, h, kind, local, level.schur_inverses.get()));
   };
   parallel_for(
       std::ssize(kinds), [&] { return solve; }, worthwhile_threads(level.equation));

@@ -70,6 +70,8 @@ struct SchurPreconditioner {
 
 class PatchSolver {
  public:
+  /// What all local solvers have in common: eigenpairs and Schur blocks, these without inverses.
+  PatchSolver(const Equation& equation, const Coefficients& coefficients, const Point& h, const PatchKind& kind);
   /// `known`: where inverse blocks are looked for before they are made, and left for other levels; or nullptr.
   PatchSolver(const Equation& equation, const Coefficients& coefficients, const Point& h, const PatchKind& kind,
               LocalSolverKind local, SchurInverses* known = nullptr);
@@ -77,6 +79,7 @@ class PatchSolver {
   /// Leaves the inverse blocks of kinds of a level where its levels look for them, each made once. On all cores.
   static void invert(const Level& level, const std::vector<int>& kinds);
 
+  [[nodiscard]] int dim() const { return equation_.dim; }
   [[nodiscard]] const PatchDirection& direction(int a) const { return directions_[a]; }
   /// 1 / lambda_c, index (i_c N_b + i_b) N_a + i_a with a = c + 1, b = c + 2 (mod dim). Poisson's 1 / lambda is that of
   /// c = 0, x fastest.
@@ -86,6 +89,8 @@ class PatchSolver {
   [[nodiscard]] SchurInverses::Blocks inverses() const;
   /// The constant pressure in the eigenbasis (unit length, x fastest); empty if the patch has a free end.
   [[nodiscard]] const Eigen::VectorXd& constant() const { return constant_; }
+  /// The part of it inside a block; empty if there is none.
+  [[nodiscard]] Eigen::VectorXd constant_in(const SchurBlock& block) const;
   [[nodiscard]] const SchurPreconditioner& preconditioner() const { return preconditioner_; }
   /// Bounds of the non-zero eigenvalues of P^-1 S, or of S if there is no P; for Chebyshev.
   [[nodiscard]] std::array<double, 2> schur_bounds() const { return bounds_; }
@@ -94,9 +99,6 @@ class PatchSolver {
   [[nodiscard]] const Matrix& dense() const { return dense_; }
 
  private:
-  /// What all local solvers have in common.
-  PatchSolver(const Equation& equation, const Coefficients& coefficients, const Point& h, const PatchKind& kind);
-
   void make_preconditioner();
   [[nodiscard]] Matrix schur(const SchurBlock& block, int threads) const;
   /// Adds shift times null null^T, null the constant in a block, to the lower triangle of its S, so that it has an
@@ -105,8 +107,6 @@ class PatchSolver {
   [[nodiscard]] std::shared_ptr<const Matrix> pseudo_inverse(const SchurBlock& block, int threads) const;
   void find_inverses(const SchurKey& key, SchurInverses* known);
   void find_bounds();
-  /// The part of the constant pressure inside a block; empty if there is none.
-  [[nodiscard]] Eigen::VectorXd constant_in(const SchurBlock& block) const;
   /// R D for the modes of a block, D = diag(inverse)^(1/2).
   [[nodiscard]] Matrix preconditioned_modes(const SchurBlock& block) const;
   void make_dense(const Point& h, const PatchKind& kind);
@@ -122,9 +122,12 @@ class PatchSolver {
   Matrix dense_;
 };
 
+/// Who makes the inverse Schur blocks of `direct` local solvers.
+enum class BlockInverses { here, elsewhere };
+
 /// visit(i, local solver of kinds[i]) for patch kinds of a level, given by their indices: on all cores where that is
 /// worth it, so that `visit` writes what belongs to i only.
 void for_each_local_solver(const Level& level, const std::vector<int>& kinds, LocalSolverKind local,
-                           const std::function<void(std::size_t, const PatchSolver&)>& visit);
+                           BlockInverses inverses, const std::function<void(std::size_t, const PatchSolver&)>& visit);
 
 }  // namespace solenoid

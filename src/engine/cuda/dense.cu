@@ -165,15 +165,16 @@ __device__ void for_tile(const F& visit) {
 
 constexpr int pivot_threads = 512;
 
-/// The inverse of a definite block: Gauss-Jordan elimination in registers. One thread block; a thread has every eighth
-/// row of a column.
-__global__ __launch_bounds__(pivot_threads) void invert_pivot_kernel(Exchange step) {
+/// The inverse of a definite block: Gauss-Jordan elimination in registers. A matrix has a thread block, a thread every
+/// eighth row of a column.
+__global__ __launch_bounds__(pivot_threads) void invert_pivot_kernel(const Exchanged* matrices, int begin, int last) {
   constexpr int teams = pivot_threads / side;
   constexpr int rows = side / teams;
   __shared__ double row[2][side];  // that of the pivot; two, so that a step has one barrier
   __shared__ double column[2][side];
+  const Exchanged step = matrices[blockIdx.x];
+  const int size = min(last, static_cast<int>(step.count)) - begin;
   wait_for_earlier_kernels();
-  const int size = step.end - step.begin;
   const int team = static_cast<int>(threadIdx.x) / side;
   const int j = static_cast<int>(threadIdx.x) % side;
   double value[rows];
@@ -181,7 +182,7 @@ __global__ __launch_bounds__(pivot_threads) void invert_pivot_kernel(Exchange st
   for (int r = 0; r < rows; ++r) {
     const int i = team + teams * r;
     const bool inside = i < size && j < size;
-    value[r] = inside ? step.matrix[(step.begin + max(i, j)) * step.count + step.begin + min(i, j)] : 0.0;
+    value[r] = inside ? step.matrix[(begin + max(i, j)) * step.count + begin + min(i, j)] : 0.0;
   }
 #pragma unroll
   for (int turn = 0; turn < rows; ++turn) {
@@ -207,25 +208,28 @@ __global__ __launch_bounds__(pivot_threads) void invert_pivot_kernel(Exchange st
   for (int r = 0; r < rows; ++r) {
     const int i = team + teams * r;
     step.pivot[i * side + j] = value[r];
-    if (i < size && j < size) step.matrix[(step.begin + i) * step.count + step.begin + j] = -value[r];
+    if (i < size && j < size) step.matrix[(begin + i) * step.count + begin + j] = -value[r];
   }
 }
 
 /// Columns of the unknowns, and the same times the inverse of their block, which takes their place in the matrix. A
 /// thread block has a tile of rows.
-__global__ __launch_bounds__(threads) void solve_columns_kernel(Exchange step) {
+__global__ __launch_bounds__(threads) void solve_columns_kernel(const Exchanged* matrices, int begin, int last) {
   extern __shared__ __align__(16) unsigned char memory[];
   double* const columns = reinterpret_cast<double*>(memory);
   double* const other = columns + side * stride;
-  wait_for_earlier_kernels();
-  const int size = step.end - step.begin;
+  const Exchanged step = matrices[blockIdx.y];
   const int first = static_cast<int>(blockIdx.x) * side;
   const int count = static_cast<int>(step.count);
+  const int end = min(last, count);
+  const int size = end - begin;
+  wait_for_earlier_kernels();
+  if (first >= count) return;
   // Below the block the unknowns are columns of the lower triangle, above it rows.
-  const auto is_below = [&](int i) { return first + i >= step.end && first + i < count; };
-  const auto is_above = [&](int i) { return first + i < step.begin; };
-  const auto below = [&](int i, int k) -> double& { return step.matrix[(first + i) * step.count + step.begin + k]; };
-  const auto above = [&](int i, int k) -> double& { return step.matrix[(step.begin + k) * step.count + first + i]; };
+  const auto is_below = [&](int i) { return first + i >= end && first + i < count; };
+  const auto is_above = [&](int i) { return first + i < begin; };
+  const auto below = [&](int i, int k) -> double& { return step.matrix[(first + i) * step.count + begin + k]; };
+  const auto above = [&](int i, int k) -> double& { return step.matrix[(begin + k) * step.count + first + i]; };
   bool filled = false;
   for_tile([&](int i, int k) {
     other[i * stride + k] = step.pivot[i * side + k];
@@ -260,16 +264,18 @@ __global__ __launch_bounds__(threads) void solve_columns_kernel(Exchange step) {
 }
 
 /// What is left of the others: M -= columns solved^T, on the tiles of the lower triangle. A tile has a thread block.
-__global__ __launch_bounds__(threads, 3) void eliminate_kernel(Exchange step) {
+__global__ __launch_bounds__(threads, 3) void eliminate_kernel(const Exchanged* matrices) {
   extern __shared__ __align__(16) unsigned char memory[];
   double* const columns = reinterpret_cast<double*>(memory);
   double* const solved = columns + side * stride;
+  const Exchanged step = matrices[blockIdx.y];
   wait_for_earlier_kernels();
   const int tile = static_cast<int>(blockIdx.x);
   int row = static_cast<int>((sqrtf(8.0F * static_cast<float>(tile) + 1.0F) - 1.0F) / 2.0F);
   while (row * (row + 1) / 2 > tile) --row;
   while ((row + 1) * (row + 2) / 2 <= tile) ++row;
   const int column = tile - row * (row + 1) / 2;
+  if (row * side >= step.count) return;
   if (step.filled[row] == 0 || step.filled[column] == 0) return;
   double* const matrix = step.matrix + row * side * step.count + column * side;
   const int rows = min(side, static_cast<int>(step.count) - row * side);
@@ -366,11 +372,14 @@ void multiply_dense(std::int64_t count, const std::int64_t* index, const T* matr
   }
 }
 
-void exchange(const Exchange& step, Stream stream) {
-  const unsigned tiles = blocks_for(step.count, std::int64_t{side});
-  launch("inverse of a pivot", invert_pivot_kernel, 1, pivot_threads, 0, stream, step);
-  launch("columns of a pivot", solve_columns_kernel, tiles, threads, 2 * tile_bytes, stream, step);
-  launch("elimination", eliminate_kernel, tiles * (tiles + 1) / 2, threads, 2 * tile_bytes, stream, step);
+void exchange(const Exchanged* matrices, int number, std::int64_t most, int begin, int end, Stream stream) {
+  const auto tiles = static_cast<unsigned>(Exchanged::tiles(most));
+  const auto all = static_cast<unsigned>(number);
+  launch("inverse of a pivot", invert_pivot_kernel, all, pivot_threads, 0, stream, matrices, begin, end);
+  launch("columns of a pivot", solve_columns_kernel, dim3(tiles, all), threads, 2 * tile_bytes, stream, matrices, begin,
+         end);
+  launch("elimination", eliminate_kernel, dim3(tiles * (tiles + 1) / 2, all), threads, 2 * tile_bytes, stream,
+         matrices);
 }
 
 void find_shift(std::int64_t count, const double* matrix, std::int64_t begin, std::int64_t end, double* shift,

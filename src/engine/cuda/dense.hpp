@@ -22,19 +22,28 @@ void multiply_dense(std::int64_t count, const std::int64_t* index, const T* matr
 /// Unknowns that are exchanged for their equations together, and rows and columns of a tile.
 inline constexpr int dense_tile = 64;
 
-/// Exchanges the unknowns [begin, end) of a matrix of `count` unknowns: M x = b becomes M' x' = b' with these unknowns,
-/// negative, in b' and their right-hand sides in x'. M and M' are symmetric; only the lower triangle counts.
-struct Exchange {
+/// A symmetric matrix that is inverted in place, of which only the lower triangle counts, and memory for that.
+struct Exchanged {
   std::int64_t count;
   double* matrix;
-  int begin;
-  int end;
-  double* pivot;    ///< [dense_tile][dense_tile]: the inverse of their block
+  double* pivot;    ///< [dense_tile][dense_tile]: the inverse of the block of those unknowns that are exchanged
   double* columns;  ///< [whole tiles of rows][dense_tile]: their columns, zero in their own rows
   double* solved;   ///< the same times the pivot
   int* filled;      ///< [tile of rows]: whether `columns` has numbers there
+
+  static constexpr std::int64_t tiles(std::int64_t count) { return (count + dense_tile - 1) / dense_tile; }
+  /// Numbers of `pivot`, `columns` and `solved`.
+  static constexpr std::int64_t work(std::int64_t count) { return (2 * tiles(count) + 1) * dense_tile * dense_tile; }
+  static Exchanged with(std::int64_t count, double* matrix, double* work, int* filled) {
+    constexpr std::int64_t tile = dense_tile * dense_tile;
+    return {count, matrix, work, work + tile, work + (tiles(count) + 1) * tile, filled};
+  }
 };
-void exchange(const Exchange& step, Stream stream);
+/// Exchanges the unknowns [begin, end) of each of `number` matrices, which have at most `most` unknowns: M x = b
+/// becomes M' x' = b' with these unknowns, negative, in b' and their right-hand sides in x'. M' is symmetric, too.
+/// After all unknowns M' = -M^-1. `matrices` are device memory; all have the unknown `begin`, and what they lack of the
+/// others is left out.
+void exchange(const Exchanged* matrices, int number, std::int64_t most, int begin, int end, Stream stream);
 
 /// shift = the entry on the diagonal of the unknowns [begin, end) that is largest in size, 1 if all are zero.
 void find_shift(std::int64_t count, const double* matrix, std::int64_t begin, std::int64_t end, double* shift,

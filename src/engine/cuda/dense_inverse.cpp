@@ -12,10 +12,10 @@ namespace solenoid::cuda {
 template <class T>
 void invert_dense(Engine& engine, std::span<const DenseField> fields, double* matrix, T* inverse, Stream stream) {
   const std::int64_t count = fields.back().end;
-  const std::int64_t tiles = (count + dense_tile - 1) / dense_tile;
-  constexpr std::int64_t tile_size = std::int64_t{dense_tile} * dense_tile;
-  Vector<double> work(engine, (2 * tiles + 1) * tile_size);
-  Vector<int> filled(engine, tiles);
+  Vector<double> work(engine, Exchanged::work(count));
+  Vector<int> filled(engine, Exchanged::tiles(count));
+  const Exchanged exchanged = Exchanged::with(count, matrix, work.data(), filled.data());
+  const Array<Exchanged> on_device(engine, {&exchanged, 1});
   Vector<double> shifts(engine, std::ssize(fields));
   std::vector<std::vector<Array<std::int64_t>>> constants(fields.size());
   for (std::size_t f = 0; f < fields.size(); ++f) {
@@ -28,20 +28,12 @@ void invert_dense(Engine& engine, std::span<const DenseField> fields, double* ma
     }
   };
 
-  Exchange step{.count = count,
-                .matrix = matrix,
-                .begin = 0,
-                .end = 0,
-                .pivot = work.data(),
-                .columns = work.data() + tile_size,
-                .solved = work.data() + (tiles + 1) * tile_size,
-                .filled = filled.data()};
   for (std::size_t f = 0; f < fields.size(); ++f) {
     find_shift(count, matrix, fields[f].begin, fields[f].end, shifts.data() + f, stream);
     add_constants(f, false);
-    for (step.begin = static_cast<int>(fields[f].begin); step.begin < fields[f].end; step.begin = step.end) {
-      step.end = static_cast<int>(std::min<std::int64_t>(step.begin + dense_tile, fields[f].end));
-      exchange(step, stream);
+    const auto last = static_cast<int>(fields[f].end);
+    for (auto begin = static_cast<int>(fields[f].begin); begin < last; begin += dense_tile) {
+      exchange(on_device.data(), 1, count, begin, std::min(begin + dense_tile, last), stream);
     }
   }
   for (std::size_t f = 0; f < fields.size(); ++f) add_constants(f, true);  // to the inverse, negative

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "engine/cuda/kernels/smoother/general.hpp"
+#include "engine/cuda/smoother/device_inverses.hpp"
 #include "engine/cuda/smoother/parity_plan.hpp"
 #include "engine/tables.hpp"
 
@@ -85,14 +85,18 @@ DeviceKinds<T>::DeviceKinds(const SmoothedLevel<T>& level, const std::vector<cha
   for (std::size_t i = 0; i < kinds.size(); ++i) {
     if (take[i] != 0) taken.push_back(static_cast<int>(i));
   }
-  const PatchTables<T> tables(level.level, taken, level.local, false, inverse_row_multiple);
-  tables_ = {level.shared.engine, tables.values()};
+  const auto room = [](int size) { return inverse_numbers(InverseForm::padded_rows, size); };
+  const PatchTables<T> tables(level.level, taken, level.local, false, room);
+  Engine& engine = level.shared.engine;
+  tables_ = Vector<T>(engine, static_cast<std::int64_t>(tables.size()));
+  engine.upload(tables.values().data(), tables_.data(), tables.values().size_bytes());
+  make_inverses(engine, tables.missing(), InverseForm::padded_rows, tables_.data(), level.shared.stream);
   std::vector<PatchData<T>> data(kinds.size());
   for (std::size_t i = 0; i < taken.size(); ++i) {
     if (also) also(taken[i], tables.data(i, tables.values().data()));
     data[taken[i]] = tables.data(i, tables_.data());
   }
-  kinds_ = {level.shared.engine, data};
+  kinds_ = {engine, data};
 }
 template class DeviceKinds<float>;
 template class DeviceKinds<double>;

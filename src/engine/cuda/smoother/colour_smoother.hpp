@@ -68,7 +68,7 @@ class DeviceKinds {
   [[nodiscard]] const PatchData<T>* data() const { return kinds_.data(); }
 
  private:
-  Array<T> tables_;
+  Vector<T> tables_;
   Array<PatchData<T>> kinds_;
 };
 

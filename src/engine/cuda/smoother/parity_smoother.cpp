@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "engine/cuda/smoother/colour_smoother.hpp"
+#include "engine/cuda/smoother/device_inverses.hpp"
 #include "engine/cuda/smoother/parity_plan.hpp"
 #include "engine/cuda/smoother/parity_tables.hpp"
 
@@ -45,8 +46,10 @@ class ParitySmoother final : public ColourSmoother<T> {
   [[nodiscard]] std::shared_ptr<CoefficientTables> make_tables() const override {
     const ParityTables<T> tables(level_.level, kinds_);
     auto on_device = tables_by<Tables>(this);
-    on_device->univariate = {level_.shared.engine, tables.univariate};
-    on_device->schur = {level_.shared.engine, tables.schur};
+    Engine& engine = level_.shared.engine;
+    on_device->univariate = {engine, tables.univariate};
+    on_device->schur = Vector<T>(engine, tables.schur_size);
+    make_inverses(engine, tables.missing, InverseForm::operands, on_device->schur.data(), level_.shared.stream);
     return on_device;
   }
   std::shared_ptr<CoefficientTables> use_tables(std::shared_ptr<CoefficientTables> tables) override {
@@ -77,7 +80,7 @@ class ParitySmoother final : public ColourSmoother<T> {
  private:
   struct Tables final : CoefficientTables {
     Array<T> univariate;
-    Array<T> schur;
+    Vector<T> schur;
   };
   struct OfColour {
     Array<PatchBatch> batches;

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "engine/cuda/kernels/smoother/parity.hpp"
+#include "engine/tables.hpp"
 #include "level/level.hpp"
 
 namespace solenoid::cuda {
@@ -14,8 +15,9 @@ struct ParityTables {
   /// For these kinds of patch, which have different Schur blocks (ParityPlan::kinds).
   ParityTables(const Level& level, const std::vector<int>& kinds);
 
-  std::vector<T> univariate;  ///< ParityArguments::tables
-  std::vector<T> schur;       ///< ParityArguments::schur
+  std::vector<T> univariate;             ///< ParityArguments::tables
+  std::vector<MissingInverses> missing;  ///< of ParityArguments::schur, InverseForm::operands,
+  std::int64_t schur_size = 0;           ///< in so many numbers
 };
 
 }  // namespace solenoid::cuda
