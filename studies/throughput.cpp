@@ -8,7 +8,6 @@
 #include "engine/engine.hpp"
 #include "solenoid/error.hpp"
 #include "solver/hierarchy.hpp"
-#include "solver/load.hpp"
 #include "studies/manufactured.hpp"
 #include "studies/run.hpp"
 #include "studies/study.hpp"
@@ -192,31 +191,27 @@ class ThroughputStudy {
     }
     run_.show(label + ": set-up");
     std::optional<Hierarchy> levels;
-    HostVector load;
-    row.set_up = seconds_of([&] {
-      levels.emplace(problem, MultigridOptions{}, engine_->dense_limits());
-      load = assemble_load(problem, levels->finest());
-    });
+    row.set_up = seconds_of([&] { levels.emplace(problem, MultigridOptions{}, engine_->dense_limits()); });
     const Hierarchy& hierarchy = *levels;
     row.levels = hierarchy.size();
     row.dofs = static_cast<double>(hierarchy.finest().dofs());
     run_.show(label + ": kernels, full multigrid");
-    measure(Method::fmg, hierarchy, load, row, largest);
+    measure(Method::fmg, hierarchy, problem, row, largest);
     if (domain == Domain::walls && fits(problem, Method::gmres)) {
       run_.show(label + ": solve");
-      measure(Method::gmres, hierarchy, load, row, largest);
+      measure(Method::gmres, hierarchy, problem, row, largest);
     }
     print_row(row);
     rows_.push_back(std::move(row));
   }
 
   /// Times a method. Beside full multigrid, for which there is room, the kernels.
-  void measure(Method method, const Hierarchy& hierarchy, const HostVector& load, Row& row, bool largest) {
+  void measure(Method method, const Hierarchy& hierarchy, const Problem& problem, Row& row, bool largest) {
     const bool walls = row.domain == Domain::walls;  // others are for the cost of kernels
     const SolverOptions options = solver(method);
     {
       std::optional<TimedSolve<float>> ready;
-      const double made_ready = seconds_of([&] { ready.emplace(*engine_, hierarchy, load, options); });
+      const double made_ready = seconds_of([&] { ready.emplace(*engine_, hierarchy, problem, options); });
       TimedSolve<float>& timed = *ready;
       if (walls) {
         if (method == Method::gmres) row.set_up += made_ready;
@@ -236,7 +231,7 @@ class ThroughputStudy {
       }
     }
     if (!largest || !walls) return;
-    const auto kernels = engine_->profile([&] { TimedSolve<float>(*engine_, hierarchy, load, options).run(); });
+    const auto kernels = engine_->profile([&] { TimedSolve<float>(*engine_, hierarchy, problem, options).run(); });
     for (const KernelUse& kernel : kernels) {
       const bool known = std::any_of(row.kernels.begin(), row.kernels.end(),
                                      [&](const KernelUse& other) { return other.name == kernel.name; });

@@ -19,19 +19,18 @@ namespace solenoid {
 /// the device keeps up; or, where a tenth more or less does not matter, at once.
 enum class Pace { rested, sustained, at_once };
 
-/// A solve of a problem without boundary velocities, ready to run, with the cycle in precision S. Times are of the
+/// A solve of a problem without boundary data, ready to run, with the cycle in precision S. Times are of the
 /// work alone, of all unknowns of the finest level, in seconds.
 template <class S>
 class TimedSolve {
  public:
-  /// `load` is on the finest level.
-  TimedSolve(Engine& engine, const Hierarchy& hierarchy, const HostVector& load, const SolverOptions& options)
+  TimedSolve(Engine& engine, const Hierarchy& hierarchy, const Problem& problem, const SolverOptions& options)
       : engine_(engine),
         options_(options),
         solve_(engine, hierarchy, options_),
         b_(engine, hierarchy.finest().size()),
         x_(engine, hierarchy.finest().size()) {
-    b_.upload(load.data());
+    if (!outer().load(problem.force, b_.data())) b_.upload(assemble_load(problem, hierarchy.finest()).data());
     outer().project(b_.data());
     solve_.reserve();
   }

@@ -42,13 +42,13 @@ Json ceilings(const Setting& setting) {
 }
 
 template <class S>
-void time_parts(const Setting& setting, const Hierarchy& hierarchy, const HostVector& load, Json& row) {
+void time_parts(const Setting& setting, const Hierarchy& hierarchy, const Problem& problem, Json& row) {
   SolverOptions options = setting.solver();
   options.rtol = rtol;
   options.method = Method::fmg;  // needs the least memory
   const bool single = sizeof(S) == sizeof(float);
   options.precision = single ? Precision::mixed : Precision::full_double;
-  TimedSolve<S> timed(setting.engine, hierarchy, load, options);
+  TimedSolve<S> timed(setting.engine, hierarchy, problem, options);
   const char* name = single ? "single" : "double";
   row["operator_seconds"][name] = timed.operator_seconds();
   row["smoothing_step_seconds"][name] = timed.smoothing_step_seconds();
@@ -60,11 +60,10 @@ Json ours(const Setting& setting, int order) {
   const Problem problem = manufactured_problem(ManufacturedKind::gaussian, 3, order, refinement(setting, order));
   validate(problem);
   const Hierarchy hierarchy(problem, options.multigrid, setting.engine.dense_limits());
-  const auto load = assemble_load(problem, hierarchy.finest());
   Json row = {{"dofs", hierarchy.finest().dofs()}};
-  time_parts<float>(setting, hierarchy, load, row);
-  time_parts<double>(setting, hierarchy, load, row);
-  TimedSolve<float> timed(setting.engine, hierarchy, load, options);
+  time_parts<float>(setting, hierarchy, problem, row);
+  time_parts<double>(setting, hierarchy, problem, row);
+  TimedSolve<float> timed(setting.engine, hierarchy, problem, options);
   row["solve_seconds"] = timed.solve_seconds();
   row["iterations"] = timed.convergence().iterations;
   row["converged"] = timed.convergence().converged;

@@ -21,7 +21,7 @@ Json measure(const Setting& setting, const Problem& problem) {
   const Estimate need = estimate(problem, options);
   if (need.bytes_needed > need.bytes_available) return left_out("the memory does not suffice");
   const Hierarchy hierarchy(problem, options.multigrid, setting.engine.dense_limits());
-  TimedSolve<S> timed(setting.engine, hierarchy, assemble_load(problem, hierarchy.finest()), options);
+  TimedSolve<S> timed(setting.engine, hierarchy, problem, options);
   const double seconds = timed.solve_seconds();
   return {{"dofs", hierarchy.finest().dofs()},
           {"converged", timed.convergence().converged},

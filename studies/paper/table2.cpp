@@ -49,7 +49,7 @@ Json measure(const Setting& setting, const Column& column, int refine) {
   const Estimate need = estimate(problem, options);
   if (need.bytes_needed > need.bytes_available) return left_out("the memory does not suffice");
   const Hierarchy hierarchy(problem, options.multigrid, setting.engine.dense_limits());
-  TimedSolve<float> timed(setting.engine, hierarchy, assemble_load(problem, hierarchy.finest()), options);
+  TimedSolve<float> timed(setting.engine, hierarchy, problem, options);
   Json row = {{"dofs", hierarchy.finest().dofs()}, {"cells", hierarchy.finest().grid.layout().owned_cells().size()}};
   row["solve_seconds"] = timed.solve_seconds();
   row["converged"] = timed.convergence().converged;
