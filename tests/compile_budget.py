@@ -29,7 +29,7 @@ LINES = [
     (r"engine/cpu/kernels/(?:v3|v4)_\w+_k(\d)_", "CPU kernels, k = {}"),
     (r"engine/cpu/kernels/\w+_k\d_", None),  # for this machine alone
     (r"engine/cuda/kernels/(\d)d_k(\d)\.", "CUDA kernels, {}D, k = {}"),
-    (r"src/engine/cuda/\w+\.cu", "CUDA vectors and dense matrices"),
+    (r"src/engine/cuda/(?:\w+/)?\w+\.cu", "CUDA vectors and dense matrices"),
     (r"paper_cuda", "kernels of the paper, CUDA"),
     (r"^tests/fuzz/", "fuzz targets"),
     (r"^tests/", "tests"),
