@@ -119,6 +119,20 @@ TEST_P(LinearSystemTest, WritesAllUnknownsAndZeroElsewhere) {
   expect_vector("precondition", result([&](double* z) { system.precondition(x.get(), z); }));
 }
 
+TEST_P(LinearSystemTest, KeepsReleasedVectorsForTheNextOnes) {
+  auto vector = system.make_vector();
+  const double* const place = vector.get();
+  const std::int64_t memory = system.memory_bytes();
+  system.upload(std::vector<double>(system.size(), 1.0), vector.get());
+  vector.reset();
+  const auto next = system.make_vector();
+  EXPECT_EQ(next.get(), place);
+  EXPECT_EQ(system.memory_bytes(), memory);
+  std::vector<double> values(system.size(), 2.0);
+  system.download(next.get(), values);
+  EXPECT_EQ(std::count(values.begin(), values.end(), 0.0), std::ssize(values));
+}
+
 TEST_P(LinearSystemTest, HasTheSolutionOfSolve) {
   const auto b = result([&](double* v) { system.load(v); });
   std::vector<double> x(system.size(), 0.0);

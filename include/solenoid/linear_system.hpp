@@ -117,7 +117,8 @@ class LinearSystem {
   void scale(double a, double* x);                             ///< x = a x
   [[nodiscard]] double dot(const double* x, const double* y);  ///< waits for both
 
-  /// A vector of zeros in the device's memory, which outlives the system if need be.
+  /// A vector of zeros in the device's memory, which outlives the system if need be. Those that are released are kept
+  /// for the next ones.
   [[nodiscard]] std::shared_ptr<double> make_vector();
   /// Between vectors on the host and on the device; the work that `from` comes from is waited for.
   void upload(std::span<const double> from, double* to);

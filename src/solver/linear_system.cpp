@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cstdint>
 #include <iterator>
+#include <memory>
+#include <mutex>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -95,6 +97,23 @@ struct LinearSystem::Data {
     std::shared_ptr<CoefficientTables> tables;
   };
   std::vector<Kept> kept;
+  std::mutex of_released;  // whoever releases a vector may do so in any thread
+  std::vector<Vector<double>> released;
+
+  /// A vector of make_vector(): released, it serves the next one, since allocating costs several times what a loop of
+  /// short steps does with it.
+  struct Lent {
+    std::shared_ptr<Data> data;
+    Vector<double> vector;
+
+    Lent(std::shared_ptr<Data> data_, Vector<double> vector_) : data(std::move(data_)), vector(std::move(vector_)) {}
+    Lent(const Lent&) = delete;
+    Lent& operator=(const Lent&) = delete;
+    ~Lent() {
+      const std::lock_guard lock(data->of_released);
+      data->released.push_back(std::move(vector));
+    }
+  };
 
   Data(const Problem& problem, SolverOptions options_)
       : options(std::move(options_)),
@@ -105,6 +124,18 @@ struct LinearSystem::Data {
     solver = make_solver(*engine, discretisation.hierarchy(), options);
     engine->synchronise();
     if (progress) progress({"set-up", 1.0, ""});
+  }
+
+  Vector<double> take_vector() {
+    Vector<double> vector;
+    {
+      const std::lock_guard lock(of_released);
+      if (released.empty()) return {*engine, level().size()};
+      vector = std::move(released.back());
+      released.pop_back();
+    }
+    kernels().zero(vector.data());
+    return vector;
   }
 
   /// Of the finest level.
@@ -323,9 +354,8 @@ double LinearSystem::dot(const double* x, const double* y) {
 }
 
 std::shared_ptr<double> LinearSystem::make_vector() {
-  const auto vector =
-      std::make_shared<std::pair<std::shared_ptr<Data>, Vector<double>>>(data_, Vector<double>(*data_->engine, size()));
-  return {vector, vector->second.data()};
+  const auto lent = std::make_shared<Data::Lent>(data_, data_->take_vector());
+  return {lent, lent->vector.data()};
 }
 
 void LinearSystem::upload(std::span<const double> from, double* to) {
