@@ -251,6 +251,36 @@ TEST(Case, ExpressionsAreNamedByFileLineAndKey) {
   EXPECT_EQ(message(square + "[exact]\npressure = 3\n"), "no error");
 }
 
+TEST(Case, ExpressionsHaveParameters) {
+  const std::string text = square + R"(
+[physics]
+force = ["omega*y", "x"]
+[boundary]
+ymax = {velocity = ["speed*x", 0]}
+[exact]
+pressure = "omega*x*y"
+[parameters]
+omega = 3
+speed = "2*pi"
+unused = 1
+)";
+  const Case c = parse_case(text, "test.toml");
+  const Point at{0.5, 0.25, 0.0};
+  EXPECT_EQ(c.problem.force[0](at), 0.75);
+  EXPECT_DOUBLE_EQ(c.problem.boundary.sides[3].data[0](at), std::numbers::pi);
+  EXPECT_EQ((*c.exact.pressure)(at), 0.375);
+  EXPECT_EQ(parse_case(text, "test.toml", {"parameters.omega=5"}).problem.force[0](at), 1.25);
+
+  const auto parameters = [&](const std::string& line) { return message(square + "[parameters]\n" + line + "\n"); };
+  expect_contains(parameters("x = 1"),
+                  {"test.toml: [parameters] x, line 4: cannot be a parameter: it is a coordinate"});
+  expect_contains(parameters("t = 1"), {"[parameters] t, line 4", "the time"});
+  expect_contains(parameters("a = \"2*x\""), {"[parameters] a, line 4", "unknown name `x`"});
+  expect_contains(parameters("a = 1\nb = \"2*a\""), {"[parameters] b, line 5", "unknown name `a`"});
+  expect_contains(parameters("a = true"), {"[parameters] a, line 4", "a number, or an expression", "true"});
+  expect_contains(message(square + "parameters = 3\n"), {"unknown key `parameters` in [mesh]"});
+}
+
 TEST(Case, MeshesAreValidated) {
   const auto holes = [](const std::string& start, const std::string& list) {
     return message(start + "holes = " + list + "\n");

@@ -163,6 +163,84 @@ TEST(Expression, AgreesWithMuParserOnPointsAndGrids) {
   }
 }
 
+/// Random expressions with parameters: at any values those of the expression that has numbers in their place.
+TEST(Expression, HasParameters) {
+  std::mt19937 engine(2);
+  std::uniform_real_distribution<double> uniform(-1.0, 1.0);
+  const std::vector<Point> points{{0.3, -0.2, 0.9}, {-0.7, 0.1, 0.4}, {0.5, 0.6, -0.8}};
+  const auto values = [&](const ScalarField& field) {
+    std::vector<double> result(points.size());
+    field.evaluate(points, result);
+    return result;
+  };
+  int varied = 0;
+  for (int round = 0; round < 200; ++round) {
+    const std::string text = fmt::format("{} + t^2*({}) - omega^t*{}*t", random_expression(engine, round % 4),
+                                         random_expression(engine, round % 3), round % 2 == 0 ? "y" : "2");
+    const auto field = ScalarField::expression(text, 3, "f", {{"t", 0.5}, {"omega", 2.0}, {"unused", 1.0}});
+    EXPECT_EQ(field.parameters(), (Parameters{{"omega", 2.0}, {"t", 0.5}}));
+    const Parameters other{{"t", uniform(engine)}, {"omega", 1.5 + uniform(engine)}, {"unknown", 3.0}};
+    const ScalarField changed = field.at(other);
+    EXPECT_EQ(changed.label(), "f");
+    EXPECT_EQ(changed.parameters(), (Parameters{{"omega", other.at("omega")}, {"t", other.at("t")}}));
+    const std::string numbers = fmt::format("(t = {:.17g}, omega = {:.17g})", other.at("t"), other.at("omega"));
+    const auto found = values(changed);
+    const auto there_and_back = values(changed.at({{"t", 0.5}}).at({{"omega", 2.0}}));
+    EXPECT_EQ(there_and_back, values(field)) << text << numbers;
+    for (std::size_t i = 0; i < points.size(); ++i) {
+      Point at = points[i];
+      mu::Parser parser;
+      constexpr std::array<const char*, 3> names{"x", "y", "z"};
+      for (int a = 0; a < 3; ++a) parser.DefineVar(names[a], &at[a]);
+      for (const auto& [name, value] : other) parser.DefineConst(name, value);
+      parser.DefineConst("pi", std::numbers::pi);
+      parser.DefineConst("e", std::numbers::e);
+      parser.SetExpr(text);
+      const double expected = parser.Eval();
+      EXPECT_NEAR(found[i], expected, 1e-13 * std::max(1.0, std::abs(expected))) << text << numbers;
+    }
+    varied += found == values(field) ? 0 : 1;
+  }
+  EXPECT_GT(varied, 190);
+}
+
+TEST(Expression, OfParametersAloneIsANumber) {
+  const auto field = ScalarField::expression("1/t - 2", 2, "[physics] force[0]", {{"t", 0.5}});
+  EXPECT_TRUE(field.is_zero());
+  EXPECT_EQ(field.program(), nullptr);
+  EXPECT_EQ(field.at({{"t", 0.25}}).constant(), 2.0);
+  EXPECT_FALSE(ScalarField::expression("x*t", 2, "", {{"t", 0.0}}).constant().has_value());
+  EXPECT_EQ(ScalarField(3.0).at({{"t", 1.0}}).constant(), 3.0);
+  try {
+    (void)field.at({{"t", 0.0}});
+    FAIL() << "no error";
+  } catch (const InputError& error) {
+    expect_contains(error.what(), {"[physics] force[0]", "inf", "t = 0"});
+  }
+}
+
+TEST(Expression, NamesOfParameters) {
+  const auto refused = [](const std::string& name) {
+    try {
+      ScalarField::expression("x", 2, "f", {{name, 1.0}});
+    } catch (const InputError& error) {
+      return std::string(error.what());
+    }
+    return std::string("no error");
+  };
+  for (const char* name : {"t", "omega", "_a1", "Re"}) EXPECT_EQ(refused(name), "no error");
+  expect_contains(refused("z"), {"f", "`z`", "coordinate"});
+  expect_contains(refused("pi"), {"number"});
+  expect_contains(refused("sin"), {"function"});
+  for (const char* name : {"", "1a", "a-b", "a b"}) expect_contains(refused(name), {"letters"});
+  try {
+    ScalarField::expression("x*omga", 2, "", {{"omega", 1.0}});
+    FAIL() << "no error";
+  } catch (const InputError& error) {
+    expect_contains(error.what(), {"unknown name `omga`", "did you mean `omega`"});
+  }
+}
+
 TEST(Expression, ThreadsDoNotDisturbEachOther) {
   const auto field = ScalarField::expression("sin(x)*exp(y) + x^3", 2);
   std::vector<int> wrong(8, 0);

@@ -266,6 +266,58 @@ TEST_P(LinearSystemTest, HasOtherCoefficients) {
   EXPECT_TRUE(all_of(system) == before);
 }
 
+/// As of a problem whose expressions have other values of their parameters from the start: velocities that flow in are
+/// not there at all at one of them.
+TEST_P(LinearSystemTest, HasOtherParameters) {
+  const auto at_time = [](double t) {
+    Problem changed = problem();
+    const Parameters time{{"t", t}};
+    const auto field = [&](const char* text) { return ScalarField::expression(text, 2, "", time); };
+    changed.force[0] = field("y*cos(t) + t");
+    changed.boundary.sides[0].data[0] = field("t*(1 + y)");
+    if (changed.equation == EquationKind::stokes && changed.boundary.sides[1].kind == SideKind::velocity) {
+      changed.boundary.sides[1].data[0] = field("t*(1 + y)");
+    }
+    return changed;
+  };
+  LinearSystem changing(at_time(0.0), options());
+  EXPECT_EQ(parameters_of(changing.problem()), (Parameters{{"t", 0.0}}));
+  for (const double t : {0.7, 0.0, -0.2}) {
+    LinearSystem fresh(at_time(t), options());
+    changing.set_parameters({{"t", t}});
+    EXPECT_EQ(parameters_of(changing.problem()).at("t"), t);
+    const auto results = [&](LinearSystem& of) {
+      const auto x = vector_of(of, std::vector<double>(of.size(), 0.0));
+      const Solution solution = of.solution(x.get());
+      std::vector all{result(of, [&](double* b) { of.load(b); }),
+                      result(of, [&](double* b) { of.load(b, of.problem().force); })};
+      all.emplace_back(solution.coefficients().begin(), solution.coefficients().end());
+      return all;
+    };
+    EXPECT_TRUE(results(changing) == results(fresh)) << t;
+  }
+  EXPECT_THROW(changing.set_parameters({{"T", 1.0}}), InputError);
+  EXPECT_EQ(parameters_of(changing.problem()).at("t"), -0.2);
+  EXPECT_THROW(system.set_parameters({{"t", 1.0}}), InputError);
+}
+
+TEST(LinearSystem, KeepsWhereConditionsHold) {
+  const auto orders = available_orders(2);
+  if (orders.empty()) GTEST_SKIP() << "no orders in 2D";
+  Problem problem{.mesh = Mesh::unit(2, 2), .order = orders.back()};
+  const Parameters values{{"level", 0.5}, {"speed", 1.0}};
+  problem.boundary.regions.push_back({3,
+                                      ScalarField::expression("x < level", 2, "", values),
+                                      {.data = {ScalarField::expression("speed", 2, "", values)}}});
+  SolverOptions options;
+  options.device = DeviceChoice::cpu;
+  LinearSystem system(problem, options);
+  system.set_parameters({{"level", 0.5}, {"speed", 2.0}});
+  EXPECT_EQ(system.problem().boundary.regions[0].condition.data[0].constant(), 2.0);
+  EXPECT_THROW(system.set_parameters({{"level", 0.25}, {"speed", 3.0}}), InputError);
+  EXPECT_EQ(system.problem().boundary.regions[0].condition.data[0].constant(), 2.0);
+}
+
 /// Values that were there before are kept, but not without end.
 TEST_P(LinearSystemTest, KeepsWhatRecentCoefficientsNeed) {
   constexpr int kept = 8;

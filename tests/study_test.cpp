@@ -274,7 +274,9 @@ TEST_F(Study, CoefficientsInVCycles) {
   const Json study = json();
   ASSERT_EQ(study["rows"].size(), 3);
   for (const Json& row : study["rows"]) {
-    for (const char* time : {"vcycle", "new_reaction", "known_reaction"}) EXPECT_GT(row["seconds"][time], 0.0) << row;
+    EXPECT_GT(row["seconds"]["vcycle"], 0.0);
+    // Differences of times, which noise may make negative.
+    for (const char* time : {"new_reaction", "known_reaction"}) EXPECT_TRUE(row["seconds"][time].is_number()) << row;
   }
 }
 

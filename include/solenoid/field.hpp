@@ -4,6 +4,7 @@
 
 #include <array>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -13,7 +14,11 @@
 
 namespace solenoid {
 
+class Formula;
 struct Program;
+
+/// Names that stand for numbers in expressions, such as the time `t`, and their values.
+using Parameters = std::map<std::string, double>;
 
 /// The coordinates of a tensor grid: its points are (x[i], y[j], z[k]).
 using Axes = std::array<std::span<const double>, 3>;
@@ -34,10 +39,17 @@ class ScalarField {
   ScalarField(Bulk f, std::string label);
   /// A bulk callable that has a faster way on grids.
   ScalarField(Bulk f, OnGrid on_grid, std::string label);
-  /// An expression in x, y, z (muParser syntax; `pi` and `e` are known), for example "sin(pi*x)*y".
+  /// An expression in x, y, z and parameters (muParser syntax; `pi` and `e` are known), for example "sin(pi*x)*y".
   /// `label` names it in error messages, for example "[physics] force[0]".
   /// \throws InputError with the position of a syntax error.
-  static ScalarField expression(const std::string& text, int dim, std::string label = "");
+  static ScalarField expression(const std::string& text, int dim, std::string label = "",
+                                const Parameters& parameters = {});
+  /// The same expression with other values of those of its parameters that are in `values`, and of no others; a number
+  /// or a function of the caller as it is. Nothing is parsed again. \throws InputError if it is the same everywhere and
+  /// not finite.
+  [[nodiscard]] ScalarField at(const Parameters& values) const;
+  /// The parameters that an expression depends on, with the values that they have.
+  [[nodiscard]] const Parameters& parameters() const { return parameters_; }
 
   /// Evaluates at all points. \throws InputError that names the field and the point where a value is not finite.
   void evaluate(std::span<const Point> points, std::span<double> values) const;
@@ -57,10 +69,14 @@ class ScalarField {
   void set_label(std::string label) { label_ = std::move(label); }
 
  private:
+  static ScalarField of(Formula formula, Parameters parameters, std::string label);
+
   double constant_ = 0.0;
   Bulk bulk_;
   OnGrid on_grid_;  ///< or empty: then a grid is evaluated as points
   std::shared_ptr<const Program> program_;
+  std::shared_ptr<const Formula> formula_;  ///< of an expression with parameters
+  Parameters parameters_;
   std::string label_;
 };
 

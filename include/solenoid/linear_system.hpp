@@ -82,6 +82,11 @@ class LinearSystem {
   void set_viscosity(double viscosity);
   void set_coefficients(double viscosity, double mass);
 
+  /// Other values of parameters of expressions, such as the time, from now on: of load(), solution() and problem().
+  /// Those that are not named keep theirs. What follows from boundary data is computed anew by the next load().
+  /// \throws InputError as with_parameters, and if it would change where a condition holds. Nothing is changed then.
+  void set_parameters(const Parameters& values);
+
   /// y = A x; x and y are different vectors.
   void apply(const double* x, double* y);
   /// z = M r; may be in place.

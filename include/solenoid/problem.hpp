@@ -66,6 +66,12 @@ struct Problem {
   EquationKind equation = EquationKind::stokes;
 };
 
+/// The parameters that expressions of a problem depend on, with the values that they have. With other values a problem
+/// has other data; `where` of a SideRegion may say something else, too. \throws InputError for a name that no
+/// expression depends on, and as ScalarField::at.
+Parameters parameters_of(const Problem& problem);
+Problem with_parameters(Problem problem, const Parameters& values);
+
 /// The orders k that this build has in 2D or 3D, ascending.
 std::vector<int> available_orders(int dim, EquationKind equation = EquationKind::stokes);
 

@@ -5,6 +5,7 @@
 #include "solenoid/linear_system.hpp"
 
 #include <fmt/format.h>
+#include <nanobind/stl/map.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
@@ -219,6 +220,7 @@ void bind_linear_system(nb::module_& m) {
            })
       .def("expect_gpu", &System::expect_gpu)
       .def("set_coefficients", &System::set_coefficients)
+      .def("set_parameters", [](System& s, const Parameters& values) { s.system().set_parameters(values); })
       .def("apply", &System::apply, nb::arg("x").noconvert(), nb::arg("out").noconvert())
       .def("precondition", &System::precondition, nb::arg("x").noconvert(), nb::arg("out").noconvert())
       .def("apply_mass", &System::apply_mass, nb::arg("x").noconvert(), nb::arg("out").noconvert())

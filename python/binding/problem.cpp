@@ -2,6 +2,7 @@
 /// Fields, problems, cases and options.
 
 #include <nanobind/stl/filesystem.h>
+#include <nanobind/stl/map.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
@@ -261,9 +262,12 @@ void bind_problem(nb::module_& m) {
              field.set_label(std::move(label));
              return field;
            })
+      .def("at", &ScalarField::at, nb::arg("parameters"))
+      .def_prop_ro("parameters", &ScalarField::parameters)
       .def_prop_ro("is_zero", &ScalarField::is_zero);
   m.def("constant", &constant, nb::arg("value"), nb::arg("label"));
-  m.def("expression", &ScalarField::expression, nb::arg("text"), nb::arg("dim"), nb::arg("label"));
+  m.def("expression", &ScalarField::expression, nb::arg("text"), nb::arg("dim"), nb::arg("label"),
+        nb::arg("parameters") = Parameters());
   m.def("function", &function_fields, nb::arg("function"), nb::arg("dim"), nb::arg("components"), nb::arg("labels"));
 
   nb::class_<Problem>(m, "Problem")
@@ -277,6 +281,7 @@ void bind_problem(nb::module_& m) {
       .def_ro("order", &Problem::order)
       .def_ro("viscosity", &Problem::viscosity)
       .def_ro("mass", &Problem::mass)
+      .def_prop_ro("parameters", &parameters_of)
       .def_prop_ro("force", [](const Problem& p) { return components(p, p.force); })
       .def_prop_ro("conditions", &conditions_of)
       .def_prop_ro("regions", &regions_of)

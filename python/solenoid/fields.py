@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from numbers import Real
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Union
 
 import numpy as np
@@ -14,7 +15,7 @@ from ._core import InputError
 if TYPE_CHECKING:
     from .solution import Solution
 
-#: A number, an expression in x, y, z ("sin(pi*x)*y"), a function of points (n, dim) that returns (n,) values, or a
+#: A number, an expression in x, y, z and parameters ("sin(pi*x)*y"), a function of points (n, dim) that returns (n,) values, or a
 #: solution of Poisson's equation.
 Scalar = Union[float, str, Callable[[np.ndarray], np.ndarray], "Solution"]
 #: A function of points (n, dim) that returns (n, dim) values, the Solution of a flow, or one scalar per component.
@@ -48,17 +49,20 @@ def _solution(value: Any, dim: int, label: str) -> _core.Solution | None:
     return core
 
 
-def scalar(value: Scalar | _core.Field, dim: int, label: str) -> _core.Field:
-    """The field that `value` stands for; `label` names it in messages. Raises InputError if it stands for none."""
+def scalar(
+    value: Scalar | _core.Field, dim: int, label: str, parameters: Mapping[str, float] = MappingProxyType({})
+) -> _core.Field:
+    """The field that `value` stands for; `label` names it in messages, `parameters` are those of expressions. Raises
+    InputError if it stands for none."""
     if isinstance(value, _core.Field):
-        return value
+        return value.at(dict(parameters))
     solution = _solution(value, dim, label)
     if solution is not None:
         if solution.problem.equation != "poisson":
             raise InputError(f"{label}: expected a scalar field, got the solution of a flow, which has several components")
         return solution.value_field().labelled(label)
     if isinstance(value, str):
-        return _core.expression(value, dim, label)
+        return _core.expression(value, dim, label, dict(parameters))
     if callable(value):
         return _core.function(_checked(value, 1, label, vector=False), dim, 1, [label])[0]
     if isinstance(value, Real) or (isinstance(value, np.ndarray) and value.ndim == 0):
@@ -68,8 +72,10 @@ def scalar(value: Scalar | _core.Field, dim: int, label: str) -> _core.Field:
     raise InputError(f"{label}: expected a number, an expression or a function of points, got {value!r}")
 
 
-def vector(value: Vector, dim: int, label: str) -> list[_core.Field]:
-    """The components of the field that `value` stands for. Raises InputError if it stands for none."""
+def vector(
+    value: Vector, dim: int, label: str, parameters: Mapping[str, float] = MappingProxyType({})
+) -> list[_core.Field]:
+    """The components of the field that `value` stands for, as `scalar`."""
     labels = [f"{label}[{c}]" for c in range(dim)]
     solution = _solution(value, dim, label)
     if solution is not None:
@@ -83,4 +89,4 @@ def vector(value: Vector, dim: int, label: str) -> list[_core.Field]:
             f"{label}: expected {dim} components (numbers, expressions or functions of points) or one function of "
             f"points, got {value!r}"
         )
-    return [scalar(component, dim, name) for component, name in zip(value, labels)]
+    return [scalar(component, dim, name, parameters) for component, name in zip(value, labels)]

@@ -276,6 +276,23 @@ class LinearSystem:
         self._core.set_coefficients(problem.viscosity, problem.mass)
         self.problem = problem
 
+    def set_parameters(self, **values: float) -> None:
+        """Other values of some of the problem's `parameters`, from now on: of `problem`, load() and solution(). Loads of
+        expressions are computed on the system's device, without parsing anything again.
+
+        Raises:
+            InputError: for a name that the problem does not have, and where a part of a side would be another one.
+                Nothing is changed.
+        """
+        for name in values:
+            if name not in self.problem.parameters:
+                known = ", ".join(map(repr, self.problem.parameters)) or "none"
+                raise InputError(f"the problem has no parameter {name!r}; it has {known}")
+        problem = self.problem.replace(parameters=values)
+        used = self.problem._core.parameters
+        self._core.set_parameters({name: float(value) for name, value in values.items() if name in used})
+        self.problem = problem
+
     @property
     def mass(self) -> float:
         """alpha, the factor of the mass term. To be set, as by set_coefficients(mass=...): 1/dt for another time step."""
@@ -335,7 +352,8 @@ class LinearSystem:
         if force is not None:
             dim = self.problem.dim
             poisson = self.problem.equation == "poisson"
-            fields = [scalar(force, dim, "force")] if poisson else vector(force, dim, "force")
+            known = self.problem.parameters
+            fields = [scalar(force, dim, "force", known)] if poisson else vector(force, dim, "force", known)
         self._core.load(self._writable(out, "out"), fields)
         return out
 

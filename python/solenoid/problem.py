@@ -19,10 +19,11 @@ SIDES = ("xmin", "xmax", "ymin", "ymax", "zmin", "zmax")
 class _Sides:
     """Conditions on the sides while they are collected: each side has one."""
 
-    def __init__(self, mesh: Mesh):
+    def __init__(self, mesh: Mesh, parameters: Mapping[str, float]):
         if not isinstance(mesh, Mesh):
             raise InputError(f"mesh: expected a Mesh, as Mesh.box() makes it, got {mesh!r}")
         self.dim = mesh.dim
+        self.parameters = parameters
         self.names = (*SIDES[: 2 * mesh.dim], "holes")
         self.conditions: dict[str, tuple[str, list]] = {}
 
@@ -50,7 +51,7 @@ class _Sides:
             raise InputError(
                 f"{entry}.on: expected the name of a side, one of {', '.join(self.names[:-1])}, got {on!r}"
             )
-        return self.names.index(on), scalar(where, self.dim, f"{entry}.where"), self.condition(entry, rest, poisson)
+        return self.names.index(on), self.scalar(where, f"{entry}.where"), self.condition(entry, rest, poisson)
 
     def hole(self, entry: str, given: Any, poisson: bool) -> tuple[int, tuple[str, list]]:
         """An entry of `holes`: place of the hole in the mesh, condition."""
@@ -75,10 +76,16 @@ class _Sides:
         ((kind, data),) = given.items()
         label = f"{entry}.{kind}"
         if kind == "value":
-            return "velocity", [scalar(data, self.dim, label)]
+            return "velocity", [self.scalar(data, label)]
         if kind in ("velocity", "traction"):
-            return "velocity" if kind == "velocity" else "outflow", vector(data, self.dim, label)
+            return "velocity" if kind == "velocity" else "outflow", self.vector(data, label)
         return kind, []
+
+    def scalar(self, data: Any, label: str) -> _core.Field:
+        return scalar(data, self.dim, label, self.parameters)
+
+    def vector(self, data: Any, label: str) -> list[_core.Field]:
+        return vector(data, self.dim, label, self.parameters)
 
     def all(self) -> dict[str, Any]:
         sides = [self.conditions.get(name, ("velocity", [])) for name in self.names]
@@ -134,8 +141,8 @@ class Problem:
     condition u is zero: they are no-slip walls of a flow. Without an outflow side prescribed velocities must balance:
     zero net flux.
 
-    A scalar field is a number, an expression in x, y, z in quotes such as "16*x^2*(1-x)^2" (docs/case-file.md), or a
-    function of points (n, dim) that returns values (n,). A vector field is a list with one of these per component, or
+    A scalar field is a number, an expression in x, y, z and parameters in quotes such as "16*x^2*(1-x)^2"
+    (docs/case-file.md), or a function of points (n, dim) that returns values (n,). A vector field is a list with one of these per component, or
     a function of points that returns values (n, dim). Functions are called with some hundred or thousand points at a
     time, from several threads. A Solution is a field too, on whatever mesh it lies: that of a flow its velocity, that
     of Poisson's equation a scalar field.
@@ -159,6 +166,7 @@ class Problem:
             condition is of another kind than that of the rest of the side.
         holes: other conditions on single holes, as dictionaries such as {"index": 0, "velocity": [1, 0]}: `index` is
             the place in the mesh's `holes`.
+        parameters: numbers that expressions know by their names, such as {"t": 0.5, "omega": 2}.
 
     Raises:
         InputError: where something is wrong or contradicts the rest; the message says what.
@@ -180,6 +188,7 @@ class Problem:
         periodic: str = "",
         sides: Iterable[Mapping[str, Any]] = (),
         holes: Iterable[Mapping[str, Any]] = (),
+        parameters: Mapping[str, float] | None = None,
     ):
         if equation not in EQUATIONS:
             raise InputError(f"equation: expected {' or '.join(map(repr, EQUATIONS))}, got {equation!r}")
@@ -188,20 +197,23 @@ class Problem:
         for keyword, given in others.items():
             if given:
                 raise InputError(f"{keyword}: there is no such condition with the equation {equation!r}")
-        conditions = _Sides(mesh)
-        dim = mesh.dim
+        values = parameters or {}
+        if not isinstance(values, Mapping):
+            raise InputError(f"parameters: expected a dictionary {{name: number}}, got {values!r}")
+        self._parameters = {name: _number(f"parameters[{name!r}]", number) for name, number in values.items()}
+        conditions = _Sides(mesh, self._parameters)
         conditions.add_periodic(periodic)
         for side, data in _mapping("value", value or {}).items():
-            conditions.add("value", side, "velocity", [scalar(data, dim, f"value {side}")])
+            conditions.add("value", side, "velocity", [conditions.scalar(data, f"value {side}")])
         for side, data in _mapping("velocity", velocity or {}).items():
-            conditions.add("velocity", side, "velocity", vector(data, dim, f"velocity {side}"))
+            conditions.add("velocity", side, "velocity", conditions.vector(data, f"velocity {side}"))
         for side in _names("slip", slip):
             conditions.add("slip", side, "slip", [])
         tractions = outflow if isinstance(outflow, Mapping) else dict.fromkeys(_names("outflow", outflow))
         for side, data in tractions.items():
-            conditions.add("outflow", side, "outflow", [] if data is None else vector(data, dim, f"outflow {side}"))
+            conditions.add("outflow", side, "outflow", [] if data is None else conditions.vector(data, f"outflow {side}"))
         if force is not None:
-            force = [scalar(force, dim, "force")] if poisson else vector(force, dim, "force")
+            force = [conditions.scalar(force, "force")] if poisson else conditions.vector(force, "force")
         self._core = _core.make_problem(
             equation=equation,
             order=_integer("order", order),
@@ -223,13 +235,15 @@ class Problem:
         """A problem that was read from a case file."""
         problem = cls.__new__(cls)
         problem._core = core
+        problem._parameters = dict(core.parameters)
         return problem
 
     def replace(self, **changes: Any) -> Problem:
         """The same problem but for some arguments, also where it was read from a case file.
 
         Args:
-            changes: arguments of Problem() by their names; and `refine`, that of the mesh. A new `velocity`, `value`,
+            changes: arguments of Problem() by their names; and `refine`, that of the mesh. `parameters` that are not
+                named keep their values; expressions that are there know no others. A new `velocity`, `value`,
                 `slip`, `outflow` or `periodic` stands for all conditions of that kind; those of other kinds stay. New
                 `sides` or `holes` stand for all conditions on parts of sides, or on single holes.
 
@@ -244,6 +258,8 @@ class Problem:
         dim = getattr(changes.get("mesh"), "dim", self.dim)
         if dim != self.dim:
             raise InputError(f"mesh: has {dim} dimensions, and the fields of the problem are for {self.dim}")
+        if "parameters" in changes:
+            changes["parameters"] = {**self._parameters, **(changes["parameters"] or {})}
         return Problem(**{**self._arguments(), **changes})
 
     def _arguments(self) -> dict[str, Any]:
@@ -252,7 +268,7 @@ class Problem:
         force = self._core.force
         sides: dict[str, Any] = {"velocity": {}, "slip": [], "outflow": {}, "periodic": ""}
         for name, (kind, data) in self._core.conditions.items():
-            still = all(field.is_zero for field in data)
+            still = all(field.is_zero and not field.parameters for field in data)
             if kind == "velocity" and not still:
                 sides["velocity"][name] = data
             elif kind == "slip":
@@ -284,6 +300,7 @@ class Problem:
             "force": force[0] if poisson else force,
             "sides": regions,
             "holes": holes,
+            "parameters": self._parameters,
             **sides,
         }
 
@@ -316,6 +333,11 @@ class Problem:
     def mass(self) -> float:
         """alpha"""
         return self._core.mass
+
+    @property
+    def parameters(self) -> dict[str, float]:
+        """The numbers that expressions know by their names."""
+        return dict(self._parameters)
 
     @property
     def sides(self) -> dict[str, str]:

@@ -229,14 +229,14 @@ class Solution:
         Returns:
             Errors(velocity, pressure); with Poisson's equation a number.
         """
-        dim = self.problem.dim
+        dim, known = self.problem.dim, self.problem.parameters
         if self.problem.equation == "poisson":
             if exact is None or pressure is not None:
                 raise InputError("error: expected the exact u of Poisson's equation, and nothing else")
-            return self._core.value_error(scalar(exact, dim, "exact"))
+            return self._core.value_error(scalar(exact, dim, "exact", known))
         return Errors(
-            None if exact is None else self._core.velocity_error(vector(exact, dim, "exact velocity")),
-            None if pressure is None else self._core.pressure_error(scalar(pressure, dim, "exact pressure")),
+            None if exact is None else self._core.velocity_error(vector(exact, dim, "exact velocity", known)),
+            None if pressure is None else self._core.pressure_error(scalar(pressure, dim, "exact pressure", known)),
         )
 
     # Pictures and files ----------------------------------------------------------------------------------------------
@@ -351,14 +351,17 @@ def interpolate(
     """
     if not isinstance(problem, Problem):
         raise InputError(f"interpolate: expected a Problem, got {type(problem).__name__}")
-    dim = problem.dim
+    dim, known = problem.dim, problem.parameters
     poisson = problem.equation == "poisson"
     if (value is not None) != poisson or (velocity is None) != poisson or (poisson and pressure is not None):
         expected = "`value` and nothing else" if poisson else "`velocity`, and `pressure` if wanted,"
         raise InputError(f"interpolate: expected {expected} with the equation {problem.equation!r}")
     if value is not None:
-        return Solution(_core.interpolate(problem._core, [], scalar(value, dim, "value")), problem)
-    fields = vector(velocity, dim, "velocity"), scalar(0.0 if pressure is None else pressure, dim, "pressure")
+        return Solution(_core.interpolate(problem._core, [], scalar(value, dim, "value", known)), problem)
+    fields = (
+        vector(velocity, dim, "velocity", known),
+        scalar(0.0 if pressure is None else pressure, dim, "pressure", known),
+    )
     return Solution(_core.interpolate(problem._core, *fields), problem)
 
 

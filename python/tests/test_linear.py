@@ -400,3 +400,41 @@ def test_gpu_arrays_need_a_system_on_the_gpu(cavity, parts):
 
     with pytest.raises(so.InputError, match="lies in the memory of a GPU"):
         parts[0].matvec(OnGpu())
+
+
+def test_parameters():
+    """As of a problem that has other values from the start."""
+
+    def problem(t):
+        return so.Problem(
+            so.Mesh.box(cells=(2, 1), refine=1),
+            order=2,
+            force=["t*y + a", "x"],
+            velocity={"xmin": ["t*y*(1-y)", 0], "ymax": ["a*x", 0]},
+            outflow=["xmax"],
+            sides=[{"on": "ymin", "where": "x < a", "velocity": ["t", 0]}],
+            parameters={"t": t, "a": 0.5, "unused": 1},
+        )
+
+    system = so.LinearSystem(problem(0.0))
+    assert system.problem.parameters == {"t": 0.0, "a": 0.5, "unused": 1.0}
+    for t in (0.5, 0.0):
+        fresh = so.LinearSystem(problem(t))
+        system.set_parameters(t=t, unused=3)
+        assert system.problem.parameters["t"] == t
+        assert np.array_equal(system.load(), fresh.load())
+        assert np.array_equal(system.load(["sin(t)*x", "a"]), fresh.load(["sin(t)*x", "a"]))
+        zeros = np.zeros(system.size)
+        assert np.array_equal(system.solution(zeros).coefficients, fresh.solution(zeros).coefficients)
+        again = so.solve(problem(1.0).replace(parameters={"t": t})), so.solve(problem(t))
+        assert np.array_equal(again[0].coefficients, again[1].coefficients)
+        assert again[0].error(["t*y", "a*x"]).velocity == again[1].error(["t*y", "a*x"]).velocity
+    with pytest.raises(so.InputError, match="no parameter 'T'; it has 't', 'a', 'unused'"):
+        system.set_parameters(T=1)
+    with pytest.raises(so.InputError, match="depends on `a`"):
+        system.set_parameters(a=0.25)
+    assert system.problem.parameters["a"] == 0.5
+    with pytest.raises(so.InputError, match="unknown name `s`"):
+        system.load(["s", 0])
+    with pytest.raises(so.InputError, match=r"parameters\['t'\]: expected a number"):
+        problem("now")

@@ -118,6 +118,7 @@ Program::Function function_at(const mu::Parser& parser, const mu::SToken& token)
 
 bool Formula::Node::same_as(const Node& other) const {
   return op == other.op && operand == other.operand && one == other.one && two == other.two &&
+         parameter == other.parameter &&
          std::bit_cast<std::uint64_t>(value) == std::bit_cast<std::uint64_t>(other.value) &&
          (op != Op::coordinate || axes == other.axes);
 }
@@ -137,7 +138,15 @@ int Formula::add_power(int base, int exponent) {
   return exponent == 2 ? square : exponent == 3 ? add(Op::multiply, square, base) : add(Op::multiply, square, square);
 }
 
-Formula::Formula(const mu::Parser& parser, const Point& variables) {
+Formula Formula::at(std::span<const double> parameters) const {
+  Formula other = *this;
+  for (Node& node : other.nodes_) {
+    if (node.parameter >= 0) node.value = parameters[node.parameter];
+  }
+  return other;
+}
+
+Formula::Formula(const mu::Parser& parser, const Point& variables, std::span<const double* const> parameters) {
   const mu::ParserByteCode& code = parser.GetByteCode();
   std::vector<int> stack;
   const auto pop = [&] {
@@ -145,7 +154,13 @@ Formula::Formula(const mu::Parser& parser, const Point& variables) {
     stack.pop_back();
     return top;
   };
-  const auto coordinate = [&](const mu::SToken& token) {
+  const auto variable = [&](const mu::SToken& token) {
+    for (std::size_t i = 0; i < parameters.size(); ++i) {
+      if (token.Val.ptr != parameters[i]) continue;
+      Node node{{.value = *parameters[i]}};
+      node.parameter = static_cast<int>(i);
+      return add(node);
+    }
     return add_coordinate(static_cast<int>(token.Val.ptr - variables.data()));
   };
   const auto binary = [&](Op op) {
@@ -206,7 +221,7 @@ Formula::Formula(const mu::Parser& parser, const Point& variables) {
       case mu::cmLOR: binary(Op::either); break;
       case mu::cmPOW: {
         const Node& exponent = nodes_[stack.back()];
-        const double value = exponent.op == Op::constant ? exponent.value : 0.0;
+        const double value = exponent.op == Op::constant && exponent.parameter < 0 ? exponent.value : 0.0;
         if (value == 2.0 || value == 3.0 || value == 4.0) {
           pop();
           stack.push_back(add_power(pop(), static_cast<int>(value)));
@@ -215,13 +230,13 @@ Formula::Formula(const mu::Parser& parser, const Point& variables) {
         }
         break;
       }
-      case mu::cmVAR: stack.push_back(coordinate(token)); break;
+      case mu::cmVAR: stack.push_back(variable(token)); break;
       case mu::cmVAL: stack.push_back(add_constant(token.Val.data2)); break;
-      case mu::cmVARPOW2: stack.push_back(add_power(coordinate(token), 2)); break;
-      case mu::cmVARPOW3: stack.push_back(add_power(coordinate(token), 3)); break;
-      case mu::cmVARPOW4: stack.push_back(add_power(coordinate(token), 4)); break;
+      case mu::cmVARPOW2: stack.push_back(add_power(variable(token), 2)); break;
+      case mu::cmVARPOW3: stack.push_back(add_power(variable(token), 3)); break;
+      case mu::cmVARPOW4: stack.push_back(add_power(variable(token), 4)); break;
       case mu::cmVARMUL: {  // x * data + data2
-        int value = coordinate(token);
+        int value = variable(token);
         if (token.Val.data != 1.0) value = add(Op::multiply, value, add_constant(token.Val.data));
         if (token.Val.data2 != 0.0) value = add(Op::add, value, add_constant(token.Val.data2));
         stack.push_back(value);

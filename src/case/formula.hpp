@@ -20,13 +20,17 @@ namespace solenoid {
 /// roundings. Evaluation is safe from several threads at a time.
 class Formula {
  public:
-  /// Translates what `parser` has parsed; `variables` are where its x, y and z lie.
-  Formula(const mu::Parser& parser, const Point& variables);
+  /// Translates what `parser` has parsed; `variables` are where its x, y and z lie, `parameters` its others.
+  Formula(const mu::Parser& parser, const Point& variables, std::span<const double* const> parameters);
+  /// The same with other values of the parameters.
+  [[nodiscard]] Formula at(std::span<const double> parameters) const;
 
   void evaluate(std::span<const Point> points, std::span<double> values) const;
   /// values[i + nx (j + ny k)] = f(x[i], y[j], z[k]).
   void evaluate(const Axes& axes, std::span<double> values) const;
   [[nodiscard]] Program program() const { return {{nodes_.begin(), nodes_.end()}}; }
+  /// Whether the values depend on the point.
+  [[nodiscard]] bool varies() const { return nodes_.back().axes != 0; }
 
  private:
   using Op = Program::Op;
@@ -35,7 +39,8 @@ class Formula {
   struct Node : Program::Instruction {
     One one = nullptr;
     Two two = nullptr;
-    int slot = 0;  ///< where its values are kept; given to other nodes when they are no longer needed
+    int parameter = -1;  ///< which one a constant is the value of
+    int slot = 0;        ///< where its values are kept; given to other nodes when they are no longer needed
 
     [[nodiscard]] bool same_as(const Node& other) const;
   };

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <optional>
 
+#include "case/expression.hpp"
 #include "problem/validate.hpp"
 
 namespace solenoid {
@@ -452,7 +453,26 @@ constexpr Key<OutputDraft> output_keys[] = {
      }},
 };
 
+// ---- [parameters]
+
+constexpr KeyInfo parameter_info{"NAME", "a number, or an expression without coordinates", "",
+                                 "what NAME means in all expressions of the file"};
+
+Parameters read_parameters(const Value& value) {
+  Parameters parameters;
+  for (const auto& [name, entry] : value.entries(parameter_info.type)) {
+    if (const std::string reason = why_no_parameter(name); !reason.empty())
+      entry.fail("cannot be a parameter: " + reason);
+    if (name == "t") entry.fail("cannot be a parameter: it is kept for the time");
+    parameters[name] = entry.field().constant().value();
+  }
+  return parameters;
+}
+
 constexpr Key<Case> top_keys[] = {
+    // Parameters come first: all expressions may have them.
+    {{"parameters", "a table", "", "numbers that expressions know by their names"},
+     [](const Value& v, Case&) { v.document().parameters = read_parameters(v); }},
     {{"mesh", "a table", "required", "the domain: a box of equal coarse boxes, some removed, all refined"},
      [](const Value& v, Case& c) { v.table<Mesh>(mesh_keys, c.problem.mesh); }},
     {{"element", "a table", "", "the discretisation"},
@@ -511,6 +531,7 @@ std::vector<Section> make_sections() {
   };
   add("mesh", infos(mesh_keys));
   sections.push_back({"mesh.holes", "an entry of the list `holes`", infos(hole_keys)});
+  add("parameters", {parameter_info});
   add("element", infos(element_keys));
   add("physics", infos(physics_keys));
   add("boundary", infos(boundary_keys));

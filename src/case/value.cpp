@@ -76,13 +76,23 @@ std::vector<Value> Value::components() const {
   return entries;
 }
 
+std::vector<std::pair<std::string, Value>> Value::entries(std::string_view type) const {
+  const toml::table* table = node_->as_table();
+  if (table == nullptr) fail_type();
+  std::vector<std::pair<std::string, Value>> entries;
+  for (const auto& [key, node] : *table) {
+    entries.emplace_back(key.str(), Value(node, fmt::format("{}.{}", path_, key.str()), type, *document_));
+  }
+  return entries;
+}
+
 ScalarField Value::field() const {
   if (!node_->is_string()) {
     ScalarField field(number());
     field.set_label(where());
     return field;
   }
-  return ScalarField::expression(text(), dim(), where());
+  return ScalarField::expression(text(), dim(), where(), document_->parameters);
 }
 
 VectorField Value::vector_field() const {

@@ -10,6 +10,7 @@
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "case/nearest.hpp"
@@ -40,6 +41,7 @@ struct Document {
   std::string name;  ///< of the file
   int dim = 0;       ///< known once `cells` has been read
   EquationKind equation = EquationKind::stokes;
+  Parameters parameters{};  ///< of all expressions
 };
 
 /// A value of the document and the key it belongs to.
@@ -61,6 +63,8 @@ class Value {
   [[nodiscard]] std::vector<Value> list() const;
   /// The entries of a list of one entry per direction.
   [[nodiscard]] std::vector<Value> components() const;
+  /// The entries of a table of any names; `type` is what each is expected to be.
+  [[nodiscard]] std::vector<std::pair<std::string, Value>> entries(std::string_view type) const;
   /// An expression or a number.
   [[nodiscard]] ScalarField field() const;
   [[nodiscard]] VectorField vector_field() const;

@@ -91,6 +91,11 @@ void Discretisation::set_coefficients(const Coefficients& coefficients) {
   problem_.mass = coefficients.reaction;
 }
 
+void Discretisation::set_parameters(const Parameters& values) {
+  problem_ = with_parameters(problem_, values);
+  lift_.reset();
+}
+
 std::int64_t Discretisation::room() const {
   return has_boundary_velocity(problem_) ? lift_level_->size() : finest().size();
 }

@@ -31,6 +31,8 @@ class Discretisation {
   /// Preconditioner::make_tables and use_tables. \throws InputError as Level::set_coefficients; nothing is changed
   /// then.
   void set_coefficients(const Coefficients& coefficients);
+  /// Of expressions, as with_parameters; kinds and places of conditions stay what they are.
+  void set_parameters(const Parameters& values);
   [[nodiscard]] const Level& finest() const { return hierarchy_.finest(); }
   /// Numbers that the vectors of load() need room for: those of the finest level and, where boundary velocities have to
   /// be lifted, the hats on all upper boundary faces.

@@ -250,6 +250,19 @@ void LinearSystem::set_reaction(double mass) { set_coefficients(problem().viscos
 void LinearSystem::set_viscosity(double viscosity) { set_coefficients(viscosity, problem().mass); }
 void LinearSystem::set_coefficients(double viscosity, double mass) { data_->set_coefficients({viscosity, mass}); }
 
+void LinearSystem::set_parameters(const Parameters& values) {
+  for (const SideRegion& region : problem().boundary.regions) {
+    for (const auto& [name, value] : region.where.parameters()) {
+      const auto found = values.find(name);
+      if (found == values.end() || found->second == value) continue;
+      throw InputError(fmt::format(
+          "which part of a side a condition holds on depends on `{}`: another value takes another system", name));
+    }
+  }
+  data_->discretisation.set_parameters(values);
+  data_->boundary_load = {};
+}
+
 void LinearSystem::apply(const double* x, double* y) {
   if (x == y) throw InputError("the operator cannot be applied in place: x and y must be different vectors");
   data_->check_aligned({x, y});
