@@ -259,7 +259,9 @@ class KernelsTest : public testing::TestWithParam<KernelCase> {
       store();
       bench->axpy(T(-0.3), v1.data(), w.data());
       store();
-      bench->scale(T(1.7), w.data());
+      bench->scale(T(1.7), w.data(), w.data());
+      store();
+      bench->scale(T(-0.6), v2.data(), w.data());
       store();
       const std::vector<const T*> three{v0.data(), v1.data(), v2.data()};
       const std::vector<double> factors{0.5, -2.0, 0.125};

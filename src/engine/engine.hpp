@@ -106,8 +106,8 @@ class Kernels {
   // Vector operations.
   virtual void zero(T* x) = 0;
   virtual void copy(const T* x, T* y) = 0;
-  virtual void scale(T a, T* x) = 0;
-  virtual void axpy(T a, const T* x, T* y) = 0;  ///< y += a x
+  virtual void scale(T a, const T* x, T* y) = 0;  ///< y = a x; may be in place
+  virtual void axpy(T a, const T* x, T* y) = 0;   ///< y += a x
   double dot(const T* x, const T* y) {
     double result = 0.0;
     dots(1, &x, y, &result);

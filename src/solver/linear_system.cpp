@@ -359,7 +359,7 @@ void LinearSystem::axpy(double a, const double* x, double* y) {
 }
 void LinearSystem::scale(double a, double* x) {
   data_->check_aligned({x});
-  data_->kernels().scale(a, x);
+  data_->kernels().scale(a, x, x);
 }
 double LinearSystem::dot(const double* x, const double* y) {
   data_->check_aligned({x, y});

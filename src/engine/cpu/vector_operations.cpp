@@ -100,9 +100,9 @@ void VectorOperations<T>::copy(const T* x, T* y) {
   for_range([=](auto range) { std::memcpy(y + range.begin, x + range.begin, (range.end - range.begin) * sizeof(T)); });
 }
 template <class T>
-void VectorOperations<T>::scale(T a, T* x) {
+void VectorOperations<T>::scale(T a, const T* x, T* y) {
   for_range([=](auto range) {
-    for (auto i = range.begin; i < range.end; ++i) x[i] *= a;
+    for (auto i = range.begin; i < range.end; ++i) y[i] = a * x[i];
   });
 }
 template <class T>

@@ -18,7 +18,7 @@ class VectorOperations : public Kernels<T> {
 
   void zero(T* x) final;
   void copy(const T* x, T* y) final;
-  void scale(T a, T* x) final;
+  void scale(T a, const T* x, T* y) final;
   void axpy(T a, const T* x, T* y) final;
   void dots(int count, const T* const* v, const T* w, double* result) final;
   void axpys(int count, const double* a, const T* const* v, double scale, T* w) final;

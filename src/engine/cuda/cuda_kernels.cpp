@@ -115,7 +115,7 @@ class CudaKernels final : public Kernels<T> {
 
   void zero(T* x) override { cuda::zero(level_.size(), x, shared_.stream); }
   void copy(const T* x, T* y) override { cuda::convert(level_.size(), x, y, shared_.stream); }
-  void scale(T a, T* x) override { cuda::scale(level_.size(), a, x, shared_.stream); }
+  void scale(T a, const T* x, T* y) override { cuda::scale(level_.size(), a, x, y, shared_.stream); }
   void axpy(T a, const T* x, T* y) override { cuda::add(level_.size(), a, x, y, shared_.stream); }
   void dots(int count, const T* const* v, const T* w, double* result) override {
     constexpr int most = cuda::HostResults::most;
@@ -192,7 +192,7 @@ class CudaKernels final : public Kernels<T> {
     cuda::combine(size, cuda::VectorBatch<float, T>{}, T(1), static_cast<T*>(nullptr), stream);
     zero(nullptr);
     copy(nullptr, nullptr);
-    scale(T(1), nullptr);
+    scale(T(1), nullptr, nullptr);
     axpy(T(1), nullptr, nullptr);
     from_double(nullptr, nullptr);
     from_float(nullptr, nullptr);

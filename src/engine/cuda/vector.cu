@@ -62,9 +62,9 @@ __global__ void convert_kernel(std::int64_t size, const S* x, T* y) {
   set_all(size, y, [=](std::int64_t i) { return static_cast<T>(x[i]); });
 }
 template <class T>
-__global__ void scale_kernel(std::int64_t size, T a, T* x) {
+__global__ void scale_kernel(std::int64_t size, T a, const T* x, T* y) {
   wait_for_earlier_kernels();
-  set_all(size, x, [=](std::int64_t i) { return a * x[i]; });
+  set_all(size, y, [=](std::int64_t i) { return a * x[i]; });
 }
 template <class S, class T, int count>
 __global__ void combine_kernel(std::int64_t size, const __grid_constant__ VectorBatch<S, T> v, T scale, T* w) {
@@ -269,8 +269,8 @@ void convert(std::int64_t size, const S* x, T* y, Stream stream) {
 }
 
 template <class T>
-void scale(std::int64_t size, T a, T* x, Stream stream) {
-  launch("scale", scale_kernel<T>, blocks(size), threads, 0, stream, size, a, x);
+void scale(std::int64_t size, T a, const T* x, T* y, Stream stream) {
+  launch("scale", scale_kernel<T>, blocks(size), threads, 0, stream, size, a, x, y);
 }
 
 template <class T>
@@ -345,7 +345,7 @@ template void convert<double, double>(std::int64_t, const double*, double*, Stre
 #define SOLENOID_INSTANTIATE(T)                                                                                       \
   template void zero<T>(std::int64_t, T*, Stream);                                                                    \
   template void add<T>(std::int64_t, T, const T*, T*, Stream);                                                        \
-  template void scale<T>(std::int64_t, T, T*, Stream);                                                                \
+  template void scale<T>(std::int64_t, T, const T*, T*, Stream);                                                      \
   template void dots<T>(std::int64_t, const VectorBatch<T>&, const T*, const Reduction&, HostResults*, int,           \
                         std::uint64_t, Stream);                                                                       \
   template void velocity_square<T>(const VelocityLayout<T>&, const T*, const Reduction&, HostResults*, std::uint64_t, \

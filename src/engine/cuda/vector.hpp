@@ -37,7 +37,7 @@ struct HostResults {
   std::uint64_t ticket;
 };
 
-/// x = 0, y += a x, and y = x, between precisions too; S is float or double.
+/// x = 0, y += a x, y = x, between precisions too, and y = a x; S is float or double.
 template <class T>
 void zero(std::int64_t size, T* x, Stream stream);
 template <class T>
@@ -45,7 +45,7 @@ void add(std::int64_t size, T a, const T* x, T* y, Stream stream);
 template <class S, class T>
 void convert(std::int64_t size, const S* x, T* y, Stream stream);
 template <class T>
-void scale(std::int64_t size, T a, T* x, Stream stream);
+void scale(std::int64_t size, T a, const T* x, T* y, Stream stream);
 
 /// results->value[first + i] = (v[i], w), then results->ticket = ticket unless that is 0.
 template <class T>

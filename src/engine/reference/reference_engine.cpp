@@ -49,7 +49,7 @@ class ReferenceKernels final : public Kernels<T> {
 
   void zero(T* x) override { std::fill_n(x, size_, T{0}); }
   void copy(const T* x, T* y) override { std::copy_n(x, size_, y); }
-  void scale(T a, T* x) override { store(a * load(x), x); }
+  void scale(T a, const T* x, T* y) override { store(a * load(x), y); }
   void axpy(T a, const T* x, T* y) override { store(load(y) + a * load(x), y); }
   void dots(int count, const T* const* v, const T* w, double* result) override {
     for (int i = 0; i < count; ++i) result[i] = load(v[i]).dot(load(w));

@@ -51,7 +51,7 @@ void gmres_left(Engine& engine, Kernels<T>& kernels, const Precondition<T, T>& p
   double beta = x_is_zero ? norm_b : measure();
   bool stopped = convergence.stop(beta / norm_b);
   while (!stopped) {
-    kernels.scale(static_cast<T>(1.0 / beta), v[0].data());
+    kernels.scale(static_cast<T>(1.0 / beta), v[0].data(), v[0].data());
     Hessenberg hessenberg(beta);
     std::vector<double> added;  // to x, of each v_j
     const auto go_to = [&](const std::vector<double>& y) {
@@ -72,7 +72,8 @@ void gmres_left(Engine& engine, Kernels<T>& kernels, const Precondition<T, T>& p
       kernels.residual(b, x, work.data());
       precondition(work.data(), v[j + 1].data());
       ++convergence.iterations;
-      const std::vector<double> measured = orthonormalise(kernels, v, j + 1, v[j + 1].data(), skew);
+      const Components of_w = components(kernels, v, j + 1, v[j + 1].data(), skew);
+      const std::vector<double>& measured = of_w.along;
       double square = 0.0;
       z.push_back(0.0);
       for (std::size_t i = 0; i < z.size(); ++i) {
@@ -81,6 +82,7 @@ void gmres_left(Engine& engine, Kernels<T>& kernels, const Precondition<T, T>& p
       }
       residual = std::max(hessenberg.append(std::move(z)), uncertain * std::sqrt(square));
       stopped = convergence.stop(residual / norm_b);
+      if (!stopped) make_next(kernels, v, of_w, v[j + 1].data());
     }
     const std::vector<double> best = hessenberg.solve();
     for (const double value : best) {

@@ -37,9 +37,7 @@ void gmres_right(Engine& engine, Kernels<T>& kernels, const Precondition<T, S>& 
   for (;;) {
     space.reserve(engine, size, gmres_right_vectors<T, S>(0));
     double beta = norm_b;
-    if (x_is_zero) {
-      kernels.copy(b, v[0].data());
-    } else {
+    if (!x_is_zero) {
       kernels.residual(b, x, v[0].data());
       beta = std::sqrt(kernels.dot(v[0].data(), v[0].data()));
     }
@@ -47,7 +45,7 @@ void gmres_right(Engine& engine, Kernels<T>& kernels, const Precondition<T, S>& 
     if (!convergence.history.empty()) convergence.history.pop_back();
     convergence.converged = false;
     if (convergence.stop(beta / norm_b)) return;
-    kernels.scale(static_cast<T>(1.0 / beta), v[0].data());
+    kernels.scale(static_cast<T>(1.0 / beta), x_is_zero ? b : v[0].data(), v[0].data());
 
     Hessenberg hessenberg(beta);
     int steps = 0;
@@ -67,12 +65,14 @@ void gmres_right(Engine& engine, Kernels<T>& kernels, const Precondition<T, S>& 
       // A M is close to the identity: of v - A M v less has to be removed than of A M v.
       kernels.residual(v[steps].data(), direction, w);
       ++convergence.iterations;
-      std::vector<double> column = orthonormalise(kernels, v, steps + 1, w, skew);
+      const Components of_w = components(kernels, v, steps + 1, w, skew);
+      std::vector<double> column = of_w.along;
       for (double& entry : column) entry = -entry;
       column[steps] += 1.0;
       const double residual = hessenberg.append(std::move(column)) / norm_b;
       ++steps;
       stopped = convergence.stop(residual);
+      if (!stopped) make_next(kernels, v, of_w, w);
     }
     const auto y = hessenberg.solve();
     bool finite = true;

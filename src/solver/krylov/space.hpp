@@ -50,44 +50,55 @@ struct KrylovSpace {
   }
 };
 
-/// Removes the components of w along v[0..count) (classical Gram-Schmidt) and returns them, followed by the norm of
-/// what is left; w comes back normalised. One pass for all products, the norm that of w less that of what was removed,
-/// and one pass for the update are all, as long as that suffices. `skew` bounds what the basis so far lacks to be
-/// orthonormal: cancellation magnifies it from vector to vector; before it exceeds `enough`, the vector is
-/// orthogonalised once more.
+/// w as sum_i along[i] v[i], i < count, plus along[count] times the vector that is to follow these.
+struct Components {
+  std::vector<double> along;
+  std::vector<double> removed;  ///< what the next vector still has of the others, negative; empty if it is there
+};
+
+/// The components of w along v[0..count), by classical Gram-Schmidt. One pass for all products, and the norm of what is
+/// left is that of w less that of what is removed, as long as that suffices; then w is left as it is, and make_next()
+/// is another pass for who needs the vector. `skew` bounds what the basis so far lacks to be orthonormal: cancellation
+/// magnifies it from vector to vector; before it exceeds `enough`, the vector is orthogonalised once more.
 template <class T>
-std::vector<double> orthonormalise(Kernels<T>& kernels, const std::vector<Vector<T>>& v, int count, T* w,
-                                   double& skew) {
+Components components(Kernels<T>& kernels, const std::vector<Vector<T>>& v, int count, T* w, double& skew) {
   constexpr double enough = 1e-5;
   std::vector<const T*> factors(count + 1);  // the last one is w itself, for its norm
   for (int i = 0; i < count; ++i) factors[i] = v[i].data();
   factors[count] = w;
   std::vector<double> h(count + 1, 0.0);
-  std::vector<double> product(count + 1);
   constexpr int passes = 2;
   for (int pass = 1; pass <= passes; ++pass) {
+    std::vector<double> product(count + 1);
     kernels.dots(count + 1, factors.data(), w, product.data());
     const double before = product[count];
+    product.pop_back();
     double left = before;
-    for (int i = 0; i < count; ++i) {
-      h[i] += product[i];
-      left -= product[i] * product[i];
-      product[i] = -product[i];
+    for (double& along : product) {
+      h[&along - product.data()] += along;
+      left -= along * along;
+      along = -along;
     }
     const double magnified = (skew + std::numeric_limits<T>::epsilon()) * before;
-    const bool accurate = left > 0.0 && magnified <= enough * left;
-    h[count] = std::sqrt(accurate ? left : before);
-    kernels.axpys(count, product.data(), factors.data(), accurate ? 1.0 / h[count] : 1.0, w);
-    if (accurate) {
+    if (left > 0.0 && magnified <= enough * left) {
       skew = std::max(skew, magnified / left);
-      break;
+      h[count] = std::sqrt(left);
+      return {std::move(h), std::move(product)};
     }
-    if (pass < passes) continue;
-    h[count] = std::sqrt(kernels.dot(w, w));
-    if (h[count] > 0.0) kernels.scale(static_cast<T>(1.0 / h[count]), w);
-    break;
+    kernels.axpys(count, product.data(), factors.data(), 1.0, w);
   }
-  return h;
+  h[count] = std::sqrt(kernels.dot(w, w));
+  if (h[count] > 0.0) kernels.scale(static_cast<T>(1.0 / h[count]), w, w);
+  return {std::move(h), {}};
+}
+
+/// Makes w, of which these are the components(), the next vector: normalised, and orthogonal to v.
+template <class T>
+void make_next(Kernels<T>& kernels, const std::vector<Vector<T>>& v, const Components& of, T* w) {
+  if (of.removed.empty()) return;
+  std::vector<const T*> factors(of.removed.size());
+  for (std::size_t i = 0; i < factors.size(); ++i) factors[i] = v[i].data();
+  kernels.axpys(static_cast<int>(factors.size()), of.removed.data(), factors.data(), 1.0 / of.along.back(), w);
 }
 
 /// x += sum_i y[i] v[i], i < y.size().
