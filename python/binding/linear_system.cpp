@@ -59,13 +59,7 @@ class System {
   }
   void load(const Out& out, const std::optional<std::vector<ScalarField>>& force) {
     double* const to = target(out);
-    released([&] {
-      if (force) {
-        system_.load(made(to_), vector_field(*force));
-      } else {
-        system_.load(made(to_));
-      }
-    });
+    load_into(made(to_), force);
     system_.pack(to_.get(), to);
     finish(to, out);
   }
@@ -97,6 +91,7 @@ class System {
     system_.pack(mine(x), to);
     finish(to, out);
   }
+  void load_to(const Vector& out, const std::optional<std::vector<ScalarField>>& force) { load_into(mine(out), force); }
   void apply_to(const Vector& x, const Vector& out) { system_.apply(mine(x), mine(out)); }
   void precondition_to(const Vector& x, const Vector& out) { system_.precondition(mine(x), mine(out)); }
   void apply_mass_to(const Vector& x, const Vector& out) { system_.apply_mass(mine(x), mine(out)); }
@@ -176,6 +171,16 @@ class System {
     }
   }
 
+  void load_into(double* b, const std::optional<std::vector<ScalarField>>& force) {
+    released([&] {
+      if (force) {
+        system_.load(b, vector_field(*force));
+      } else {
+        system_.load(b);
+      }
+    });
+  }
+
   double* mine(const Vector& x) const {
     if (x.system != this) throw InputError("a vector of another linear system");
     return x.data.get();
@@ -231,6 +236,7 @@ void bind_linear_system(nb::module_& m) {
       .def("make_vector", &System::make_vector)
       .def("set", &System::set, nb::arg("x"), nb::arg("values").noconvert())
       .def("get", &System::get, nb::arg("x"), nb::arg("out").noconvert())
+      .def("load", &System::load_to, nb::arg("out"), nb::arg("force").none())
       .def("apply", &System::apply_to)
       .def("precondition", &System::precondition_to)
       .def("apply_mass", &System::apply_mass_to)

@@ -341,19 +341,22 @@ class LinearSystem:
 
         Args:
             force: another force than the problem's, as Problem() takes it; a Solution is one too.
-            out: where it goes, an array of N numbers.
+            out: where it goes, an array of N numbers or a Vector.
             xp: the library of a new array: numpy (default), cupy, torch.
 
         Raises:
             InputError: where a field is not finite, or if the problem has no solution.
         """
-        out = self._empty(xp) if out is None else out
         fields = None
         if force is not None:
             dim = self.problem.dim
             poisson = self.problem.equation == "poisson"
             known = self.problem.parameters
             fields = [scalar(force, dim, "force", known)] if poisson else vector(force, dim, "force", known)
+        if isinstance(out, Vector):
+            self._core.load(out._core, fields)
+            return out
+        out = self._empty(xp) if out is None else out
         self._core.load(self._writable(out, "out"), fields)
         return out
 

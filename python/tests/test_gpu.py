@@ -295,6 +295,8 @@ def test_vectors(cavity, system, watch):
     assert np.allclose(2 * v - w / 4, 2 * x - y / 4, atol=1e-14)
     assert v.dot(w) == pytest.approx(x @ y, rel=1e-12) and v.norm() == pytest.approx(np.linalg.norm(x), rel=1e-13)
     b = system.vector(system.load())
+    c = system.vector(np.ones(system.size))
+    assert system.load(out=c) is c and np.array_equal(np.asarray(c), np.asarray(b))
     u = system.solve(b, rtol=1e-10)
     assert np.array_equal(np.asarray(u), system.solve(system.load(), rtol=1e-10))
 

@@ -429,6 +429,12 @@ def test_parameters():
         again = so.solve(problem(1.0).replace(parameters={"t": t})), so.solve(problem(t))
         assert np.array_equal(again[0].coefficients, again[1].coefficients)
         assert again[0].error(["t*y", "a*x"]).velocity == again[1].error(["t*y", "a*x"]).velocity
+    b = system.vector(np.ones(system.size))
+    assert system.load(out=b) is b and np.array_equal(np.asarray(b), system.load())
+    system.load(["x", "t"], out=b)
+    assert np.array_equal(np.asarray(b), system.load(["x", "t"]))
+    with pytest.raises(so.InputError, match="another linear system"):
+        fresh.load(out=b)
     with pytest.raises(so.InputError, match="no parameter 'T'; it has 't', 'a', 'unused'"):
         system.set_parameters(T=1)
     with pytest.raises(so.InputError, match="depends on `a`"):
