@@ -59,7 +59,7 @@ endif()
 function(solenoid_add_cuda_engine library)
   set(sources ${PROJECT_SOURCE_DIR}/src/engine/cuda)
   # Host code, tested everywhere.
-  target_sources(${library} PRIVATE ${sources}/smoother/parity_plan.cpp ${sources}/load/point_program.cpp)
+  target_sources(${library} PRIVATE ${sources}/smoother/parity_plan.cpp ${sources}/points/point_program.cpp)
   if(NOT solenoid_cuda)
     target_sources(${library} PRIVATE ${sources}/no_cuda.cpp)
     return()
@@ -68,7 +68,7 @@ function(solenoid_add_cuda_engine library)
   set(generated ${PROJECT_BINARY_DIR}/src/engine/cuda/kernels)
   set(declarations "")
   set(cuda_sources ${sources}/vector.cu ${sources}/dense.cu ${sources}/ceilings.cu
-    ${sources}/smoother/schur_complement.cu)
+    ${sources}/points/integrals.cu ${sources}/smoother/schur_complement.cu)
   foreach(dim 2 3)
     set(stokes_orders ${SOLENOID_CUDA_ORDERS_${dim}D})
     set(poisson_orders ${SOLENOID_CUDA_POISSON_ORDERS_${dim}D})
@@ -97,7 +97,7 @@ function(solenoid_add_cuda_engine library)
   set_target_properties(solenoid_cuda_kernels PROPERTIES POSITION_INDEPENDENT_CODE ON)
   target_sources(${library} PRIVATE
     ${sources}/cuda_engine.cpp ${sources}/cuda_kernels.cpp ${sources}/dense_inverse.cpp ${sources}/device_level.cpp ${sources}/error.cpp
-    ${sources}/load/device_load.cpp
+    ${sources}/points/device_fields.cpp ${sources}/points/device_integrator.cpp ${sources}/points/device_load.cpp
     ${sources}/profile.cpp ${sources}/staging.cpp ${sources}/tiles.cpp ${generated}/dispatch.cpp
     ${sources}/smoother/colour_smoother.cpp ${sources}/smoother/general_smoother.cpp
     ${sources}/smoother/parity_smoother.cpp ${sources}/smoother/parity_tables.cpp ${sources}/smoother/poisson_smoother.cpp

@@ -9,7 +9,8 @@ int main(int argc, char** argv) {
   line.add("convergence", "Errors and their orders over orders and refinements", add_convergence);
   line.add("throughput", "Time per unknown of each part, beside what the machine can do at most", add_throughput);
   line.add("capacity", "Full multigrid on the largest mesh that fits: memory, errors and their order", add_capacity);
-  line.add("coefficients", "What new coefficients of a linear system cost, in V-cycles", add_coefficients);
+  line.add("coefficients", "What coefficients, loads and integrals of a linear system cost, in V-cycles",
+           add_coefficients);
   line.add("step104", "Error against time and unknowns on the problem of deal.II's step-104", add_step104);
   line.add("corners", "Time per unknown of everything else over that of the main path", add_corners);
   line.add("paper", "All tables and figures of the paper in one report", add_paper);

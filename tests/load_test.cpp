@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/cuda/load/point_program.hpp"
+#include "engine/cuda/points/point_program.hpp"
 #include "engines.hpp"
 #include "levels.hpp"
 
@@ -149,8 +149,8 @@ TEST(PointProgram, HasTheValuesOfTheField) {
     const cuda::PointMemory memory{dim, 3, 4, 5, 5 + dim * 12, 4000};
     std::vector<double> coordinates;
     for (int i = 0; i < dim * 12; ++i) coordinates.push_back(0.1 + 0.9 * std::sin(1.0 + i * i));
-    for (const std::string& text : expressions(dim)) {
-      const ScalarField field = ScalarField::expression(text, dim);
+    for (const std::string& text : expressions(3)) {  // z is 0 in the plane
+      const ScalarField field = ScalarField::expression(text, 3);
       const auto program = cuda::compile(*cuda::program_of(field), memory);
       ASSERT_TRUE(program) << text;
       const auto values = carry_out(*program, memory, coordinates);

@@ -286,7 +286,8 @@ TEST(SolutionFiles, GoFromEngineToEngine) {
       convergence.rtol = start == nullptr ? 1e-9 : 1.1e-9;
       solve.run(b.data(), x.data(), start == nullptr, convergence);
       EXPECT_TRUE(convergence.converged) << convergence.reason;
-      return std::pair(discretisation.solution(x), convergence.iterations);
+      discretisation.complete(engine, solve.outer(), x);
+      return std::pair(discretisation.solution(engine, x), convergence.iterations);
     };
     for (const auto& from : engines) {
       const auto [solution, iterations] = solve_by(*from, nullptr);

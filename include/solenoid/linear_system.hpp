@@ -109,6 +109,11 @@ class LinearSystem {
   /// The solution of the problem whose coefficients, without the prescribed boundary velocities, are x. Waits for the
   /// work that x comes from.
   [[nodiscard]] Solution solution(const double* x);
+  /// What that solution has by the same names, without bringing it to the host: integrals of a flow, and how far it is
+  /// from the fields that are known. On a GPU they are computed there, but for fields that are functions of the caller.
+  /// \throws InputError for Poisson's equation (integrals), or where a known field is not finite.
+  [[nodiscard]] FlowIntegrals integrals(const double* x);
+  [[nodiscard]] Errors errors(const double* x, const Exact& exact);
 
   /// values[i] = x[unknowns()[i]] for all dofs() unknowns, both in the device's memory; and back. unpack() leaves all
   /// other numbers of x alone: they are zero in a vector of make_vector(). The first call makes a table, on a GPU of 8

@@ -56,6 +56,9 @@ struct SolverOptions {
   /// Replaces the load by a random vector (a test of the solver, not of the discretisation) if not 0.
   std::uint64_t random_load = 0;
 
+  /// Fields that are known: solve() measures errors against them, on the device if they are expressions.
+  Exact exact{};
+
   /// Sets what `preset` stands for. `paper`: left preconditioning, lexicographic colours, exact diagonal blocks, the
   /// V-cycle through all levels, with the element's penalty on each. `standard`: what these are if nothing is set.
   void apply(Preset preset);

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "solenoid/integrals.hpp"
 #include "solenoid/problem.hpp"
 
 namespace solenoid {
@@ -46,8 +47,10 @@ class Solution {
  public:
   /// Coefficients in record layout (docs/method.md: one record of (dim+1)(k+1)^dim numbers per cell, with Poisson's
   /// equation (k+1)^dim, the records interleaved by 16) on `grid`, which stores the normal unknowns of all upper
-  /// boundary faces if there is a velocity.
-  Solution(Problem problem, std::shared_ptr<const Grid> grid, HostVector coefficients);
+  /// boundary faces if there is a velocity. `integrals` of the velocity, if they are known: others are computed when
+  /// they are asked for.
+  Solution(Problem problem, std::shared_ptr<const Grid> grid, HostVector coefficients,
+           const std::optional<FlowIntegrals>& integrals = {});
 
   [[nodiscard]] const Problem& problem() const { return problem_; }
   [[nodiscard]] const Grid& grid() const { return *grid_; }
@@ -94,12 +97,15 @@ class Solution {
   /// with a force along an axis its column of that axis. \throws InputError unless a constant force drives the flow in
   /// periodic directions, walls do not move and there is no mass term.
   [[nodiscard]] Point permeability() const;
+  /// All that the next five are made of. What has been computed once is kept.
+  [[nodiscard]] FlowIntegrals integrals() const;
   [[nodiscard]] double kinetic_energy() const;  ///< 1/2 integral |u|^2
   [[nodiscard]] double dissipation() const;     ///< nu integral |grad u|^2, cell by cell
   [[nodiscard]] double divergence_max() const;  ///< max |div u| over quadrature points, scaled by max |u| / h
   [[nodiscard]] double max_speed() const;       ///< max |u| over quadrature points
   /// L2 norms of the errors; the pressure's after removing the mean of the difference from each part of the domain that
   /// has no outflow side.
+  [[nodiscard]] Errors errors(const Exact& exact) const;  ///< the three below, of the fields that are known
   [[nodiscard]] double velocity_error(const VectorField& exact) const;
   [[nodiscard]] double pressure_error(const ScalarField& exact) const;
   /// L2 norm of the error of Poisson's u, after removing the mean where u is known up to a constant.
@@ -113,9 +119,15 @@ class Solution {
   /// Without what the problem holds: its data may be solutions, too.
   [[nodiscard]] Solution bare() const;
 
+  struct Known;
+  /// With the values, or with the gradient, among what is known.
+  [[nodiscard]] FlowIntegrals with_values() const;
+  [[nodiscard]] FlowIntegrals with_gradient() const;
+
   Problem problem_;
   std::shared_ptr<const Grid> grid_;
   std::shared_ptr<const HostVector> coefficients_;
+  std::shared_ptr<Known> known_;
 };
 
 /// The interpolant of a velocity and a pressure in RT_k x Q_k: normal velocities by their moments on faces, the rest by

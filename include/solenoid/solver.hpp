@@ -27,7 +27,8 @@ struct ErrorEstimate {
   double algebraic = 0.0;
 };
 
-/// What happened: every field of the result file that is not about the solution itself.
+/// What happened: every field of the result file that is not about the solution itself, and errors where
+/// SolverOptions::exact asks for them.
 struct Report {
   bool converged = false;
   std::string reason;
@@ -44,6 +45,7 @@ struct Report {
   double time_solve = 0.0;                      ///< seconds
   std::int64_t memory_bytes = 0;                ///< what the solve allocated at its peak
   std::optional<ErrorEstimate> error_estimate;  ///< of full multigrid
+  Errors errors;                                ///< against SolverOptions::exact
 };
 
 struct Result {

@@ -5,6 +5,7 @@
 #include "solenoid/linear_system.hpp"
 
 #include <fmt/format.h>
+#include <nanobind/stl/array.h>
 #include <nanobind/stl/map.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
@@ -101,6 +102,25 @@ class System {
   }
   Solved solution_of(const Vector& x) {
     return without_report(released([&] { return system_.solution(mine(x)); }));
+  }
+  /// Integral of u, of |u|^2, of |grad u|^2, largest |u| and |div u|.
+  nb::tuple integrals(const Vector& x) {
+    const FlowIntegrals all = released([&] { return system_.integrals(mine(x)); });
+    const auto dim = static_cast<std::size_t>(system_.problem().mesh.dim);
+    std::vector<double> velocity(all.velocity.begin(), all.velocity.begin() + system_.problem().mesh.dim);
+    return nb::make_tuple(numpy_array(std::move(velocity), {dim}), all.velocity_square, all.gradient_square,
+                          all.max_speed, all.max_divergence);
+  }
+  /// Of velocity, pressure and Poisson's u, those that are given.
+  std::array<std::optional<double>, 3> errors(const Vector& x, const std::optional<std::vector<ScalarField>>& velocity,
+                                              const std::optional<ScalarField>& pressure,
+                                              const std::optional<ScalarField>& value) {
+    Exact exact;
+    if (velocity) exact.velocity = vector_field(*velocity);
+    exact.pressure = pressure;
+    exact.value = value;
+    const Errors errors = released([&] { return system_.errors(mine(x), exact); });
+    return {errors.velocity, errors.pressure, errors.value};
   }
   void copy(const Vector& x, const Vector& y) { system_.copy(mine(x), mine(y)); }
   void axpy(double a, const Vector& x, const Vector& y) { system_.axpy(a, mine(x), mine(y)); }
@@ -242,6 +262,9 @@ void bind_linear_system(nb::module_& m) {
       .def("apply_mass", &System::apply_mass_to)
       .def("solve", &System::solve_to, nb::arg("b"), nb::arg("x"), nb::arg("from_x"), nb::arg("rtol").none())
       .def("solution", &System::solution_of)
+      .def("integrals", &System::integrals)
+      .def("errors", &System::errors, nb::arg("x"), nb::arg("velocity").none(), nb::arg("pressure").none(),
+           nb::arg("value").none())
       .def("copy", &System::copy)
       .def("axpy", &System::axpy)
       .def("scale", &System::scale)

@@ -21,7 +21,7 @@ from ._core import InputError, ResourceError
 from ._core import version as __version__
 from .build import info
 from .deprecated import Poisson, Stokes
-from .linear import LinearOperator, LinearReport, LinearSystem, Vector
+from .linear import FlowIntegrals, LinearOperator, LinearReport, LinearSystem, Vector
 from .mesh import Mesh
 from .problem import Problem
 from .solution import Errors, Force, Solution, interpolate, load
@@ -31,6 +31,7 @@ __all__ = [
     "Case",
     "ConvergenceWarning",
     "Errors",
+    "FlowIntegrals",
     "Force",
     "InputError",
     "LinearOperator",

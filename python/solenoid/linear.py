@@ -13,7 +13,7 @@ from ._core import InputError
 from .fields import Scalar, scalar, vector
 from .fields import Vector as VectorField
 from .problem import Problem
-from .solution import Solution
+from .solution import Errors, Solution, known_fields
 from .solving import warn_unless_converged
 
 _CUDA = (2, 13)  # device types of DLPack: memory of a GPU, managed memory
@@ -36,6 +36,22 @@ class LinearReport(NamedTuple):
     iterations: int
     #: Norms relative to that of b (with side="left" of M times them), the initial one first.
     residual_history: list[float]
+
+
+class FlowIntegrals(NamedTuple):
+    """A velocity u as a whole: integrals over the domain, and maxima over quadrature points. Derivatives are taken in
+    cells."""
+
+    #: Integral of u: (dim,).
+    velocity: np.ndarray
+    #: Integral of |u|^2: twice the kinetic energy.
+    velocity_square: float
+    #: Integral of |grad u|^2: times the viscosity the dissipation.
+    gradient_square: float
+    #: max |u|
+    max_speed: float
+    #: max |div u|
+    max_divergence: float
 
 
 class Vector:
@@ -405,6 +421,26 @@ class LinearSystem:
         """The solution whose coefficients, without prescribed boundary velocities, are x, an array or a Vector: what
         solves A x = b."""
         return Solution(self._core.solution(x._core if isinstance(x, Vector) else self._readable(x, "x")), self.problem)
+
+    def integrals(self, x: Any) -> FlowIntegrals:
+        """Of the velocity of solution(x), without making it: on a GPU nothing but these numbers leaves it.
+
+        Args:
+            x: an array or a Vector, as solution() takes it.
+        """
+        if self.problem.equation == "poisson":
+            raise InputError("Poisson's equation has no velocity to integrate")
+        return FlowIntegrals(*self._core.integrals(self._as_vector(x)._core))
+
+    def error(self, x: Any, exact: Any = None, pressure: Scalar | None = None) -> Errors | float:
+        """solution(x).error(exact, pressure) without making that solution: on a GPU it is measured there, but against
+        functions of the caller."""
+        fields = known_fields(self.problem, exact, pressure)
+        velocity, of_pressure, value = self._core.errors(self._as_vector(x)._core, **fields)
+        return Errors(velocity, of_pressure) if value is None else value
+
+    def _as_vector(self, x: Any) -> Vector:
+        return x if isinstance(x, Vector) else self.vector(x)
 
     def __repr__(self) -> str:
         return f"LinearSystem: {self.dofs} unknowns on {self.device}"

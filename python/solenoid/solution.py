@@ -26,6 +26,20 @@ class Errors(NamedTuple):
     pressure: float | None
 
 
+def known_fields(problem: Problem, exact: Any, pressure: Any) -> dict[str, Any]:
+    """What is known of a solution, by name: the fields of the arguments of Solution.error(), or None."""
+    dim, known = problem.dim, problem.parameters
+    if problem.equation == "poisson":
+        if exact is None or pressure is not None:
+            raise InputError("error: expected the exact u of Poisson's equation, and nothing else")
+        return {"velocity": None, "pressure": None, "value": scalar(exact, dim, "exact", known)}
+    return {
+        "velocity": None if exact is None else vector(exact, dim, "exact velocity", known),
+        "pressure": None if pressure is None else scalar(pressure, dim, "exact pressure", known),
+        "value": None,
+    }
+
+
 class Force(NamedTuple):
     """What the flow does to a side of the bounding box or to a hole.
 
@@ -229,15 +243,14 @@ class Solution:
         Returns:
             Errors(velocity, pressure); with Poisson's equation a number.
         """
-        dim, known = self.problem.dim, self.problem.parameters
-        if self.problem.equation == "poisson":
-            if exact is None or pressure is not None:
-                raise InputError("error: expected the exact u of Poisson's equation, and nothing else")
-            return self._core.value_error(scalar(exact, dim, "exact", known))
-        return Errors(
-            None if exact is None else self._core.velocity_error(vector(exact, dim, "exact velocity", known)),
-            None if pressure is None else self._core.pressure_error(scalar(pressure, dim, "exact pressure", known)),
-        )
+        fields = known_fields(self.problem, exact, pressure)
+        measure = {
+            "velocity": self._core.velocity_error,
+            "pressure": self._core.pressure_error,
+            "value": self._core.value_error,
+        }
+        errors = {name: None if field is None else measure[name](field) for name, field in fields.items()}
+        return Errors(errors["velocity"], errors["pressure"]) if errors["value"] is None else errors["value"]
 
     # Pictures and files ----------------------------------------------------------------------------------------------
 

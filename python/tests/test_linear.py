@@ -379,6 +379,27 @@ def test_poisson_is_positive(poisson):
     assert system.solution(x).error("sin(pi*x)*sin(pi*y)") < 1e-3
 
 
+def test_integrals_and_errors_without_a_solution(cavity, poisson):
+    system = so.LinearSystem(cavity, **CPU)
+    x = random_vector(cavity)
+    solution = system.solution(x)
+    for of in (x, system.vector(x)):
+        integrals = system.integrals(of)
+        assert np.isclose(integrals.velocity_square, 2 * solution.kinetic_energy())
+        assert np.isclose(integrals.gradient_square * cavity.viscosity, solution.dissipation())
+        assert np.allclose(integrals.velocity, solution.mean_velocity()) and integrals.max_speed == solution.max_speed()
+        assert integrals.max_divergence > 0
+        exact = {"exact": ["sin(x)", "y"], "pressure": lambda points: points.prod(axis=1)}
+        assert np.allclose(system.error(of, **exact), solution.error(**exact))
+        assert system.error(of, pressure=1).velocity is None
+    system = so.LinearSystem(poisson, **CPU)
+    assert np.isclose(system.error(np.zeros(system.size), 2), 2)
+    with pytest.raises(so.InputError, match="no velocity to integrate"):
+        system.integrals(np.zeros(system.size))
+    with pytest.raises(so.InputError, match="expected the exact u"):
+        system.error(np.zeros(system.size), 2, pressure=1)
+
+
 def test_torch_on_the_cpu(cavity, parts):
     torch = pytest.importorskip("torch")
     A, _, _ = parts

@@ -10,14 +10,18 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "base/statistics.hpp"
 #include "engine/ceilings.hpp"
 #include "level/level.hpp"
+#include "solenoid/field.hpp"
+#include "solenoid/integrals.hpp"
 
 namespace solenoid {
 
@@ -142,6 +146,20 @@ class Kernels {
   virtual void axpys_float(int count, const double* a, const float* const* v, T* w) = 0;
 };
 
+/// Integrals over the cells of a level of the fields whose coefficients are x, a vector of that level.
+class Integrator {
+ public:
+  virtual ~Integrator() = default;
+  [[nodiscard]] virtual FlowIntegrals flow(const double* x) = 0;
+  /// Integral of |u - exact|^2 by k + 3 Gauss points per direction; or nullopt, where `exact` is a function of the
+  /// caller or not finite somewhere: that is left to the host.
+  [[nodiscard]] virtual std::optional<double> velocity_error_square(const VectorField& exact, const double* x) = 0;
+  /// For each part of the domain (Grid::part) how the pressure, or Poisson's u, differs from `exact`; or nullopt, for
+  /// the same reasons or because there are many parts.
+  [[nodiscard]] virtual std::optional<std::vector<Variance>> scalar_errors(const ScalarField& exact,
+                                                                           const double* x) = 0;
+};
+
 /// Unknowns up to which an engine would rather solve a coarse level by a dense inverse (Kernels::dense)
 struct DenseLimits {
   std::int64_t than_by_cycle = 0;   ///< than by a cycle on this level and coarser ones,
@@ -190,6 +208,10 @@ class Engine {
   /// Kernels of a level, which must outlive them. \throws InputError if this build lacks the order.
   virtual std::unique_ptr<Kernels<float>> kernels_float(const Level& level, LocalSolverKind local) = 0;
   virtual std::unique_ptr<Kernels<double>> kernels_double(const Level& level, LocalSolverKind local) = 0;
+
+  /// Of a level, which must outlive it; nullptr where x is in the memory of the host, which integrates by itself
+  /// (solution/).
+  virtual std::unique_ptr<Integrator> make_integrator(const Level& /*level*/) { return nullptr; }
 
   /// Zeroed memory of the engine. What a solve uses is allocated before it, as far as it is known. \throws
   /// ResourceError

@@ -12,9 +12,7 @@
 namespace solenoid {
 
 struct Measures {
-  std::optional<double> velocity_error;  ///< L2, if the case has an exact velocity
-  std::optional<double> pressure_error;  ///< L2, if the case has an exact pressure
-  std::optional<double> value_error;     ///< L2, if the case has an exact value of Poisson's u
+  Errors errors;                         ///< against the fields that the case knows
   std::optional<double> divergence_max;  ///< if there is a velocity
   std::vector<Point> probe_velocity;     ///< NaN outside the domain
   std::vector<double> probe_pressure;    ///< or Poisson's u
@@ -26,7 +24,8 @@ struct Measures {
   std::optional<Point> permeability;
 };
 
-Measures measure(const Case& what, const Solution& solution);
+/// `errors`, if they have been measured already.
+Measures measure(const Case& what, const Solution& solution, const std::optional<Errors>& errors = {});
 
 /// The text of the result file; without measures what is known without evaluating the solution.
 std::string result_json(const Case& what, const Report& report, const Measures* measures);

@@ -184,9 +184,9 @@ void print_table(const Case& what, const Report& report, const Measures& measure
     row("error estimate", (estimate->total ? fmt::format("{:.1e}", *estimate->total) : "none") +
                               fmt::format(", algebraic part {:.1e}", estimate->algebraic));
   }
-  if (measures.velocity_error) row("velocity error", fmt::format("{:.4e}", *measures.velocity_error));
-  if (measures.pressure_error) row("pressure error", fmt::format("{:.4e}", *measures.pressure_error));
-  if (measures.value_error) row("error of u", fmt::format("{:.4e}", *measures.value_error));
+  if (measures.errors.velocity) row("velocity error", fmt::format("{:.4e}", *measures.errors.velocity));
+  if (measures.errors.pressure) row("pressure error", fmt::format("{:.4e}", *measures.errors.pressure));
+  if (measures.errors.value) row("error of u", fmt::format("{:.4e}", *measures.errors.value));
   if (measures.divergence_max) row("divergence", fmt::format("{:.2e}", *measures.divergence_max));
   print_measures(what, measures);
   row("set-up", fmt::format("{:.3f} s", report.time_setup));
@@ -199,25 +199,17 @@ void print_table(const Case& what, const Report& report, const Measures& measure
 struct Solved {
   Result result;
   Measures measures;
-  std::string no_errors;  ///< why errors could not be measured, or nothing
 };
 
 /// \throws Interrupted, which says how far it came, where there is no solution or nothing is known of it yet.
-Solved solve_and_measure(Case& what, std::optional<Solution> start, ProgressDisplay& display) {
+Solved solve_and_measure(const Case& what, std::optional<Solution> start, ProgressDisplay& display) {
   try {
     const Interruptible scope(caught_interrupt);
-    Solved solved{start ? solve(what.problem, *start, what.solver) : solve(what.problem, what.solver), {}, {}};
+    Result result = start ? solve(what.problem, *start, what.solver) : solve(what.problem, what.solver);
     start.reset();
     display.show({"measure", 0.0, "solution"});
-    try {
-      solved.measures = measure(what, solved.result.solution);
-    } catch (const InputError& error) {
-      // The exact solution is not finite at a point that nobody had tried. The solution is as good without.
-      solved.no_errors = error.what();
-      what.exact = {};
-      solved.measures = measure(what, solved.result.solution);
-    }
-    return solved;
+    Measures measures = measure(what, result.solution, result.report.errors);
+    return {std::move(result), std::move(measures)};
   } catch (const Interrupted&) {
     const std::string latest = display.latest();
     throw Interrupted(fmt::format("interrupted{}; nothing was written", latest.empty() ? "" : " (" + latest + ")"));
@@ -250,6 +242,7 @@ int solve_case(const Arguments& arguments) {
   ProgressDisplay display(arguments.quiet     ? ProgressDisplay::Lines::none
                           : arguments.verbose ? ProgressDisplay::Lines::all
                                               : ProgressDisplay::Lines::stages);
+  what.solver.exact = what.exact;
   what.solver.progress = [&](const Progress& progress) { display.show(progress); };
   caught_interrupt();  // from here on
   const Solved solved = solve_and_measure(what, std::move(start), display);
@@ -269,8 +262,9 @@ int solve_case(const Arguments& arguments) {
   if (!files.left_out.empty()) {
     fmt::print(stderr, "solenoid: {}, not written: {}\n", files.reason, fmt::join(files.left_out, ", "));
   }
-  if (!solved.no_errors.empty()) {
-    fmt::print(stderr, "solenoid: no errors could be measured: {}\n", solved.no_errors);
+  if (const std::string& why = solved.result.report.errors.not_measured; !why.empty()) {
+    // The exact solution is not finite at a point that nobody had tried. The solution is as good without.
+    fmt::print(stderr, "solenoid: no errors could be measured: {}\n", why);
     return bad_input;
   }
   return report.converged && files.left_out.empty() ? ExitCode::solved : not_converged;

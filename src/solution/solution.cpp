@@ -4,10 +4,12 @@
 #include <cmath>
 #include <limits>
 #include <map>
+#include <mutex>
 #include <string>
 
 #include "base/host_vector.hpp"
 #include "base/parallel.hpp"
+#include "base/statistics.hpp"
 #include "element/basis.hpp"
 #include "mesh/grid.hpp"
 #include "mesh/places.hpp"
@@ -16,6 +18,7 @@
 #include "solenoid/error.hpp"
 #include "solution/cell_evaluator.hpp"
 #include "solution/cell_rule.hpp"
+#include "solution/part_errors.hpp"
 
 namespace solenoid {
 
@@ -26,66 +29,27 @@ struct Sum {
   void merge(const Sum& other) { value += other.value; }
 };
 
-// Maximum that lets a NaN through.
-double max_or_nan(double a, double b) { return b > a || std::isnan(b) ? b : a; }
-
-struct VectorSum {
-  Point value{};
-  void merge(const VectorSum& other) {
-    for (int c = 0; c < 3; ++c) value[c] += other.value[c];
+// Of the values of a velocity: FlowIntegrals without its gradient.
+struct Values {
+  FlowIntegrals all;
+  void merge(const Values& other) {
+    for (int c = 0; c < 3; ++c) all.velocity[c] += other.all.velocity[c];
+    all.velocity_square += other.all.velocity_square;
+    all.max_speed = max_or_nan(all.max_speed, other.all.max_speed);
+    all.max_divergence = max_or_nan(all.max_divergence, other.all.max_divergence);
   }
 };
 
-struct Maxima {
-  double speed = 0.0;
-  double divergence = 0.0;
-  void merge(const Maxima& other) {
-    speed = max_or_nan(speed, other.speed);
-    divergence = max_or_nan(divergence, other.divergence);
-  }
-};
-
-// Integral of (e - mean)^2 without cancellation, joined by the parallel variance formula.
-struct Variance {
-  double measure = 0.0;
-  double mean = 0.0;
-  double square = 0.0;
-  void merge(const Variance& other) {
-    if (other.measure == 0.0) return;
-    const double total = measure + other.measure;
-    const double difference = other.mean - mean;
-    square += other.square + difference * difference * measure * other.measure / total;
-    mean += difference * other.measure / total;
-    measure = total;
-  }
-};
-
-// One for each part of the domain, from which its own constant may be taken off.
+// Of the parts of the domain that there are any cells of.
 struct Variances {
   std::map<int, Variance> of_part;
   void merge(const Variances& other) {
     for (const auto& [part, variance] : other.of_part) of_part[part].merge(variance);
   }
-  // L2 norm, with the mean where known(part) or without.
-  template <class Known>
-  [[nodiscard]] double norm(const Known& known) const {
-    double square = 0.0;
-    for (const auto& [part, variance] : of_part) {
-      const double offset = known(part) ? variance.measure * variance.mean * variance.mean : 0.0;
-      square += variance.square + offset;
-    }
-    return std::sqrt(square);
-  }
 };
 
 void require_velocity(const Problem& problem) {
   if (problem.equation == EquationKind::poisson) throw InputError("the solution of Poisson's equation has no velocity");
-}
-
-double norm(const double* v, int count) {
-  double square = 0.0;
-  for (int i = 0; i < count; ++i) square += v[i] * v[i];
-  return std::sqrt(square);
 }
 
 // Integral of |field|^2 by `points` Gauss points per direction, where evaluate(evaluator, rule, cell, values) fills
@@ -112,32 +76,42 @@ double integrate_square(const Solution& s, int points, CellEvaluator::Tables tab
       .value;
 }
 
-// Maxima of |u| and |div u| over the quadrature points.
-Maxima maxima(const Solution& s) {
-  require_velocity(s.problem());
-  const int order = s.problem().order;
+FlowIntegrals integrate_values(const Solution& s) {
   const int dim = s.grid().dim();
-  const CellRule rule(s.grid(), order + 2);
-  return reduce_cells<Maxima>(s.grid().layout().owned_cells().size(), [&] {
-    CellEvaluator evaluator(s);
-    evaluator.set_points(rule.xi(), CellEvaluator::Tables::values_and_derivatives);
-    std::vector<double> u(rule.size() * dim);
-    std::vector<double> div(rule.size());
-    return [=](CellRange range, Maxima& result) mutable {
-      for (std::int64_t cell = range.begin; cell < range.end; ++cell) {
-        evaluator.velocity(cell, u.data());
-        evaluator.divergence(cell, div.data());
-        for (std::size_t q = 0; q < div.size(); ++q) {
-          result.merge({norm(&u[q * dim], dim), std::abs(div[q])});
-        }
-      }
-    };
-  });
+  return reduce_cells<Values>(s.grid().layout().owned_cells().size(),
+                              [&] {
+                                CellRule rule(s.grid(), s.problem().order + 2);
+                                CellEvaluator evaluator(s);
+                                evaluator.set_points(rule.xi(), CellEvaluator::Tables::values_and_derivatives);
+                                std::vector<double> u(rule.size() * dim);
+                                std::vector<double> div(rule.size());
+                                return [=](CellRange range, Values& sum) mutable {
+                                  FlowIntegrals& all = sum.all;
+                                  for (std::int64_t cell = range.begin; cell < range.end; ++cell) {
+                                    rule.move_to(cell);
+                                    evaluator.velocity(cell, u.data());
+                                    evaluator.divergence(cell, div.data());
+                                    for (std::size_t q = 0; q < div.size(); ++q) {
+                                      const double weight = rule.weights()[q];
+                                      double square = 0.0;
+                                      for (int c = 0; c < dim; ++c) {
+                                        const double value = u[c + dim * q];
+                                        all.velocity[c] += weight * value;
+                                        square += value * value;
+                                      }
+                                      all.velocity_square += weight * square;
+                                      all.max_speed = max_or_nan(all.max_speed, std::sqrt(square));
+                                      all.max_divergence = max_or_nan(all.max_divergence, std::abs(div[q]));
+                                    }
+                                  }
+                                };
+                              })
+      .all;
 }
 
-// Of the difference between the pressure, or Poisson's u, and a field.
-Variances variances(const Solution& s, const ScalarField& exact) {
-  return reduce_cells<Variances>(s.grid().layout().owned_cells().size(), [&] {
+// L2 norm of the error of the pressure, or of Poisson's u.
+double scalar_error(const Solution& s, const ScalarField& exact) {
+  const auto variances = reduce_cells<Variances>(s.grid().layout().owned_cells().size(), [&] {
     CellRule rule(s.grid(), s.problem().order + 3);
     CellEvaluator evaluator(s);
     evaluator.set_points(rule.xi());
@@ -163,6 +137,9 @@ Variances variances(const Solution& s, const ScalarField& exact) {
           }
         };
   });
+  std::vector<Variance> of_parts(s.grid().parts());
+  for (const auto& [part, variance] : variances.of_part) of_parts[part] = variance;
+  return error_norm(s.problem(), s.grid(), of_parts);
 }
 
 // A cell and reference coordinates of a point in it; cell -1: outside the domain.
@@ -226,10 +203,22 @@ constexpr double nan = std::numeric_limits<double>::quiet_NaN();
 
 }  // namespace
 
-Solution::Solution(Problem problem, std::shared_ptr<const Grid> grid, HostVector coefficients)
+// Integrals that have been computed, or not yet.
+struct Solution::Known {
+  std::mutex guard;
+  bool values = false;
+  bool gradient = false;
+  FlowIntegrals integrals{};
+};
+
+Solution::Solution(Problem problem, std::shared_ptr<const Grid> grid, HostVector coefficients,
+                   const std::optional<FlowIntegrals>& integrals)
     : problem_(std::move(problem)),
       grid_(std::move(grid)),
-      coefficients_(std::make_shared<const HostVector>(std::move(coefficients))) {
+      coefficients_(std::make_shared<const HostVector>(std::move(coefficients))),
+      known_(std::make_shared<Known>()) {
+  known_->values = known_->gradient = integrals.has_value();
+  known_->integrals = integrals.value_or(FlowIntegrals{});
   const std::int64_t expected =
       std::int64_t{grid_->layout().storage()} * record_size(grid_->dim(), problem_.order, problem_.equation);
   if (static_cast<std::int64_t>(coefficients_->size()) != expected) {
@@ -359,22 +348,40 @@ double Solution::flux(int axis, double position) const {
   return sum;
 }
 
-Point Solution::mean_velocity() const {
+FlowIntegrals Solution::with_values() const {
   require_velocity(problem_);
-  const int dim = grid_->dim();
-  Point mean = reduce_cells<VectorSum>(grid_->layout().owned_cells().size(), [&] {
-                 CellRule rule(*grid_, problem_.order + 2);
-                 CellEvaluator evaluator(*this);
-                 evaluator.set_points(rule.xi());
-                 return [=, u = std::vector<double>(rule.size() * dim)](CellRange range, VectorSum& sum) mutable {
-                   for (std::int64_t cell = range.begin; cell < range.end; ++cell) {
-                     rule.move_to(cell);
-                     evaluator.velocity(cell, u.data());
-                     for (std::size_t i = 0; i < u.size(); ++i) sum.value[i % dim] += rule.weights()[i / dim] * u[i];
-                   }
-                 };
-               }).value;
-  for (int a = 0; a < dim; ++a) {
+  const std::lock_guard lock(known_->guard);
+  if (!known_->values) {
+    const double gradient_square = known_->integrals.gradient_square;
+    known_->integrals = integrate_values(*this);
+    known_->integrals.gradient_square = gradient_square;
+    known_->values = true;
+  }
+  return known_->integrals;
+}
+
+FlowIntegrals Solution::with_gradient() const {
+  require_velocity(problem_);
+  const std::lock_guard lock(known_->guard);
+  if (!known_->gradient) {
+    const int dim = grid_->dim();
+    known_->integrals.gradient_square =
+        integrate_square(*this, problem_.order + 2, CellEvaluator::Tables::values_and_derivatives, dim * dim,
+                         [](CellEvaluator& e, CellRule&, std::int64_t cell, double* g) { e.gradient(cell, g); });
+    known_->gradient = true;
+  }
+  return known_->integrals;
+}
+
+FlowIntegrals Solution::integrals() const {
+  FlowIntegrals all = with_values();
+  all.gradient_square = with_gradient().gradient_square;
+  return all;
+}
+
+Point Solution::mean_velocity() const {
+  Point mean = with_values().velocity;
+  for (int a = 0; a < grid_->dim(); ++a) {
     for (double& component : mean) component /= problem_.mesh.upper[a] - problem_.mesh.lower[a];
   }
   return mean;
@@ -389,26 +396,24 @@ Point Solution::permeability() const {
   return result;
 }
 
-double Solution::kinetic_energy() const {
-  require_velocity(problem_);
-  return 0.5 * integrate_square(*this, problem_.order + 2, CellEvaluator::Tables::values, grid_->dim(),
-                                [](CellEvaluator& e, CellRule&, std::int64_t cell, double* u) { e.velocity(cell, u); });
-}
+double Solution::kinetic_energy() const { return 0.5 * with_values().velocity_square; }
 
-double Solution::dissipation() const {
-  require_velocity(problem_);
-  const int dim = grid_->dim();
-  return problem_.viscosity *
-         integrate_square(*this, problem_.order + 2, CellEvaluator::Tables::values_and_derivatives, dim * dim,
-                          [](CellEvaluator& e, CellRule&, std::int64_t cell, double* g) { e.gradient(cell, g); });
-}
+double Solution::dissipation() const { return problem_.viscosity * with_gradient().gradient_square; }
 
 double Solution::divergence_max() const {
-  const Maxima max = maxima(*this);
-  return max.speed == 0.0 ? 0.0 : max.divergence * grid_->metric().smallest_width(grid_->dim()) / max.speed;
+  const FlowIntegrals max = with_values();
+  return max.max_speed == 0.0 ? 0.0 : max.max_divergence * grid_->metric().smallest_width(grid_->dim()) / max.max_speed;
 }
 
-double Solution::max_speed() const { return maxima(*this).speed; }
+double Solution::max_speed() const { return with_values().max_speed; }
+
+Errors Solution::errors(const Exact& exact) const {
+  Errors errors;
+  if (exact.velocity) errors.velocity = velocity_error(*exact.velocity);
+  if (exact.pressure) errors.pressure = pressure_error(*exact.pressure);
+  if (exact.value) errors.value = value_error(*exact.value);
+  return errors;
+}
 
 double Solution::velocity_error(const VectorField& exact) const {
   require_velocity(problem_);
@@ -426,14 +431,20 @@ double Solution::velocity_error(const VectorField& exact) const {
                        }));
 }
 
-double Solution::pressure_error(const ScalarField& exact) const {
-  return variances(*this, exact).norm([&](int part) { return grid_->has_face(part, Face::outflow); });
-}
+double Solution::pressure_error(const ScalarField& exact) const { return scalar_error(*this, exact); }
 
-double Solution::value_error(const ScalarField& exact) const {
-  return variances(*this, exact).norm([&](int part) {
-    return problem_.mass > 0.0 || grid_->has_face(part, Face::velocity);
-  });
+double Solution::value_error(const ScalarField& exact) const { return scalar_error(*this, exact); }
+
+double error_norm(const Problem& problem, const Grid& grid, std::span<const Variance> of_parts) {
+  const bool poisson = problem.equation == EquationKind::poisson;
+  double square = 0.0;
+  for (int part = 0; part < std::ssize(of_parts); ++part) {
+    const bool known =
+        poisson ? problem.mass > 0.0 || grid.has_face(part, Face::velocity) : grid.has_face(part, Face::outflow);
+    const Variance& error = of_parts[part];
+    square += error.square + (known ? error.measure * error.mean * error.mean : 0.0);
+  }
+  return std::sqrt(square);
 }
 
 }  // namespace solenoid

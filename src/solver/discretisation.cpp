@@ -3,12 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
 #include <utility>
 
 #include "problem/regions.hpp"
 #include "problem/validate.hpp"
 #include "solenoid/error.hpp"
+#include "solution/part_errors.hpp"
 #include "solver/load.hpp"
 
 namespace solenoid {
@@ -96,9 +98,7 @@ void Discretisation::set_parameters(const Parameters& values) {
   lift_.reset();
 }
 
-std::int64_t Discretisation::room() const {
-  return has_boundary_velocity(problem_) ? lift_level_->size() : finest().size();
-}
+std::int64_t Discretisation::room() const { return lift_level_->size(); }
 
 const SparseVector& Discretisation::lift() {
   if (!lift_) lift_ = has_boundary_velocity(problem_) ? boundary_lift(problem_, *lift_level_) : SparseVector{};
@@ -181,16 +181,67 @@ void Discretisation::balance(Kernels<double>& kernels, double* b) {
   kernels.project(b);
 }
 
-Solution Discretisation::solution(const Vector<double>& x) {
-  HostVector coefficients = zeros(lift_level_->size());
-  x.download(coefficients.data());
+void Discretisation::complete(Engine& engine, Kernels<double>& kernels, Vector<double>& x) {
   const SharedHats hats = shared_hats(*lift_level_, finest());
-  std::vector<double> moved;
-  for (const std::int64_t place : hats.some) moved.push_back(std::exchange(coefficients[place], 0.0));
-  for (std::size_t i = 0; i < moved.size(); ++i) coefficients[hats.all[i]] = moved[i];
-  const SparseVector& boundary = lift();
-  for (std::size_t i = 0; i < boundary.places.size(); ++i) coefficients[boundary.places[i]] += boundary.values[i];
-  return {problem_, std::shared_ptr<const Grid>(lift_level_, &lift_level_->grid), std::move(coefficients)};
+  if (!hats.some.empty()) {
+    Vector<double> values(engine, std::ssize(hats.some));
+    const Vector<std::int64_t> some = on_device(engine, hats.some);
+    kernels.gather(values.size(), some.data(), x.data(), values.data());
+    const Vector<double> zeros(engine, values.size());
+    kernels.scatter(values.size(), some.data(), zeros.data(), x.data());
+    kernels.scatter(values.size(), on_device(engine, hats.all).data(), values.data(), x.data());
+  }
+  add(engine, kernels, lift(), x.data());
+}
+
+Integrator* Discretisation::integrator(Engine& engine) {
+  if (!integrator_) integrator_ = engine.make_integrator(*lift_level_);
+  return integrator_->get();
+}
+
+Solution Discretisation::on_host(const Vector<double>& completed, const std::optional<FlowIntegrals>& integrals) const {
+  HostVector coefficients = zeros(lift_level_->size());
+  completed.download(coefficients.data());
+  return {problem_, std::shared_ptr<const Grid>(lift_level_, &lift_level_->grid), std::move(coefficients), integrals};
+}
+
+Solution Discretisation::solution(Engine& engine, const Vector<double>& completed) {
+  const bool flow = problem_.equation == EquationKind::stokes;
+  if (!flow || integrator(engine) == nullptr) return on_host(completed);
+  return on_host(completed, integrator(engine)->flow(completed.data()));
+}
+
+FlowIntegrals Discretisation::integrals(Engine& engine, const Vector<double>& completed) {
+  if (integrator(engine) == nullptr) return on_host(completed).integrals();
+  return integrator(engine)->flow(completed.data());
+}
+
+Errors Discretisation::errors(Engine& engine, const Vector<double>& completed, const Exact& exact) {
+  Errors errors;
+  Exact left = exact;  // for the host
+  if (Integrator* const here = integrator(engine); here != nullptr) {
+    const auto of_scalar = [&](std::optional<ScalarField>& field, std::optional<double>& error) {
+      if (!field) return;
+      const auto parts = here->scalar_errors(*field, completed.data());
+      if (!parts) return;
+      error = error_norm(problem_, lift_level_->grid, *parts);
+      field.reset();
+    };
+    of_scalar(left.pressure, errors.pressure);
+    of_scalar(left.value, errors.value);
+    if (left.velocity) {
+      if (const auto square = here->velocity_error_square(*left.velocity, completed.data())) {
+        errors.velocity = std::sqrt(*square);
+        left.velocity.reset();
+      }
+    }
+  }
+  if (!left.velocity && !left.pressure && !left.value) return errors;
+  const Errors others = on_host(completed).errors(left);
+  if (others.velocity) errors.velocity = others.velocity;
+  if (others.pressure) errors.pressure = others.pressure;
+  if (others.value) errors.value = others.value;
+  return errors;
 }
 
 }  // namespace solenoid

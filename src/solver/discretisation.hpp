@@ -34,8 +34,8 @@ class Discretisation {
   /// Of expressions, as with_parameters; kinds and places of conditions stay what they are.
   void set_parameters(const Parameters& values);
   [[nodiscard]] const Level& finest() const { return hierarchy_.finest(); }
-  /// Numbers that the vectors of load() need room for: those of the finest level and, where boundary velocities have to
-  /// be lifted, the hats on all upper boundary faces.
+  /// Numbers that the vectors of load() and complete() need room for: those of the finest level and the hats on all
+  /// upper boundary faces.
   [[nodiscard]] std::int64_t room() const;
 
   /// b = the right-hand side for homogeneous boundary velocities; constants that A maps to zero are removed. `kernels`:
@@ -48,15 +48,25 @@ class Discretisation {
   /// Removes from b the constants that A maps to zero. \throws InputError if there is no solution: what is removed is
   /// the mean of a force that nothing balances.
   void balance(Kernels<double>& kernels, double* b);
-  /// Whether there are boundary velocities that solution() adds: flow through sides.
+  /// Whether there are boundary velocities that complete() adds: flow through sides.
   [[nodiscard]] bool lifted();
   /// The loads of all levels but the finest, for full multigrid, where they are not P^T times that of the finest:
   /// values on sides enter with the penalty of a level's own cells. Empty elsewhere, and where velocities are lifted().
   std::vector<HostVector> coarse_loads();
-  /// The solution with these coefficients: x plus the boundary velocities.
-  [[nodiscard]] Solution solution(const Vector<double>& x);
+  /// x, which has room(), becomes the coefficients of the solution: the boundary velocities are added, and all hats on
+  /// the boundary have their places. `kernels`: of the finest level.
+  void complete(Engine& engine, Kernels<double>& kernels, Vector<double>& x);
+  // Of the solution with these coefficients:
+  [[nodiscard]] Solution solution(Engine& engine, const Vector<double>& completed);
+  [[nodiscard]] FlowIntegrals integrals(Engine& engine, const Vector<double>& completed);
+  /// \throws InputError where an exact field is not finite.
+  [[nodiscard]] Errors errors(Engine& engine, const Vector<double>& completed, const Exact& exact);
 
  private:
+  /// Of vectors that are completed; nullptr where the host integrates.
+  Integrator* integrator(Engine& engine);
+  [[nodiscard]] Solution on_host(const Vector<double>& completed,
+                                 const std::optional<FlowIntegrals>& integrals = {}) const;
   /// The boundary velocities on the grid that stores all boundary hats.
   const SparseVector& lift();
   /// image = A u_g, where u_g are the boundary velocities. `work` and `image` have room() numbers.
@@ -73,6 +83,7 @@ class Discretisation {
   Hierarchy hierarchy_;
   std::shared_ptr<Level> lift_level_;  // of the grid that stores all boundary hats
   std::optional<SparseVector> lift_;
+  std::optional<std::unique_ptr<Integrator>> integrator_;  // once it was asked for
 };
 
 }  // namespace solenoid

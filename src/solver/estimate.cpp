@@ -153,8 +153,8 @@ std::int64_t bytes_at(const CoarseCounts& counts, const Problem& problem, const 
     return number * (static_cast<double>(needs.finest) * finest + static_cast<double>(needs.coarser) * (all - finest));
   };
   const int index = cycle_index(cycle_of(options), equation_of(problem));
-  // Load and solution have room for all boundary hats where velocities have to be lifted.
-  const double hats = has_boundary_velocity(problem) ? static_cast<double>(faces_at(counts.upper, dim, refine)) : 0.0;
+  // Load and solution have room for all boundary hats.
+  const auto hats = static_cast<double>(faces_at(counts.upper, dim, refine));
   const double vector = bytes_of(on_finest<double>(1)) + number * sizeof(double) * hats;
   const double unknowns = dense_unknowns(counts, problem, levels, refine, options.multigrid, engine.dense_limits());
 

@@ -207,6 +207,16 @@ struct LinearSystem::Data {
     }
   }
 
+  /// The coefficients of the solution that x is without its boundary velocities.
+  Vector<double> completed(const double* x) {
+    check_aligned({x});
+    Vector<double> result(*engine, discretisation.room());
+    kernels().copy(x, result.data());
+    kernels().project(result.data());
+    discretisation.complete(*engine, kernels(), result);
+    return result;
+  }
+
   [[nodiscard]] UnknownsByPlace unknowns() const {
     return {level().grid, level().equation.order, level().equation.kind};
   }
@@ -332,11 +342,16 @@ void LinearSystem::load(double* b, const VectorField& force) {
 }
 
 Solution LinearSystem::solution(const double* x) {
-  data_->check_aligned({x});
-  Vector<double> projected(*data_->engine, size());
-  data_->kernels().copy(x, projected.data());
-  data_->kernels().project(projected.data());
-  return data_->discretisation.solution(projected);
+  return data_->discretisation.solution(*data_->engine, data_->completed(x));
+}
+
+FlowIntegrals LinearSystem::integrals(const double* x) {
+  if (problem().equation == EquationKind::poisson) throw InputError("Poisson's equation has no velocity to integrate");
+  return data_->discretisation.integrals(*data_->engine, data_->completed(x));
+}
+
+Errors LinearSystem::errors(const double* x, const Exact& exact) {
+  return data_->discretisation.errors(*data_->engine, data_->completed(x), exact);
 }
 
 void LinearSystem::pack(const double* x, double* values) {

@@ -24,7 +24,7 @@ double fractional_iterations(const Convergence& c) {
   return std::log(c.rtol / c.history.front()) / (std::log(reduction) / c.iterations);
 }
 
-/// Sets up and solves; x is the solution on the finest level. `initial`: the guess to start from, or nullptr.
+/// Sets up and solves; x has the coefficients of the solution. `initial`: the guess to start from, or nullptr.
 void run(Engine& engine, Discretisation& discretisation, const Solution* initial, const SolverOptions& options,
          Vector<double>& x, Report& report) {
   const auto start = std::chrono::steady_clock::now();
@@ -64,6 +64,7 @@ void run(Engine& engine, Discretisation& discretisation, const Solution* initial
   engine.synchronise();
   report.time_solve = seconds_since(solve_start);
   report.error_estimate = solver->assess(x.data(), discretisation.lifted(), convergence);
+  discretisation.complete(engine, kernels, x);
 
   report.converged = convergence.converged;
   report.reason = convergence.reason;
@@ -86,6 +87,19 @@ void check_start(const Problem& problem, const Solution& initial, const SolverOp
   }
 }
 
+bool is_known(const Exact& exact) { return exact.velocity || exact.pressure || exact.value; }
+
+/// A known field that is not finite somewhere is no reason to lose the solution.
+Errors measured(Discretisation& discretisation, Engine& engine, const Vector<double>& x, const Exact& exact) {
+  try {
+    return discretisation.errors(engine, x, exact);
+  } catch (const InputError& error) {
+    Errors none;
+    none.not_measured = error.what();
+    return none;
+  }
+}
+
 Result solve_from(const Solution* initial, const Problem& problem, const SolverOptions& options) {
   const auto start = std::chrono::steady_clock::now();
   check(problem, options);
@@ -105,7 +119,9 @@ Result solve_from(const Solution* initial, const Problem& problem, const SolverO
   Vector<double> x(*engine, discretisation.room());
   run(*engine, discretisation, initial, options, x, report);
   // The levels' vectors are gone by now, so that what this takes does not add to the peak.
-  return {discretisation.solution(x), std::move(report)};
+  if (options.progress && is_known(options.exact)) options.progress({"measure", 0.0, "errors"});
+  report.errors = measured(discretisation, *engine, x, options.exact);
+  return {discretisation.solution(*engine, x), std::move(report)};
 }
 
 }  // namespace

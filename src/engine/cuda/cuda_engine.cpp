@@ -12,6 +12,7 @@
 #include "engine/cuda/error.hpp"
 #include "engine/cuda/kernels/smoother/general.hpp"
 #include "engine/cuda/kernels/smoother/parity.hpp"
+#include "engine/cuda/points/device_integrator.hpp"
 #include "engine/cuda/profile.hpp"
 #include "engine/cuda/staging.hpp"
 #include "engine/engine.hpp"
@@ -123,6 +124,10 @@ class CudaEngine final : public Engine {
   }
   std::unique_ptr<Kernels<double>> kernels_double(const Level& level, LocalSolverKind local) override {
     return cuda::make_kernels<double>(*shared_, level, local);
+  }
+
+  std::unique_ptr<Integrator> make_integrator(const Level& level) override {
+    return cuda::make_integrator(*shared_, level);
   }
 
   /// From a pool, in the order of the stream: nothing waits, and what was released is handed out again.

@@ -9,7 +9,7 @@
 #include "engine/cuda/dense.hpp"
 #include "engine/cuda/dense_inverse.hpp"
 #include "engine/cuda/error.hpp"
-#include "engine/cuda/load/device_load.hpp"
+#include "engine/cuda/points/device_load.hpp"
 #include "engine/cuda/smoother/colour_smoother.hpp"
 #include "engine/tables.hpp"
 

@@ -2,11 +2,8 @@
 /// \file
 /// What loads on the device (load.cuh) exchange with the engine: plain data.
 
-#include <cstdint>
-
-#include "engine/cuda/kernels/arguments.hpp"
+#include "engine/cuda/kernels/points.hpp"
 #include "mesh/record.hpp"
-#include "problem/program.hpp"
 
 namespace solenoid::cuda {
 
@@ -22,6 +19,7 @@ struct LoadMemory {
   int cells;
 
   constexpr LoadMemory(int dim_, int n_) : dim(dim_), n(n_), cells(interleave) {
+    while (2 * value_count() <= enough_values) cells *= 2;
     while (value_count() > most_values) cells /= 2;
   }
   /// Gauss points in each direction.
@@ -35,6 +33,7 @@ struct LoadMemory {
   [[nodiscard]] constexpr int least() const { return free_at() + value_count(); }
 
  private:
+  static constexpr int enough_values = 1024;  // to keep a block's threads busy
   static constexpr int most_values = 2048;
 };
 
@@ -45,40 +44,13 @@ struct LoadTables {
   double continuous[max_n + 1][max_n + 1];  ///< P
 };
 
-/// A place in the block's memory, and the coordinates (bit a) that the values there depend on.
-struct PointOperand {
-  std::uint16_t at;
-  std::uint16_t axes;
-};
-
-struct alignas(4) PointInstruction {
-  Program::Op op;
-  Program::Function function;
-  std::uint16_t operands;
-  PointOperand result;
-  PointOperand operand[3];
-};
-
-/// A component of f.
-struct LoadComponent {
-  const PointInstruction* instructions;
-  const double* constants;  ///< go to LoadMemory::free_at
-  int partial;
-  int count;
-  int constant_count;
-  PointOperand result;
-  bool zero;
-};
-
 /// Pointers are to device memory.
 struct LoadArguments {
   CellTopology topology;
-  const std::int32_t (*position)[3];  ///< [cell]: lattice coordinates
-  const double* plane[3];             ///< [lattice coordinate]: where a cell begins
-  const double* width[3];             ///< how wide it is
+  CellPlaces places;
   LoadTables tables;
-  LoadComponent component[3];
-  int numbers;  ///< of a block's memory
+  PointField component[3];  ///< of f
+  int numbers;              ///< of a block's memory
   double* b;
   int* not_finite;  ///< set to 1 if a value of f is not finite
 };

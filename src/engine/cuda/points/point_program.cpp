@@ -1,4 +1,4 @@
-#include "engine/cuda/load/point_program.hpp"
+#include "engine/cuda/points/point_program.hpp"
 
 #include <algorithm>
 #include <bit>
@@ -49,24 +49,25 @@ std::optional<PointProgram> compile(const Program& program, const PointMemory& m
   const auto& all = program.instructions;
   const int count = static_cast<int>(all.size());
   const int every = (1 << memory.dim) - 1;
+  // z is 0 in the plane: nothing depends on it.
+  const auto axes_of = [&](int i) { return static_cast<std::uint16_t>(all[i].axes & every); };
   PointProgram compiled;
   std::vector<PointOperand> place(all.size());
   std::vector<int> last_use(all.size(), -1);
   std::vector<int> order;  // first those that depend on some directions only
   for (const bool whole : {false, true}) {
     for (int i = 0; i < count; ++i) {
-      if (operands_of(all[i].op) > 0 && (all[i].axes == every) == whole) order.push_back(i);
+      if (operands_of(all[i].op) > 0 && (axes_of(i) == every) == whole) order.push_back(i);
     }
     if (!whole) compiled.partial = static_cast<int>(order.size());
   }
   for (int i = 0; i < count; ++i) {
-    if (all[i].op == Op::constant) {
+    if (all[i].op == Op::constant || (all[i].op == Op::coordinate && axes_of(i) == 0)) {
       place[i] = {static_cast<std::uint16_t>(memory.free_at + compiled.constants.size()), 0};
-      compiled.constants.push_back(all[i].value);
+      compiled.constants.push_back(all[i].op == Op::constant ? all[i].value : 0.0);
     } else if (all[i].op == Op::coordinate) {
-      const int a = std::countr_zero(static_cast<unsigned>(all[i].axes));
-      place[i] = {static_cast<std::uint16_t>(memory.coordinates_at + a * memory.size(1)),
-                  static_cast<std::uint16_t>(all[i].axes)};
+      const int a = std::countr_zero(static_cast<unsigned>(axes_of(i)));
+      place[i] = {static_cast<std::uint16_t>(memory.coordinates_at + a * memory.size(1)), axes_of(i)};
     }
   }
   for (int turn = 0; turn < std::ssize(order); ++turn) {
@@ -85,16 +86,16 @@ std::optional<PointProgram> compile(const Program& program, const PointMemory& m
     if (turn >= compiled.partial && !whole) whole.emplace(partial.end());
     Arena& arena = whole ? *whole : partial;
     // In a place of its own: instructions without a barrier between them overwrite nothing that they read.
-    const int at = arena.take(memory.size(from.axes));
+    const int at = arena.take(memory.size(axes_of(order[turn])));
     if (arena.end() > memory.most) return {};
-    place[order[turn]] = {static_cast<std::uint16_t>(at), static_cast<std::uint16_t>(from.axes)};
+    place[order[turn]] = {static_cast<std::uint16_t>(at), axes_of(order[turn])};
     PointInstruction to{
         from.op, from.function, static_cast<std::uint16_t>(operands_of(from.op)), place[order[turn]], {}};
     for (int i = 0; i < to.operands; ++i) to.operand[i] = place[from.operand[i]];
     compiled.instructions.push_back(to);
     for (int i = 0; i < to.operands; ++i) {
       const int operand = from.operand[i];
-      const bool in_arena = operands_of(all[operand].op) > 0 && (all[operand].axes == every) == whole.has_value();
+      const bool in_arena = operands_of(all[operand].op) > 0 && (axes_of(operand) == every) == whole.has_value();
       const bool again = std::find(from.operand.begin(), from.operand.begin() + i, operand) != from.operand.begin() + i;
       if (in_arena && !again && last_use[operand] == turn) arena.give_back(place[operand].at);
     }

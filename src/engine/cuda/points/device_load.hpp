@@ -2,9 +2,8 @@
 /// \file
 /// What loads on the device need of a level, and of fields.
 
-#include <array>
-
 #include "engine/cuda/cuda_kernels.hpp"
+#include "engine/cuda/points/device_fields.hpp"
 #include "solenoid/field.hpp"
 
 namespace solenoid::cuda {
@@ -22,9 +21,7 @@ class DeviceLoad {
   const Level& level_;
   const DeviceLevel& device_;
   const KernelTable<double>& table_;
-  Array<std::array<std::int32_t, 3>> positions_;
-  std::array<Array<double>, 3> planes_;
-  std::array<Array<double>, 3> widths_;
+  DevicePlaces places_;
   Vector<int> not_finite_;
 };
 

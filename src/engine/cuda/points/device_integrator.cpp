@@ -1,0 +1,183 @@
+#include "engine/cuda/points/device_integrator.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "base/statistics.hpp"
+#include "element/basis.hpp"
+#include "engine/cuda/points/device_fields.hpp"
+#include "engine/cuda/points/integrals.hpp"
+
+namespace solenoid::cuda {
+namespace {
+
+/// The rule and the functions at its points, as IntegralMemory has them first.
+std::vector<double> make_tables(const IntegralMemory& memory) {
+  const Quadrature rule = gauss(memory.points);
+  std::vector<double> tables(memory.table_size(), 0.0);
+  for (int q = 0; q < memory.points; ++q) {
+    tables[q] = rule.points[q];
+    tables[memory.weight_at() + q] = rule.weights[q];
+    for (const int derivative : {0, 1}) {
+      const auto enter = [&](bool of_p, const std::vector<double>& values) {
+        std::ranges::copy(values, &tables[memory.function_at(of_p, derivative == 1) + q * (memory.n + 1)]);
+      };
+      enter(false, legendre(memory.n - 1, rule.points[q], derivative));
+      enter(true, continuous(memory.n - 1, rule.points[q], derivative));
+    }
+  }
+  return tables;
+}
+
+/// A rule of so many points in each direction.
+struct Rule {
+  IntegralMemory memory;
+  Array<double> tables;
+
+  Rule(Engine& engine, const Equation& equation, int points)
+      : memory(equation.dim, equation.n(), points), tables(engine, make_tables(memory)) {}
+};
+
+class DeviceIntegrator final : public Integrator {
+ public:
+  DeviceIntegrator(Shared& shared, const Level& level)
+      : shared_(shared),
+        level_(level),
+        places_(shared.engine, level.grid),
+        exact_(shared.engine, level.equation, level.equation.n() + 1),
+        for_errors_(shared.engine, level.equation, level.equation.n() + 2),
+        blocks_(4 * shared.multiprocessors),
+        flow_(shared.engine, blocks_),
+        difference_(shared.engine, blocks_),
+        not_finite_(shared.engine, 1) {
+    const Grid& grid = level.grid;
+    const auto cells = static_cast<std::size_t>(grid.layout().owned_cells().size());
+    for (int c = 0; c < level.equation.velocities(); ++c) {
+      upper_[c] = {shared.engine, {grid.neighbours(2 * c + 1), cells}};
+    }
+  }
+
+  [[nodiscard]] FlowIntegrals flow(const double* x) override {
+    integrate_flow(field(exact_, x), blocks_, flow_.data(), shared_.stream);
+    FlowIntegrals all;
+    double speed_square = 0.0;
+    for (const FlowPartial& partial : downloaded(flow_)) {
+      for (int c = 0; c < 3; ++c) all.velocity[c] += partial.velocity[c];
+      all.velocity_square += partial.velocity_square;
+      all.gradient_square += partial.gradient_square;
+      speed_square = max_or_nan(speed_square, partial.speed_square);
+      all.max_divergence = max_or_nan(all.max_divergence, partial.divergence);
+    }
+    all.max_speed = std::sqrt(speed_square);
+    return all;
+  }
+
+  [[nodiscard]] std::optional<double> velocity_error_square(const VectorField& exact, const double* x) override {
+    const auto fields = compiled(std::span(exact).first(level_.equation.dim));
+    if (!fields) return {};
+    const auto sums = integrate(difference(*fields, 0, x));
+    if (!sums) return {};
+    return sums->square;
+  }
+
+  [[nodiscard]] std::optional<std::vector<Variance>> scalar_errors(const ScalarField& exact, const double* x) override {
+    const auto fields = compiled({&exact, 1});
+    const int parts = level_.grid.parts();
+    if (!fields || parts > most_parts) return {};
+    Array<std::int32_t> part;  // of each cell, where there are several
+    if (parts > 1) {
+      std::vector<std::int32_t> of_cells;
+      for (const Record cell : level_.grid.layout().owned_cells()) of_cells.push_back(level_.grid.part(cell));
+      part = {shared_.engine, of_cells};
+    }
+    std::vector<Variance> errors;
+    for (int i = 0; i < parts; ++i) {
+      DifferenceArguments arguments = difference(*fields, level_.equation.velocities(), x);
+      arguments.part = parts > 1 ? part.data() : nullptr;
+      arguments.of_part = i;
+      auto sums = integrate(arguments);
+      if (!sums) return {};
+      // Once more about the mean: nothing is lost to cancellation.
+      arguments.shift = sums->sum / sums->measure;
+      sums = integrate(arguments);
+      const double rest = sums->sum / sums->measure;
+      errors.push_back({sums->measure, arguments.shift + rest, sums->square - rest * sums->sum});
+    }
+    return errors;
+  }
+
+ private:
+  /// A part takes two passes over all cells; more of them are left to the host.
+  static constexpr int most_parts = 8;
+
+  [[nodiscard]] DiscreteField field(const Rule& rule, const double* x) const {
+    return {rule.memory,
+            rule.tables.data(),
+            places_.places(),
+            {upper_[0].data(), upper_[1].data(), upper_[2].data()},
+            static_cast<std::int32_t>(level_.grid.layout().owned_cells().size()),
+            level_.equation.velocities(),
+            x};
+  }
+  [[nodiscard]] std::optional<DeviceFields> compiled(std::span<const ScalarField> exact) const {
+    const IntegralMemory& memory = for_errors_.memory;
+    return DeviceFields::compile(
+        shared_.engine, exact,
+        {memory.dim, memory.points, memory.cells, memory.coordinates_at(), memory.fourth_at(), 0});
+  }
+  [[nodiscard]] DifferenceArguments difference(const DeviceFields& fields, int component, const double* x) {
+    DifferenceArguments arguments{};
+    arguments.field = field(for_errors_, x);
+    for (std::size_t c = 0; c < fields.size(); ++c) arguments.exact[c] = fields[c];
+    arguments.component = component;
+    arguments.components = static_cast<int>(fields.size());
+    arguments.numbers = std::max(for_errors_.memory.numbers(), fields.numbers());
+    arguments.not_finite = not_finite_.data();
+    return arguments;
+  }
+  /// nullopt if a given field is not finite somewhere.
+  std::optional<DifferencePartial> integrate(const DifferenceArguments& arguments) {
+    shared_.engine.zero(not_finite_.data(), sizeof(int));
+    integrate_difference(arguments, blocks_, difference_.data(), shared_.stream);
+    DifferencePartial all{};
+    for (const DifferencePartial& partial : downloaded(difference_)) {
+      all.measure += partial.measure;
+      all.sum += partial.sum;
+      all.square += partial.square;
+    }
+    int not_finite = 0;
+    not_finite_.download(&not_finite);
+    if (not_finite != 0) return {};
+    return all;
+  }
+  template <class T>
+  static std::vector<T> downloaded(const Vector<T>& vector) {
+    std::vector<T> values(vector.size());
+    vector.download(values.data());
+    return values;
+  }
+
+  Shared& shared_;
+  const Level& level_;
+  DevicePlaces places_;
+  std::array<Array<Record>, 3> upper_;
+  Rule exact_;       // for products of discrete fields
+  Rule for_errors_;  // for differences from others
+  int blocks_;
+  Vector<FlowPartial> flow_;
+  Vector<DifferencePartial> difference_;
+  Vector<int> not_finite_;
+};
+
+}  // namespace
+
+std::unique_ptr<Integrator> make_integrator(Shared& shared, const Level& level) {
+  return std::make_unique<DeviceIntegrator>(shared, level);
+}
+
+}  // namespace solenoid::cuda
