@@ -39,6 +39,7 @@ PUBLIC = {
     "field": "problem",
     "problem": "problem",
     "options": "problem",
+    "integrals": "solution",
     "solution": "solution",
     "solver": "solver",
     "linear_system": "solver",
