@@ -133,12 +133,18 @@ TEST(SetUp, BatchesAreTheSameForAnyNumberOfThreads) {
       Tables tables;
       cpu::Team team(team_size);
       const std::vector<bool> takes = cpu::halo_kinds(level);
-      for (const auto& colour : cpu::HaloBatches(team, level, takes).colours) {
-        for (const cpu::HaloBatch& batch : colour) {
+      const int dim = level.equation.dim;
+      const auto find_places =  // the same for all orders
+          cpu::kernel_table<float>(EquationKind::stokes, dim, available_orders(dim).back()).find_places;
+      const cpu::HaloBatches halo(team, level, takes, find_places);
+      for (std::size_t c = 0; c < halo.colours.size(); ++c) {
+        for (const cpu::HaloBatch& batch : halo.colours[c]) {
           tables.add(batch.lower);
           tables.add(batch.kind);
           tables.add(batch.active);
+          tables.add(batch.places);
         }
+        tables.add(std::ssize(halo.places[c]));
       }
       const std::vector<bool> all(takes.size(), true);
       for (const auto& [runs, lower, active] : cpu::PatchBatches(team, level, all).colours) {

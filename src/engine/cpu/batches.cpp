@@ -4,6 +4,10 @@
 #include <array>
 #include <iterator>
 #include <map>
+#include <unordered_map>
+#include <utility>
+
+#include "engine/cpu/cell_shares.hpp"
 
 namespace solenoid::cpu {
 
@@ -113,6 +117,57 @@ std::vector<HaloBatch> deal(const Level& level, const std::vector<Patch>& patche
   return batches;
 }
 
+/// Lists of places by what they are.
+class SharedPlaces {
+ public:
+  SharedPlaces(int dim, std::int64_t most) : size_(PatchPlaces::count(dim)), most_(most) {}
+  /// Number of a list, or HaloBatch::unknown where there are too many.
+  std::int32_t number_of(const std::vector<LanePlaces>& list) {
+    const auto [begin, end] = numbers_.equal_range(hash(list));
+    for (auto i = begin; i != end; ++i) {
+      if (std::equal(list.begin(), list.end(), places_.begin() + std::int64_t{i->second} * size_)) return i->second;
+    }
+    if (std::ssize(numbers_) >= most_) return HaloBatch::unknown;
+    const auto number = static_cast<std::int32_t>(numbers_.size());
+    numbers_.emplace_hint(begin, hash(list), number);
+    places_.insert(places_.end(), list.begin(), list.end());
+    return number;
+  }
+  std::vector<LanePlaces> take() { return std::move(places_); }
+
+ private:
+  /// Few lists have the same places of whole blocks.
+  static std::uint64_t hash(const std::vector<LanePlaces>& list) {
+    std::uint64_t sum = 0;
+    for (const LanePlaces& lanes : list) {
+      const std::uint64_t blocks = std::uint64_t(std::uint32_t(lanes.block[0])) << 32 | std::uint32_t(lanes.block[1]);
+      sum = (sum ^ blocks ^ lanes.exists ^ std::uint64_t(std::uint32_t(lanes.place[0])) << 16) * 0x9e3779b97f4a7c15;
+      sum ^= sum >> 29;
+    }
+    return sum;
+  }
+
+  int size_;
+  std::int64_t most_;
+  std::unordered_multimap<std::uint64_t, std::int32_t> numbers_;
+  std::vector<LanePlaces> places_;
+};
+
+/// Tells batches their places. Most share those of others: lists are kept for an eighth of them, and for 64 on levels
+/// with few, so that memory is bounded on any mesh.
+std::vector<LanePlaces> share_places(const Level& level, HaloBatches::FindPlaces find_places,
+                                     std::vector<HaloBatch>& batches) {
+  const int dim = level.equation.dim;
+  SharedPlaces shared(dim, std::max<std::int64_t>(64, std::ssize(batches) / 8));
+  std::vector<LanePlaces> list(PatchPlaces::count(dim));
+  const CellTopology topology = topology_of(level.grid);
+  for (HaloBatch& batch : batches) {
+    find_places(topology, batch, list.data());
+    batch.places = shared.number_of(list);
+  }
+  return shared.take();
+}
+
 }  // namespace
 
 PatchBatches::PatchBatches(Team& team, const Level& level, const std::vector<bool>& takes)
@@ -131,8 +186,8 @@ std::vector<bool> halo_kinds(const Level& level) {
   return takes;
 }
 
-HaloBatches::HaloBatches(Team& team, const Level& level, const std::vector<bool>& takes)
-    : colours(level.patches.colours.size()) {
+HaloBatches::HaloBatches(Team& team, const Level& level, const std::vector<bool>& takes, FindPlaces find_places)
+    : colours(level.patches.colours.size()), places(colours.size()) {
   find_problems(level, takes);
   by_colour(team, level, [&](std::int64_t c) {
     std::vector<Patch> all;
@@ -142,6 +197,7 @@ HaloBatches::HaloBatches(Team& team, const Level& level, const std::vector<bool>
     }
     std::sort(all.begin(), all.end(), [](const Patch& a, const Patch& b) { return a.lower < b.lower; });
     colours[c] = deal(level, all);
+    places[c] = share_places(level, find_places, colours[c]);
   });
 }
 

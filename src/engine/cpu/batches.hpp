@@ -33,13 +33,15 @@ std::vector<bool> halo_kinds(const Level& level);
 /// Patches as that smoother takes them, whatever their kinds: one block of records after the other, short rows
 /// together.
 struct HaloBatches {
+  using FindPlaces = decltype(KernelTable<float>::find_places);
   /// Of the kinds with takes[kind].
-  HaloBatches(Team& team, const Level& level, const std::vector<bool>& takes);
+  HaloBatches(Team& team, const Level& level, const std::vector<bool>& takes, FindPlaces find_places);
 
   std::vector<HaloKind> kinds;                  ///< [kind]
   std::vector<int> problems;                    ///< a kind with each local problem
   std::vector<std::uint8_t> splits;             ///< [problem]: by parity
   std::vector<std::vector<HaloBatch>> colours;  ///< [colour]: its batches
+  std::vector<std::vector<LanePlaces>> places;  ///< [colour][HaloBatch::places][PatchPlaces]
 
  private:
   void find_problems(const Level& level, const std::vector<bool>& takes);

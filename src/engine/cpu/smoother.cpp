@@ -39,7 +39,7 @@ bool Smoother<T>::prepare(bool additive) {
   std::vector<bool> rest = takes_halo_;
   rest.flip();
   others_.emplace(team_, level_, rest);
-  halo_.emplace(team_, level_, takes_halo_);
+  halo_.emplace(team_, level_, takes_halo_, table_.find_places);
   reserve_workspace(table_.workspace_bytes);
   if (!halo_->problems.empty()) {
     reserve_workspace(table_.halo_workspace_bytes(static_cast<int>(halo_->problems.size())));
@@ -126,6 +126,7 @@ void Smoother<T>::smooth_halo(const Tables& tables, const CellData<T>& cell, int
                              halo_->splits.data(),
                              static_cast<int>(halo_->problems.size()),
                              batches.data(),
+                             halo_->places[colour].data(),
                              range.begin,
                              range.end,
                              range.begin,

@@ -6,6 +6,39 @@
 
 namespace solenoid::cpu::SOLENOID_SIMD_NAMESPACE {
 
+/// Where records lie, counted from block `base`.
+inline LanePlaces find_places(const std::int32_t* records, std::int32_t null, std::int32_t base) {
+  using Kind = LanePlaces::Kind;
+  LanePlaces places;
+  if (records[0] % width == 0 && in_line(records)) {  // most often
+    places.block[0] = places.block[1] = records[0] / width - base;
+    places.exists = all_lanes;
+    return places;
+  }
+  const LaneSet exists = all_lanes & ~lanes_equal<1>(records, null);
+  places.exists = exists;
+  places.kind = Kind::pair;
+  const auto in_block = [&](std::int32_t block) { return exists & lanes_equal<width>(records, block); };
+  const auto first_of = [&](LaneSet lanes) { return records[std::countr_zero(lanes)] / width; };
+  const std::int32_t a = exists == 0 ? base : first_of(exists);
+  const LaneSet in_a = in_block(a);
+  const LaneSet left = exists & ~in_a;
+  const std::int32_t b = left == 0 ? a : first_of(left);
+  if ((left & ~in_block(b)) != 0) {
+    places.kind = Kind::scattered;
+    for (int l = 0; l < width; ++l) {
+      if ((exists >> l & 1) != 0) places.place[l] = records[l] - base * width;
+    }
+    return places;
+  }
+  places.block[0] = a - base;
+  places.block[1] = b - base;
+  for (int l = 0; l < width; ++l) {
+    if ((exists >> l & 1) != 0) places.place[l] = records[l] % width + (records[l] / width == a ? 0 : width);
+  }
+  return places;
+}
+
 /// One record per lane. Patches that follow each other along x have their cells in one block of records, in order
 /// (*whole*), or in two (a *pair*): those beside them in x, and in short rows those of the next row. A pair takes two
 /// loads and a permutation; anything else is copied lane by lane. The null record stands for "nothing there": zero when
@@ -22,17 +55,12 @@ class Blocks {
 #endif
 
   Blocks() = default;
-  Blocks(const std::int32_t* records, std::int32_t null) {
-    if (records[0] % width == 0 && in_line(records)) {  // most often
-      kind_ = Kind::whole;
-      block_[0] = block_[1] = record_offset(records[0], record);
-      return;
-    }
-    find(records, null);
-  }
+  /// `places` stay where they are.
+  Blocks(const LanePlaces& places, std::int32_t base) : places_(&places), base_(base) {}
 
-  [[nodiscard]] bool whole() const { return kind_ == Kind::whole; }
-  [[nodiscard]] bool pair() const { return kind_ == Kind::pair; }
+  [[nodiscard]] bool pair() const { return places_->kind == Kind::pair; }
+  /// First record of the block that lane l lies in.
+  [[nodiscard]] std::int64_t block_of(int l) const { return record_of(l) / width * width; }
 
   /// Values of the lanes, to be loaded one by one.
   template <class T>
@@ -71,8 +99,10 @@ class Blocks {
   template <int count, class T>
   [[gnu::always_inline]] Reader<T> reader(const T* vector, int first, T* scratch) const {
     const T* const from = vector + interleave * static_cast<std::int64_t>(first);
-    if (kind_ == Kind::whole) return {{from + block_[0], from + block_[0]}, in_order, all_lanes};
-    if (kind_ == Kind::pair && permutes) return {{from + block_[0], from + block_[1]}, place_, exists_};
+    if (places_->kind == Kind::whole) return {{from + block(0), from + block(0)}, in_order, all_lanes};
+    if (places_->kind == Kind::pair && permutes) {
+      return {{from + block(0), from + block(1)}, places_->place, places_->exists};
+    }
     copy(count, from, scratch);
     return {{scratch, scratch}, in_order, all_lanes};
   }
@@ -124,22 +154,22 @@ class Blocks {
     T* const to = vector + interleave * static_cast<std::int64_t>(first);
     writer.plain = true;
     writer.in_place = true;
-    if (kind_ == Kind::whole && (active >> lane & all) == all) {
-      writer.block[0] = to + block_[0];
+    if (places_->kind == Kind::whole && (active >> lane & all) == all) {
+      writer.block[0] = to + block(0);
       return writer;
     }
-    if (!permutes || kind_ == Kind::scattered) {
+    if (!permutes || places_->kind == Kind::scattered) {
       writer.in_place = false;
       writer.block[0] = scratch;
       return writer;
     }
     writer.plain = false;
     for (int k = 0; k < 2; ++k) {
-      writer.block[k] = to + block_[k];
+      writer.block[k] = to + block(k);
       writer.lanes[k] = 0;
     }
-    const std::int32_t* const place = kind_ == Kind::whole ? in_order : place_;
-    for (LaneSet left = active & exists_; left != 0; left &= left - 1) {
+    const std::int32_t* const place = places_->kind == Kind::whole ? in_order : places_->place;
+    for (LaneSet left = active & places_->exists; left != 0; left &= left - 1) {
       const int l = std::countr_zero(left);
       writer.lane[place[l] / width][place[l] % width] = l - lane;
       writer.lanes[place[l] / width] |= 1U << place[l] % width;
@@ -150,7 +180,7 @@ class Blocks {
   void finish(const Writer<T>& writer, T* vector, int first, LaneSet active) const {
     if (writer.in_place) return;
     T* const begin = vector + interleave * static_cast<std::int64_t>(first);
-    for (LaneSet left = active & exists_; left != 0; left &= left - 1) {
+    for (LaneSet left = active & places_->exists; left != 0; left &= left - 1) {
       const int l = std::countr_zero(left);
       T* const at = begin + offset(l);
       for (int i = from; i < to; ++i) at[i * interleave] = writer.block[0][i * interleave + l];
@@ -158,7 +188,7 @@ class Blocks {
   }
 
  private:
-  enum class Kind : std::uint8_t { whole, pair, scattered };
+  using Kind = LanePlaces::Kind;
 #if defined(__AVX512F__)
   /// Eight numbers of twice the width.
   [[gnu::always_inline]] static __m512i widened(const std::int32_t* from) {
@@ -167,37 +197,26 @@ class Blocks {
 #endif
   alignas(64) static constexpr std::int32_t in_order[width] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
 
-  [[nodiscard]] std::int64_t offset(int l) const {
-    if (kind_ == Kind::whole) return block_[0] + l;
-    if (kind_ == Kind::pair) return block_[place_[l] / width] + place_[l] % width;
-    return record_offset(place_[l], record);
+  /// Place of value 0 of the first record of a block, in a vector.
+  [[nodiscard]] std::int64_t block(int k) const {
+    return (std::int64_t{base_} + places_->block[k]) * (width * record);
   }
-
-  void find(const std::int32_t* records, std::int32_t null) {
-    exists_ = all_lanes & ~lanes_equal<1>(records, null);
-    kind_ = Kind::pair;
-    const auto in_block = [&](std::int32_t block) { return exists_ & lanes_equal<width>(records, block); };
-    const auto first_of = [&](LaneSet lanes) {
-      return lanes == 0 ? null / width : records[std::countr_zero(lanes)] / width;
-    };
-    const std::int32_t a = first_of(exists_);
-    const LaneSet in_a = in_block(a);
-    const std::int32_t b = first_of(exists_ & ~in_a);
-    const LaneSet in_b = in_block(b);
-    if ((exists_ & ~in_a & ~in_b) != 0) {
-      kind_ = Kind::scattered;
-      for (int l = 0; l < width; ++l) place_[l] = records[l];
-      return;
+  [[nodiscard]] std::int64_t record_of(int l) const {
+    const std::int64_t first = std::int64_t{base_} * width;
+    const std::int32_t place = places_->place[l];
+    switch (places_->kind) {
+      case Kind::whole: return first + places_->block[0] * width + l;
+      case Kind::pair: return first + places_->block[place / width] * width + place % width;
+      case Kind::scattered: break;
     }
-    block_[0] = record_offset(static_cast<std::int64_t>(a) * width, record);
-    block_[1] = record_offset(static_cast<std::int64_t>(b) * width, record);
-    for (int l = 0; l < width; ++l) place_[l] = records[l] % width + (records[l] / width == a ? 0 : width);
+    return first + place;
   }
+  [[nodiscard]] std::int64_t offset(int l) const { return record_offset(record_of(l), record); }
 
   template <class T>
   void copy(int count, const T* from, T* out) const {
     for (int l = 0; l < width; ++l) {
-      if ((exists_ >> l & 1) == 0) {
+      if ((places_->exists >> l & 1) == 0) {
         for (int i = 0; i < count; ++i) out[i * interleave + l] = T(0);
         continue;
       }
@@ -206,10 +225,8 @@ class Blocks {
     }
   }
 
-  std::int64_t block_[2];
-  LaneSet exists_ = all_lanes;
-  Kind kind_ = Kind::whole;
-  alignas(64) std::int32_t place_[width];  // pair: of lanes among those of both blocks; scattered: records
+  const LanePlaces* places_;
+  std::int32_t base_;
 };
 
 }  // namespace solenoid::cpu::SOLENOID_SIMD_NAMESPACE

@@ -3,7 +3,7 @@
 /// Patches by classes of parity (kernels/halo_smoother.hpp): their arrays, how these belong to cells, and a place to
 /// wait.
 
-#include "engine/cpu/kernels/simd.hpp"
+#include "engine/cpu/kernels/blocks.hpp"
 
 namespace solenoid::cpu::SOLENOID_SIMD_NAMESPACE {
 
@@ -118,6 +118,30 @@ inline void find_patch_cells(const CellTopology& topology, const std::int32_t* l
   for (int bits = 1; bits < 1 << dim; ++bits) {
     const int a = bits >= 4 ? 2 : bits >= 2 ? 1 : 0;
     look_up(topology.neighbour[2 * a + 1], cells[bits - (1 << a)], cells[bits]);
+  }
+}
+
+/// All PatchPlaces of a batch.
+template <int dim>
+void find_patch_places(const CellTopology& topology, const HaloBatch& batch, LanePlaces* places) {
+  constexpr int classes = 1 << dim;
+  const std::int32_t base = batch.lower[0] / width;
+  std::int32_t cells[classes][width];
+  find_patch_cells<dim>(topology, batch.lower, cells);
+  for (int bits = 0; bits < classes; ++bits) {
+    places[PatchPlaces::own(bits)] = find_places(cells[bits], topology.null, base);
+    for (int t = 0; t < dim; ++t) {
+      std::int32_t records[width];
+      look_up(topology.neighbour[2 * t + (bits >> t & 1)], cells[bits], records);
+      places[PatchPlaces::beyond(dim, t, bits)] = find_places(records, topology.null, base);
+      for (int tau = 0; tau < dim - 1; ++tau) {
+        const int c = (t - 1 - tau + dim) % dim;
+        if ((bits >> c & 1) == 0) continue;
+        std::int32_t upper[width];
+        look_up(topology.neighbour[2 * c + 1], records, upper);
+        places[PatchPlaces::above(dim, c, tau, bits)] = find_places(upper, topology.null, base);
+      }
+    }
   }
 }
 

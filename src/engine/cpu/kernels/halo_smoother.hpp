@@ -30,7 +30,6 @@
 
 #include <array>
 
-#include "engine/cpu/kernels/blocks.hpp"
 #include "engine/cpu/kernels/halo_fields.hpp"
 #include "engine/cpu/kernels/operator.hpp"
 #include "engine/cpu/kernels/whole_patches.hpp"
@@ -57,6 +56,8 @@ struct HaloWork {
   Lines own[classes];
   Lines own_hats[classes];
   typename WholePatches<T, dim, order>::Arrays whole;
+  LanePlaces places[2][PatchPlaces::count(dim)];  // of batches that do not share theirs
+  LanePlaces waiting[classes];                    // of cells of patches that waited
 };
 
 template <class T, int dim, int order>
@@ -87,13 +88,19 @@ class HaloSmoother {
     if (arguments.begin == arguments.first) {
       for (int problem = 0; problem < arguments.problem_count; ++problem) smoother.waiting_[problem].clear();
     }
+    const auto addresses = [&](std::int64_t index) {
+      return Addresses(arguments, arguments.batches[index], smoother.work_.places[index % 2]);
+    };
     Addresses of_turns[2];
-    of_turns[0] = Addresses(arguments.topology, arguments.batches[arguments.begin]);
+    of_turns[0] = addresses(arguments.begin);
     for (std::int64_t index = arguments.begin; index < arguments.end; ++index) {
       const std::int64_t turn = (index - arguments.begin) % 2;
-      Addresses& next = of_turns[1 - turn];
-      next = Addresses(arguments.topology, arguments.batches[std::min(index + 1, arguments.last - 1)]);
-      smoother.ahead_ = Ahead(arguments, next);
+      if (index + 1 < arguments.last) {
+        of_turns[1 - turn] = addresses(index + 1);
+        smoother.ahead_ = Ahead(arguments, of_turns[1 - turn], arguments.batches[index + 1].last_lane);
+      } else {
+        smoother.ahead_ = Ahead();
+      }
       for (int lane = 0; lane < width; lane += V::lanes) {
         smoother.smooth(arguments.batches[index], of_turns[turn], lane);
       }
@@ -113,47 +120,44 @@ class HaloSmoother {
   static constexpr int function_of(int row) { return row < order ? row + 1 : row == middle ? n : 0; }
 
   /// Where the cells of a batch of patches and those around them lie.
-  struct Addresses {
-    bool pairs;  ///< among its own cells
-    Places own[classes];
-    Places beyond[dim][classes];          ///< the cells beyond the end in a direction
-    Places above[dim][dim - 1][classes];  ///< of component c: cells above those beyond, for upper cells
-    // Records of the last patch, for Ahead:
-    std::int32_t last_own[classes];
-
+  class Addresses {
+   public:
     Addresses() = default;
-    Addresses(const CellTopology& topology, const HaloBatch& batch) : pairs(false) {
-      std::int32_t cells[classes][width];
-      find_patch_cells<dim>(topology, batch.lower, cells);
-      for (int bits = 0; bits < classes; ++bits) {
-        own[bits] = Places(cells[bits], topology.null);
-        pairs |= own[bits].pair();
-        last_own[bits] = cells[bits][batch.last_lane];
+    /// `found` has room for places that batches do not share.
+    Addresses(const HaloArguments<T>& arguments, const HaloBatch& batch, LanePlaces* found)
+        : base_(batch.lower[0] / width), places_(found) {
+      if (batch.places == HaloBatch::unknown) {
+        find_patch_places<dim>(arguments.topology, batch, found);
+      } else {
+        places_ = arguments.places + batch.places * PatchPlaces::count(dim);
       }
-      for (int t = 0; t < dim; ++t) {
-        for (int bits = 0; bits < classes; ++bits) {
-          std::int32_t records[width];
-          look_up(topology.neighbour[2 * t + (bits >> t & 1)], cells[bits], records);
-          beyond[t][bits] = Places(records, topology.null);
-          for (int tau = 0; tau < dim - 1; ++tau) {
-            const int c = (t - 1 - tau + dim) % dim;
-            if ((bits >> c & 1) == 0) continue;
-            std::int32_t upper[width];
-            look_up(topology.neighbour[2 * c + 1], records, upper);
-            above[c][tau][bits] = Places(upper, topology.null);
-          }
-        }
-      }
+      pairs_ = false;
+      for (int bits = 0; bits < classes; ++bits) pairs_ |= own(bits).pair();
     }
+
+    [[nodiscard]] bool pairs() const { return pairs_; }  ///< among its own cells
+    [[nodiscard]] Places own(int bits) const { return {places_[PatchPlaces::own(bits)], base_}; }
+    /// The cells beyond the end in direction t.
+    [[nodiscard]] Places beyond(int t, int bits) const { return {places_[PatchPlaces::beyond(dim, t, bits)], base_}; }
+    /// Of component c, cells above those beyond, for upper cells.
+    [[nodiscard]] Places above(int c, int tau, int bits) const {
+      return {places_[PatchPlaces::above(dim, c, tau, bits)], base_};
+    }
+
+   private:
+    std::int32_t base_;
+    bool pairs_;
+    const LanePlaces* places_;
   };
 
   /// Blocks of the next batch, fetched into the second-level cache while this one is worked on.
   class Ahead {
    public:
     Ahead() = default;
-    Ahead(const HaloArguments<T>& arguments, const Addresses& next) {
+    /// The batch has a patch in lane `lane`.
+    Ahead(const HaloArguments<T>& arguments, const Addresses& next, int lane) {
       for (int i = 0; i < classes; ++i) {
-        const std::int64_t own = record_offset(next.last_own[i] / width * width, record);
+        const std::int64_t own = record_offset(next.own(i).block_of(lane), record);
         add(arguments.b + own);
         add(arguments.y + own);
         if (arguments.x != nullptr) add(arguments.x + own);
@@ -237,7 +241,9 @@ class HaloSmoother {
     }
     if (most != 0) {
       solve(problem_of_most);
-      write(addresses.own, most);
+      Places own[classes];
+      for (int bits = 0; bits < classes; ++bits) own[bits] = addresses.own(bits);
+      write(own, most);
     }
     for (int problem = 0; problem < arguments_.problem_count; ++problem) {
       if (waiting_[problem].count() >= (arguments_.splits[problem] != 0 ? V::lanes : width)) solve_waiting(problem);
@@ -255,7 +261,10 @@ class HaloSmoother {
     std::int32_t cells[classes][width];
     find_patch_cells<dim>(arguments_.topology, lower, cells);
     Places own[classes];
-    for (int bits = 0; bits < classes; ++bits) own[bits] = Places(cells[bits], arguments_.topology.null);
+    for (int bits = 0; bits < classes; ++bits) {
+      work_.waiting[bits] = find_places(cells[bits], arguments_.topology.null, 0);
+      own[bits] = Places(work_.waiting[bits], 0);
+    }
     lane_ = 0;
     solve(problem);
     write(own, (1U << many) - 1);
@@ -282,14 +291,14 @@ class HaloSmoother {
   void gather_pressure() {
     Reader from[classes];
     for (int i = 0; i < classes; ++i) {
-      from[i] = reader<block>(addresses_->own[i], arguments_.b, dim * block, work_.cells[i]);
+      from[i] = reader<block>(addresses_->own(i), arguments_.b, dim * block, work_.cells[i]);
     }
-    with_pairs(addresses_->pairs, [&](auto pairs) { gather_pressure<pairs>(from, work_.fields.pressure); });
+    with_pairs(addresses_->pairs(), [&](auto pairs) { gather_pressure<pairs>(from, work_.fields.pressure); });
     if (arguments_.x == nullptr) return;
     for (int i = 0; i < classes; ++i) {
-      from[i] = reader<block>(addresses_->own[i], arguments_.x, dim * block, work_.cells[i]);
+      from[i] = reader<block>(addresses_->own(i), arguments_.x, dim * block, work_.cells[i]);
     }
-    with_pairs(addresses_->pairs, [&](auto pairs) { gather_pressure<pairs>(from, work_.fields.old_pressure); });
+    with_pairs(addresses_->pairs(), [&](auto pairs) { gather_pressure<pairs>(from, work_.fields.old_pressure); });
   }
   template <bool pairs>
   void gather_pressure(const Reader (&from)[classes], R (&to)[classes][block]) {
@@ -314,9 +323,9 @@ class HaloSmoother {
     }
     Reader from[classes];
     for (int i = 0; i < classes; ++i) {
-      from[i] = reader<block>(addresses_->own[to_directions<dim>(i, c)], arguments_.b, c * block, work_.cells[i]);
+      from[i] = reader<block>(addresses_->own(to_directions<dim>(i, c)), arguments_.b, c * block, work_.cells[i]);
     }
-    with_pairs(addresses_->pairs, [&](auto pairs) { gather_velocity<pairs>(c, from); });
+    with_pairs(addresses_->pairs(), [&](auto pairs) { gather_velocity<pairs>(c, from); });
     if (any_hat_[c]) gather_hats(c);
     copy_ends(c, lanes);
   }
@@ -394,7 +403,7 @@ class HaloSmoother {
     bool any_pair = false;
     for (int i = 0; i < classes; ++i) {
       const int bits = to_directions<dim>(i, c);
-      const Places& places = i % 2 == 0 ? addresses_->own[bits] : addresses_->beyond[c][bits];
+      const Places places = i % 2 == 0 ? addresses_->own(bits) : addresses_->beyond(c, bits);
       from[i] = reader<columns>(places, vector, c * block, work_.cells[i]);
       any_pair |= places.pair();
     }
@@ -444,7 +453,7 @@ class HaloSmoother {
   /// y = x, or zero, on the hats on the lower ends.
   void copy_ends(int c, LaneSet lanes) {
     for (int i = 0; i < classes; i += 2) {
-      const Places& places = addresses_->own[to_directions<dim>(i, c)];
+      const Places places = addresses_->own(to_directions<dim>(i, c));
       const Writer to = writer(places, c * block, work_.cells[i], lanes);
       if (arguments_.x == nullptr) {
         for (int column = 0; column < columns; ++column) to.put(column, lane_, R{});
@@ -514,7 +523,7 @@ class HaloSmoother {
   };
   void look_around(int c, int tau, Around& around) {
     const int t = (c + 1 + tau) % dim;
-    around.any_pair = any_extra_[t] && addresses_->pairs;
+    around.any_pair = any_extra_[t] && addresses_->pairs();
     for (int i = 0; i < classes; ++i) {
       const int bits = to_directions<dim>(i, c);
       const auto find = [&](Reader& reader, const Places& places, auto count, typename Work::Lines& lines) {
@@ -523,11 +532,11 @@ class HaloSmoother {
       };
       const std::integral_constant<int, block> all;
       const std::integral_constant<int, columns> hats;
-      find(around.cell[i], addresses_->beyond[t][bits], all, work_.cells[i]);
-      if (i % 2 == 1) find(around.hats[i], addresses_->above[c][tau][bits], hats, work_.hats[i]);
+      find(around.cell[i], addresses_->beyond(t, bits), all, work_.cells[i]);
+      if (i % 2 == 1) find(around.hats[i], addresses_->above(c, tau, bits), hats, work_.hats[i]);
       if (!any_extra_[t]) continue;
-      find(around.own[i], addresses_->own[bits], all, work_.own[i]);
-      if (i % 2 == 1) find(around.own_hats[i], addresses_->beyond[c][bits], hats, work_.own_hats[i]);
+      find(around.own[i], addresses_->own(bits), all, work_.own[i]);
+      if (i % 2 == 1) find(around.own_hats[i], addresses_->beyond(c, bits), hats, work_.own_hats[i]);
     }
   }
 

@@ -18,6 +18,7 @@ constexpr KernelTable<T> make_table() {
   table.smooth_parity = &PatchSmoother<T, equation, dim, order, true>::smooth;
   table.smooth_general = &PatchSmoother<T, equation, dim, order, false>::smooth;
   if constexpr (equation == EquationKind::stokes) {
+    table.find_places = &find_patch_places<dim>;
     table.halo_workspace_bytes = &HaloSmoother<T, dim, order>::workspace_bytes;
     table.smooth_halo = &HaloSmoother<T, dim, order>::smooth;
   }

@@ -77,9 +77,35 @@ struct HaloKind {
   bool hat[3][2];    ///< the hats on an end are unknowns of the patch
 };
 
-/// Patches of one colour, one per lane.
+/// Where the records of the lanes of a batch lie: in a block of records, in order, in two blocks (a pair), or anywhere
+/// (scattered). Blocks and records are counted from a block of the batch, so that batches share these.
+struct alignas(64) LanePlaces {
+  enum class Kind : std::uint8_t { whole, pair, scattered };
+  std::int32_t block[2]{};   ///< whole: the block, twice; pair: both
+  std::uint32_t exists = 0;  ///< lanes with a record, one bit each; the others stand for zero, and are not written
+  Kind kind = Kind::whole;
+  alignas(64) std::int32_t place[16]{};  ///< pair: of lanes among those of both blocks; scattered: records
+
+  bool operator==(const LanePlaces&) const = default;
+};
+
+/// The places around a patch: its cells [bits], the cells beyond its end in direction t [t][bits] (bit t: which end),
+/// and of component c cells above these in direction c [c][t after c][bits], where bit c is set.
+struct PatchPlaces {
+  static constexpr int own(int bits) { return bits; }
+  static constexpr int beyond(int dim, int t, int bits) { return (1 + t) << dim | bits; }
+  static constexpr int above(int dim, int c, int tau, int bits) {
+    return (1 + dim + c * (dim - 1) + tau) << dim | bits;
+  }
+  static constexpr int count(int dim) { return (1 + dim + dim * (dim - 1)) << dim; }
+};
+
+/// Patches of one colour, one per lane. Places are counted from the block of the first lower cell.
 struct HaloBatch {
-  std::int32_t lower[16];  ///< lower cell of a patch, or any record
+  static constexpr std::int32_t unknown = -1;
+
+  std::int32_t lower[16];         ///< lower cell of a patch, or any record
+  std::int32_t places = unknown;  ///< PatchPlaces of the batch in the list of those that batches share
   std::int16_t kind[16];
   std::uint16_t active;    ///< bit l: lane l is a patch
   std::uint8_t last_lane;  ///< the last of them
@@ -98,6 +124,7 @@ struct HaloArguments {
   const std::uint8_t* splits;  ///< [problem]: by parity, in all directions
   int problem_count;
   const HaloBatch* batches;
+  const LanePlaces* places;  ///< [HaloBatch::places][PatchPlaces]
   std::int64_t first;
   std::int64_t last;
   std::int64_t begin;
@@ -131,6 +158,8 @@ struct KernelTable {
   std::int64_t workspace_bytes;  ///< per thread, of the next two
   void (*smooth_parity)(const SmoothArguments<T>&);
   void (*smooth_general)(const SmoothArguments<T>&);
+  /// PatchPlaces of a batch.
+  void (*find_places)(const CellTopology&, const HaloBatch&, LanePlaces* places);
   std::int64_t (*halo_workspace_bytes)(int problems);  ///< per thread
   void (*smooth_halo)(const HaloArguments<T>&);        ///< nullptr with Poisson's equation
   void (*restrict_to)(const TransferArguments<T>&);
