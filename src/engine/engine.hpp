@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <span>
@@ -288,6 +289,15 @@ class Vector {
   std::int64_t size_ = 0;
   T* data_ = nullptr;
 };
+
+/// `values` in the engine's memory.
+template <class T>
+Vector<T> on_device(Engine& engine, const std::vector<T>& values) {
+  if (values.empty()) return {};
+  Vector<T> vector(engine, std::ssize(values));
+  vector.upload(values.data());
+  return vector;
+}
 
 /// The engines of this build.
 std::unique_ptr<Engine> make_cpu_engine(int threads = 0);

@@ -40,19 +40,7 @@ void check_mean_force(const Level& level, Kernels<double>& kernels, double* b) {
   }
 }
 
-template <class T>
-Vector<T> on_device(Engine& engine, const std::vector<T>& values) {
-  Vector<T> vector(engine, std::ssize(values));
-  vector.upload(values.data());
-  return vector;
-}
-
-/// x = values at these places; x += values there.
-void put(Engine& engine, Kernels<double>& kernels, const std::vector<std::int64_t>& places,
-         const std::vector<double>& values, double* x) {
-  if (places.empty()) return;
-  kernels.scatter(std::ssize(places), on_device(engine, places).data(), on_device(engine, values).data(), x);
-}
+/// x += what
 void add(Engine& engine, Kernels<double>& kernels, const SparseVector& what, double* x) {
   if (what.places.empty()) return;
   Vector<double> values(engine, std::ssize(what.places));
@@ -60,7 +48,7 @@ void add(Engine& engine, Kernels<double>& kernels, const SparseVector& what, dou
   std::vector<double> sums(what.values.size());
   values.download(sums.data());
   std::transform(sums.begin(), sums.end(), what.values.begin(), sums.begin(), std::plus<>());
-  put(engine, kernels, what.places, sums, x);
+  kernels.scatter(std::ssize(sums), on_device(engine, what.places).data(), on_device(engine, sums).data(), x);
 }
 
 }  // namespace
@@ -89,6 +77,7 @@ Discretisation::Discretisation(const Problem& problem, const SolverOptions& opti
 void Discretisation::set_coefficients(const Coefficients& coefficients) {
   hierarchy_.set_coefficients(coefficients);
   lift_level_->set_coefficients(coefficients);
+  lift_operator_.reset();
   problem_.viscosity = coefficients.viscosity;
   problem_.mass = coefficients.reaction;
 }
@@ -110,11 +99,10 @@ bool Discretisation::lifted() {
   return std::any_of(values.begin(), values.end(), [](double value) { return value != 0.0; });
 }
 
-std::vector<HostVector> Discretisation::coarse_loads() {
-  std::vector<HostVector> loads;
-  if (random_load_ != 0 || !has_boundary_values(problem_) || lifted()) return loads;
-  for (int l = 0; l < hierarchy_.size() - 1; ++l) loads.push_back(assemble_load(problem_, *hierarchy_.levels[l]));
-  return loads;
+bool Discretisation::has_coarse_loads() { return random_load_ == 0 && has_boundary_values(problem_) && !lifted(); }
+
+void Discretisation::coarse_load(Engine& engine, const Level& level, Kernels<double>& kernels, double* b) const {
+  assemble(engine, level, kernels, problem_, b);
 }
 
 void Discretisation::load(Engine& engine, Kernels<double>& kernels, Vector<double>& work, Vector<double>& b) {
@@ -132,7 +120,7 @@ void Discretisation::force_load(Engine& engine, Kernels<double>& kernels, const 
   Problem problem = problem_;
   problem.force = force;
   problem.boundary = without_data(problem.boundary);
-  assemble(engine, kernels, problem, b);
+  assemble(engine, finest(), kernels, problem, b);
 }
 
 void Discretisation::boundary_load(Engine& engine, Kernels<double>& kernels, Vector<double>& work, Vector<double>& b) {
@@ -141,37 +129,21 @@ void Discretisation::boundary_load(Engine& engine, Kernels<double>& kernels, Vec
   assemble_lifted(engine, kernels, problem, work, b);
 }
 
-void Discretisation::assemble(Engine& engine, Kernels<double>& kernels, const Problem& problem, double* b) const {
+void Discretisation::assemble(Engine& engine, const Level& level, Kernels<double>& kernels, const Problem& problem,
+                              double* b) {
   if (!kernels.load(problem.force, b)) {
-    const HostVector load = assemble_load(problem, finest());
+    const HostVector load = assemble_load(problem, level);
     return engine.upload(load.data(), b, load.size() * sizeof(double));
   }
-  if (has_boundary_data(problem)) add(engine, kernels, assemble_boundary_load(problem, finest()), b);
-}
-
-void Discretisation::apply_to_lift(Engine& engine, Vector<double>& work, Vector<double>& image) {
-  const auto kernels = make_kernels<double>(engine, *lift_level_, multigrid_.local_solver);
-  kernels->zero(work.data());
-  put(engine, *kernels, lift().places, lift().values, work.data());
-  kernels->apply(work.data(), image.data());
-  // From the grid that stores all boundary hats to the finest one.
-  const SharedHats hats = shared_hats(*lift_level_, finest());
-  std::vector<double> moved(hats.all.size());
-  if (!moved.empty()) {
-    Vector<double> values(engine, std::ssize(moved));
-    kernels->gather(values.size(), on_device(engine, hats.all).data(), image.data(), values.data());
-    values.download(moved.data());
-  }
-  const std::vector<std::int64_t> boundary = boundary_hats(*lift_level_);
-  put(engine, *kernels, boundary, std::vector<double>(boundary.size(), 0.0), image.data());
-  put(engine, *kernels, hats.some, moved, image.data());
+  if (has_boundary_data(problem)) add(engine, kernels, assemble_boundary_load(problem, level), b);
 }
 
 void Discretisation::assemble_lifted(Engine& engine, Kernels<double>& kernels, const Problem& problem,
                                      Vector<double>& work, Vector<double>& b) {
-  if (lift().places.empty()) return assemble(engine, kernels, problem, b.data());
-  apply_to_lift(engine, work, b);
-  assemble(engine, kernels, problem, work.data());
+  if (lift().places.empty()) return assemble(engine, finest(), kernels, problem, b.data());
+  if (!lift_operator_) lift_operator_.emplace(engine, *lift_level_, finest(), multigrid_.local_solver);
+  lift_operator_->apply(lift(), work.data(), b.data());
+  assemble(engine, finest(), kernels, problem, work.data());
   kernels.axpy(-1.0, b.data(), work.data());
   kernels.copy(work.data(), b.data());
   engine.zero(work.data(), work.size() * sizeof(double));

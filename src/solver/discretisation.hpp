@@ -8,11 +8,11 @@
 #include <optional>
 #include <vector>
 
-#include "base/host_vector.hpp"
 #include "engine/engine.hpp"
 #include "solenoid/solver.hpp"
 #include "solver/hierarchy.hpp"
 #include "solver/lift.hpp"
+#include "solver/lift_operator.hpp"
 #include "solver/load.hpp"
 
 namespace solenoid {
@@ -50,9 +50,13 @@ class Discretisation {
   void balance(Kernels<double>& kernels, double* b);
   /// Whether there are boundary velocities that complete() adds: flow through sides.
   [[nodiscard]] bool lifted();
-  /// The loads of all levels but the finest, for full multigrid, where they are not P^T times that of the finest:
-  /// values on sides enter with the penalty of a level's own cells. Empty elsewhere, and where velocities are lifted().
-  std::vector<HostVector> coarse_loads();
+  /// Whether full multigrid needs a load of its own on each level, as it is not P^T times that of the finest: values on
+  /// sides enter with the penalty of a level's own cells. Not where velocities are lifted().
+  [[nodiscard]] bool has_coarse_loads();
+  /// b = that of a level, before constants are removed.
+  void coarse_load(Engine& engine, const Level& level, Kernels<double>& kernels, double* b) const;
+  /// Frees what load() keeps for the next one.
+  void end_of_loads() { lift_operator_.reset(); }
   /// x, which has room(), becomes the coefficients of the solution: the boundary velocities are added, and all hats on
   /// the boundary have their places. `kernels`: of the finest level.
   void complete(Engine& engine, Kernels<double>& kernels, Vector<double>& x);
@@ -69,10 +73,8 @@ class Discretisation {
                                  const std::optional<FlowIntegrals>& integrals = {}) const;
   /// The boundary velocities on the grid that stores all boundary hats.
   const SparseVector& lift();
-  /// image = A u_g, where u_g are the boundary velocities. `work` and `image` have room() numbers.
-  void apply_to_lift(Engine& engine, Vector<double>& work, Vector<double>& image);
-  /// b = the load of this problem, before anything is lifted.
-  void assemble(Engine& engine, Kernels<double>& kernels, const Problem& problem, double* b) const;
+  /// b = the load of this problem on a level, before anything is lifted.
+  static void assemble(Engine& engine, const Level& level, Kernels<double>& kernels, const Problem& problem, double* b);
   /// b = the load of this problem, which has the boundary velocities, for homogeneous ones. `work` is left zero.
   void assemble_lifted(Engine& engine, Kernels<double>& kernels, const Problem& problem, Vector<double>& work,
                        Vector<double>& b);
@@ -83,6 +85,7 @@ class Discretisation {
   Hierarchy hierarchy_;
   std::shared_ptr<Level> lift_level_;  // of the grid that stores all boundary hats
   std::optional<SparseVector> lift_;
+  std::optional<LiftOperator> lift_operator_;
   std::optional<std::unique_ptr<Integrator>> integrator_;  // once it was asked for
 };
 

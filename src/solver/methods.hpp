@@ -32,7 +32,7 @@ class LinearSolver {
   /// more iterations than expected).
   virtual void reserve() = 0;
   /// For full multigrid, after reserve(): FullMultigrid::set_coarse_loads.
-  virtual void set_coarse_loads(const std::vector<HostVector>& loads) = 0;
+  virtual void set_coarse_loads(const AssembleLoad& assemble) = 0;
   /// From x, of which is known whether it is zero. Full multigrid does not start from anything: there it must be.
   virtual void run(const double* b, double* x, bool x_is_zero, Convergence& convergence) = 0;
   /// To be called after run(), with its result: what the method says of its error (FullMultigrid::assess).
@@ -67,7 +67,7 @@ class Solve final : public LinearSolver {
     }
   }
 
-  void set_coarse_loads(const std::vector<HostVector>& loads) override { full_->set_coarse_loads(loads); }
+  void set_coarse_loads(const AssembleLoad& assemble) override { full_->set_coarse_loads(assemble); }
 
   /// What reserve() allocates.
   static VectorNeeds needs(const SolverOptions& options) {

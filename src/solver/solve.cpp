@@ -39,8 +39,13 @@ void run(Engine& engine, Discretisation& discretisation, const Solution* initial
   say(0.5, "right-hand side");
   Vector<double> b(engine, x.size());
   discretisation.load(engine, kernels, x, b);
+  discretisation.end_of_loads();
   solver->reserve();
-  if (options.method == Method::fmg) solver->set_coarse_loads(discretisation.coarse_loads());
+  if (options.method == Method::fmg && discretisation.has_coarse_loads()) {
+    solver->set_coarse_loads([&](const Level& level, Kernels<double>& its_kernels, double* load) {
+      discretisation.coarse_load(engine, level, its_kernels, load);
+    });
+  }
   if (initial != nullptr) {
     const Level& finest = discretisation.finest();
     const HostVector guess = unknowns_on(*initial, finest.grid, finest.equation.order, "start");

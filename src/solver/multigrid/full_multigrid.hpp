@@ -7,12 +7,12 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <type_traits>
 #include <vector>
 
-#include "base/host_vector.hpp"
 #include "base/interrupt.hpp"
 #include "engine/engine.hpp"
 #include "solenoid/solver.hpp"
@@ -22,6 +22,9 @@
 #include "solver/vector_needs.hpp"
 
 namespace solenoid {
+
+/// b = the load of a level, by its kernels.
+using AssembleLoad = std::function<void(const Level& level, Kernels<double>& kernels, double* b)>;
 
 /// x_l = P x_{l-1}, then on each level x_l += M_l (b_l - A_l x_l) once or more often. Solution and residual in double,
 /// cycles in precision S.
@@ -55,13 +58,13 @@ class FullMultigrid {
   /// Beside b and x: the residual, and load and value of all levels but the finest.
   static VectorNeeds needs() { return on_finest<double>(1) + on_coarser<double>(2); }
 
-  /// Loads of all levels but the finest; without, they are restricted.
-  void set_coarse_loads(const std::vector<HostVector>& loads) {
-    for (std::size_t l = 0; l < loads.size(); ++l) {
-      levels_[l].load.upload(loads[l].data());
-      levels_[l].kernels->project(levels_[l].load.data());
+  /// Assembles the loads of all levels but the finest; without, they are restricted.
+  void set_coarse_loads(const AssembleLoad& assemble) {
+    for (int l = 0; l + 1 < hierarchy_.size(); ++l) {
+      assemble(*hierarchy_.levels[l], kernels(l), levels_[l].load.data());
+      kernels(l).project(levels_[l].load.data());
     }
-    restricts_loads_ = loads.empty();
+    restricts_loads_ = false;
   }
 
   /// The residual of the result is reported; it is not compared with rtol. Converged, as far as that can be seen here:

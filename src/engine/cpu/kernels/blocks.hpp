@@ -198,9 +198,7 @@ class Blocks {
   alignas(64) static constexpr std::int32_t in_order[width] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
 
   /// Place of value 0 of the first record of a block, in a vector.
-  [[nodiscard]] std::int64_t block(int k) const {
-    return (std::int64_t{base_} + places_->block[k]) * (width * record);
-  }
+  [[nodiscard]] std::int64_t block(int k) const { return (std::int64_t{base_} + places_->block[k]) * (width * record); }
   [[nodiscard]] std::int64_t record_of(int l) const {
     const std::int64_t first = std::int64_t{base_} * width;
     const std::int32_t place = places_->place[l];

@@ -1,0 +1,36 @@
+#pragma once
+/// \file
+/// The operator on boundary velocities, which the vectors of a solve have no room for.
+
+#include <cstdint>
+#include <memory>
+
+#include "engine/engine.hpp"
+#include "level/level.hpp"
+#include "solver/lift.hpp"
+
+namespace solenoid {
+
+/// A u_g in the vectors of a grid, where u_g are velocities on its boundary: hats that only `all`, the same grid with
+/// all boundary hats stored, has records for. With the coefficients that `all` has when this is made.
+class LiftOperator {
+ public:
+  /// Both levels must outlive it, as must the engine.
+  LiftOperator(Engine& engine, const Level& all, const Level& some, LocalSolverKind local);
+
+  /// image = A u_g; `work` and `image` have room for vectors of both levels.
+  void apply(const SparseVector& velocities, double* work, double* image);
+
+ private:
+  Engine& engine_;
+  std::unique_ptr<Kernels<double>> kernels_;  // of `all`
+  // Places of hats on upper sides where they are unknowns, in vectors of either level, and of all boundary hats of
+  // `all`:
+  Vector<std::int64_t> shared_in_all_;
+  Vector<std::int64_t> shared_in_some_;
+  Vector<std::int64_t> boundary_;
+  Vector<double> zeros_;
+  Vector<double> moved_;
+};
+
+}  // namespace solenoid
