@@ -141,7 +141,9 @@ void Discretisation::assemble(Engine& engine, const Level& level, Kernels<double
 void Discretisation::assemble_lifted(Engine& engine, Kernels<double>& kernels, const Problem& problem,
                                      Vector<double>& work, Vector<double>& b) {
   if (lift().places.empty()) return assemble(engine, finest(), kernels, problem, b.data());
-  if (!lift_operator_) lift_operator_.emplace(engine, *lift_level_, finest(), multigrid_.local_solver);
+  if (!lift_operator_ || !lift_operator_->is_of(engine)) {
+    lift_operator_.emplace(engine, *lift_level_, finest(), multigrid_.local_solver);
+  }
   lift_operator_->apply(lift(), work.data(), b.data());
   assemble(engine, finest(), kernels, problem, work.data());
   kernels.axpy(-1.0, b.data(), work.data());

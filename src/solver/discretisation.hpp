@@ -55,7 +55,7 @@ class Discretisation {
   [[nodiscard]] bool has_coarse_loads();
   /// b = that of a level, before constants are removed.
   void coarse_load(Engine& engine, const Level& level, Kernels<double>& kernels, double* b) const;
-  /// Frees what load() keeps for the next one.
+  /// Frees what load() keeps for the next one with the same engine, which must be there until then.
   void end_of_loads() { lift_operator_.reset(); }
   /// x, which has room(), becomes the coefficients of the solution: the boundary velocities are added, and all hats on
   /// the boundary have their places. `kernels`: of the finest level.

@@ -18,6 +18,7 @@ class LiftOperator {
   /// Both levels must outlive it, as must the engine.
   LiftOperator(Engine& engine, const Level& all, const Level& some, LocalSolverKind local);
 
+  [[nodiscard]] bool is_of(const Engine& engine) const { return &engine == &engine_; }
   /// image = A u_g; `work` and `image` have room for vectors of both levels.
   void apply(const SparseVector& velocities, double* work, double* image);
 

@@ -14,6 +14,13 @@ using Key = std::uint64_t;
 
 /// Slabs of rows; in these, pairs of planes; in these, 32 x 2 x 2 cells (one block at even and one at odd places in
 /// each row): the slab, the pair of planes in it and so on, the first in the highest bits. Rows run along x here.
+///
+///     0b00SSSSSSSSSSSSSSSSSSPPPPPPPPPPPPPPPPPPPPRRRXXXXXXXXXXXXXXXXXXzyx
+///         ^----------------^                                              S: slab
+///                           ^------------------^                          P: pair of planes
+///                                               ^-^                       R: pair of rows in the slab
+///                                                  ^----------------^     X: 32 cells of a row
+///                                                                    ^-^  z, y, x: which plane, row, block of these
 Key key(const Grid& grid, std::int32_t block) {
   constexpr int slab = 16;
   const auto& position = grid.position(block * interleave);

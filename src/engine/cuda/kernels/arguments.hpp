@@ -43,6 +43,11 @@ inline constexpr int tile_header = 4;
 
 /// What is behind a side of a cell. `where`: a cell of the tile, or the number of cells + that of a face of this
 /// direction; a name; whether the normal velocity on it is prescribed.
+///
+///     0bFNNNNNNNNNNNNNNNWWWWWWWWWWWWWWWW
+///       ^                                 F: fixed
+///        ^-------------^                  N: neighbour
+///                       ^--------------^  W: where
 constexpr std::uint32_t tile_side(std::uint32_t where, std::uint32_t neighbour, bool fixed) {
   return where | neighbour << 16 | (fixed ? 1U << 31 : 0U);
 }
@@ -53,6 +58,14 @@ constexpr bool side_fixed(std::uint32_t side) { return side >> 31 != 0; }
 /// Where a tile finds what lies beyond a side of its cells: names of the cell whose traces these are, the record above
 /// it, the cell that has the other half of its hats, and the record above that one. Bits 0 and 1 of `code`: the first
 /// counts with a minus in even, odd modes; 2 and 3: the other half.
+///
+///     own   0bCCCCAAAAAAAAAAAAAAOOOOOOOOOOOOOO
+///             ^--^                              C: code, bit 3 to bit 0
+///                 ^------------^                A: above
+///                               ^------------^  O: own
+///     below 0b0000TTTTTTTTTTTTTTBBBBBBBBBBBBBB
+///                 ^------------^                T: top
+///                               ^------------^  B: below
 struct TileFace {
   std::uint32_t own;
   std::uint32_t below;

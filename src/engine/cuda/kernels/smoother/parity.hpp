@@ -14,6 +14,11 @@ struct ParityPatch {
   std::int32_t cells[4];
   /// Two bits for each direction: weight of the local matrix at the ends; then two more for each: whether its lower and
   /// its upper end is a wall, if only one of them is; above, the number of its Schur blocks.
+  ///
+  ///     0bSSSSSSSSSSSSSSSSSSSSULULULWWWWWW
+  ///       ^------------------^              S: Schur blocks, from schur_shift on
+  ///                           ^----^        U, L: wall at the upper, at the lower end in z, y, x, from wall_shift on
+  ///                                 ^----^  W: weight in z, y, x, weight_bits each
   std::int32_t kind;
 
   static constexpr int weight_bits = 2;
