@@ -239,6 +239,13 @@ def check_dependencies(info):
     return failures
 
 
+def check_length():
+    """The README stays short."""
+    most = 130
+    lines = len((ROOT / "README.md").read_text().splitlines())
+    return [f"README.md: {lines} lines, at most {most} are wanted"] if lines > most else []
+
+
 def orders(info):
     """Those of the build in 2D and in 3D."""
     lists = re.findall(r"^(?:orders|Poisson) \dD +(.*)$", info, re.MULTILINE)
@@ -260,7 +267,7 @@ def main():
     with tempfile.TemporaryDirectory() as work:
         options.work = work
         failures = sum(check_page(page.resolve(), options) for page in options.pages or pages())
-        problems = check_links() + check_result_keys(options.program, Path(work)) + check_dependencies(options.info)
+        problems = check_length() + check_links() + check_result_keys(options.program, Path(work)) + check_dependencies(options.info)
     for problem in problems:
         print(problem)
     if failures or problems:

@@ -9,7 +9,7 @@ namespace solenoid {
 namespace {
 
 using Eigen::MatrixXd;
-using Matrix = Eigen::Map<MatrixXd>;
+using MappedMatrix = Eigen::Map<MatrixXd>;
 
 /// Adds s n n^T for the normalised constants n of a field.
 void add_constants(const DenseField& field, double s, Eigen::Ref<MatrixXd> matrix) {
@@ -22,7 +22,7 @@ void add_constants(const DenseField& field, double s, Eigen::Ref<MatrixXd> matri
 
 /// The entry of a field's diagonal that is largest in size: s of its constant. 1 where there is none but zeros, as with
 /// the pressure of a lone cell.
-double shift(const Matrix& matrix, const DenseField& field) {
+double shift(const MappedMatrix& matrix, const DenseField& field) {
   double largest = 0.0;
   for (std::int64_t i = field.begin; i < field.end; ++i) {
     if (std::abs(matrix(i, i)) > std::abs(largest)) largest = matrix(i, i);
@@ -37,7 +37,7 @@ double shift(const Matrix& matrix, const DenseField& field) {
 template <class T>
 void invert_on_host(std::span<const DenseField> fields, double* values, T* inverse) {
   const Eigen::Index count = fields.back().end;
-  Matrix matrix(values, count, count);
+  MappedMatrix matrix(values, count, count);
   std::vector<double> shifts;
   for (const DenseField& field : fields) {
     shifts.push_back(shift(matrix, field));

@@ -119,7 +119,7 @@ Files write(const Targets& targets, const Case& what, const Result& result, cons
   return files;
 }
 
-void row(std::string_view name, const std::string& value) { fmt::print("{:<17} {}\n", name, value); }
+void line(std::string_view name, const std::string& value) { fmt::print("{:<17} {}\n", name, value); }
 
 std::string vector_text(const Point& v, int dim) {
   std::string text;
@@ -132,7 +132,7 @@ template <class Row>
 void print_some(std::size_t count, const Row& print_row) {
   constexpr std::size_t most = 16;
   for (std::size_t i = 0; i < std::min(count, most); ++i) print_row(i);
-  if (count > most) row("", fmt::format("and {} more: see the result file (--json)", count - most));
+  if (count > most) line("", fmt::format("and {} more: see the result file (--json)", count - most));
 }
 
 /// What the case asks for at points, on sides and holes, and as a whole.
@@ -141,24 +141,24 @@ void print_measures(const Case& what, const Measures& measures) {
   print_some(what.probes.size(), [&](std::size_t i) {
     const bool poisson = what.problem.equation == EquationKind::poisson;
     const std::string scalar = fmt::format("{} = {:.6g}", poisson ? "u" : "p", measures.probe_pressure[i]);
-    row(i == 0 ? "at points" : "",
-        fmt::format("{}: {}{}", vector_text(what.probes[i], dim),
-                    poisson ? "" : fmt::format("u = {}, ", vector_text(measures.probe_velocity[i], dim)), scalar));
+    line(i == 0 ? "at points" : "",
+         fmt::format("{}: {}{}", vector_text(what.probes[i], dim),
+                     poisson ? "" : fmt::format("u = {}, ", vector_text(measures.probe_velocity[i], dim)), scalar));
   });
   print_some(measures.forces.size(), [&](std::size_t i) {
     const BoundaryForce& force = measures.forces[i];
     const Point& torque = force.torque;
-    row(i == 0 ? "force, torque" : "",
-        fmt::format("{}: {}, {}", force.name, vector_text(force.force, dim),
-                    dim == 2 ? fmt::format("{:.6g}", torque[2]) : vector_text(torque, 3)));
+    line(i == 0 ? "force, torque" : "",
+         fmt::format("{}: {}, {}", force.name, vector_text(force.force, dim),
+                     dim == 2 ? fmt::format("{:.6g}", torque[2]) : vector_text(torque, 3)));
   });
   print_some(measures.fluxes.size(), [&](std::size_t i) {
     const auto& [axis, position] = what.output.fluxes[i];
-    row(i == 0 ? "flux" : "", fmt::format("{} = {:g}: {:.6g}", "xyz"[axis], position, measures.fluxes[i]));
+    line(i == 0 ? "flux" : "", fmt::format("{} = {:g}: {:.6g}", "xyz"[axis], position, measures.fluxes[i]));
   });
-  if (measures.kinetic_energy) row("kinetic energy", fmt::format("{:.6g}", *measures.kinetic_energy));
-  if (measures.dissipation) row("dissipation", fmt::format("{:.6g}", *measures.dissipation));
-  if (measures.permeability) row("permeability", vector_text(*measures.permeability, dim));
+  if (measures.kinetic_energy) line("kinetic energy", fmt::format("{:.6g}", *measures.kinetic_energy));
+  if (measures.dissipation) line("dissipation", fmt::format("{:.6g}", *measures.dissipation));
+  if (measures.permeability) line("permeability", vector_text(*measures.permeability, dim));
 }
 
 /// "1.2e-05 s, 3.4 million unknowns/s"; no rate where nothing was iterated.
@@ -172,28 +172,28 @@ std::string solve_text(const Report& report) {
 void print_table(const Case& what, const Report& report, const Measures& measures,
                  const std::vector<std::string>& files) {
   const auto& history = report.residual_history;
-  row("device", fmt::format("{}, {} precision", report.device, report.precision));
-  row("unknowns", fmt::format("{}", report.dofs));
-  row("cells", fmt::format("{}", report.cells));
-  row("levels", fmt::format("{}", report.levels));
-  row("iterations", report.converged ? fmt::format("{} ({:.1f})", report.iterations, report.fractional_iterations)
-                                     : fmt::format("{}", report.iterations));
-  row("residual", (history.empty() ? "-" : fmt::format("{:.2e}", history.back())) +
-                      (report.converged ? "" : ", not converged: " + report.reason));
+  line("device", fmt::format("{}, {} precision", report.device, report.precision));
+  line("unknowns", fmt::format("{}", report.dofs));
+  line("cells", fmt::format("{}", report.cells));
+  line("levels", fmt::format("{}", report.levels));
+  line("iterations", report.converged ? fmt::format("{} ({:.1f})", report.iterations, report.fractional_iterations)
+                                      : fmt::format("{}", report.iterations));
+  line("residual", (history.empty() ? "-" : fmt::format("{:.2e}", history.back())) +
+                       (report.converged ? "" : ", not converged: " + report.reason));
   if (const auto& estimate = report.error_estimate) {
-    row("error estimate", (estimate->total ? fmt::format("{:.1e}", *estimate->total) : "none") +
-                              fmt::format(", algebraic part {:.1e}", estimate->algebraic));
+    line("error estimate", (estimate->total ? fmt::format("{:.1e}", *estimate->total) : "none") +
+                               fmt::format(", algebraic part {:.1e}", estimate->algebraic));
   }
-  if (measures.errors.velocity) row("velocity error", fmt::format("{:.4e}", *measures.errors.velocity));
-  if (measures.errors.pressure) row("pressure error", fmt::format("{:.4e}", *measures.errors.pressure));
-  if (measures.errors.value) row("error of u", fmt::format("{:.4e}", *measures.errors.value));
-  if (measures.divergence_max) row("divergence", fmt::format("{:.2e}", *measures.divergence_max));
+  if (measures.errors.velocity) line("velocity error", fmt::format("{:.4e}", *measures.errors.velocity));
+  if (measures.errors.pressure) line("pressure error", fmt::format("{:.4e}", *measures.errors.pressure));
+  if (measures.errors.value) line("error of u", fmt::format("{:.4e}", *measures.errors.value));
+  if (measures.divergence_max) line("divergence", fmt::format("{:.2e}", *measures.divergence_max));
   print_measures(what, measures);
-  row("set-up", fmt::format("{:.3f} s", report.time_setup));
-  row("solve", solve_text(report));
-  row("memory", fmt::format("{:.1f} MB, {:.0f} bytes/unknown", static_cast<double>(report.memory_bytes) * 1e-6,
-                            static_cast<double>(report.memory_bytes) / static_cast<double>(report.dofs)));
-  for (const auto& file : files) row(&file == files.data() ? "written" : "", file);
+  line("set-up", fmt::format("{:.3f} s", report.time_setup));
+  line("solve", solve_text(report));
+  line("memory", fmt::format("{:.1f} MB, {:.0f} bytes/unknown", static_cast<double>(report.memory_bytes) * 1e-6,
+                             static_cast<double>(report.memory_bytes) / static_cast<double>(report.dofs)));
+  for (const auto& file : files) line(&file == files.data() ? "written" : "", file);
 }
 
 struct Solved {

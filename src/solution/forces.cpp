@@ -51,7 +51,7 @@ struct SumsOfBodies {
 constexpr int sides_of_box = 6;
 
 // u and its gradient, and p, at the points of a rule.
-struct Values {
+struct FlowValues {
   std::vector<double> u;
   std::vector<double> gradient;
   std::vector<double> p;
@@ -112,8 +112,8 @@ class BoundaryForces {
     CellRule rule;
     CellEvaluator evaluator;
     CellEvaluator behind;  // at the same points in the cell behind the side
-    Values values;
-    Values values_behind;
+    FlowValues values;
+    FlowValues values_behind;
     // Of the force in the cell; on a side of the prescribed velocity or traction.
     std::array<std::vector<double>, 3> data;
     Face face = Face::interior;
@@ -217,7 +217,7 @@ class BoundaryForces {
     };
     const double nu = problem_->viscosity;
     double sum = 0.0;
-    const Values& values = volume_.values;
+    const FlowValues& values = volume_.values;
     for (std::size_t q = 0; q < volume_.rule.size(); ++q) {
       const Test v = test(volume_.rule, q);
       double integrand = (problem_->mass * values.u[q * dim_ + c] - volume_.data[c][q]) * v.value;
@@ -235,7 +235,7 @@ class BoundaryForces {
         const Test v = test(place.rule, q);
         const double v_slope = outward(other) * v.gradient[a];
         const double u = place.values.u[q * dim_ + c];
-        const auto slope = [&](const Values& from) {
+        const auto slope = [&](const FlowValues& from) {
           return outward(other) * from.gradient[(q * dim_ + c) * dim_ + a];
         };
         double integrand = 0.0;

@@ -30,9 +30,9 @@ struct Sum {
 };
 
 // Of the values of a velocity: FlowIntegrals without its gradient.
-struct Values {
+struct ValueIntegrals {
   FlowIntegrals all;
-  void merge(const Values& other) {
+  void merge(const ValueIntegrals& other) {
     for (int c = 0; c < 3; ++c) all.velocity[c] += other.all.velocity[c];
     all.velocity_square += other.all.velocity_square;
     all.max_speed = max_or_nan(all.max_speed, other.all.max_speed);
@@ -78,34 +78,34 @@ double integrate_square(const Solution& s, int points, CellEvaluator::Tables tab
 
 FlowIntegrals integrate_values(const Solution& s) {
   const int dim = s.grid().dim();
-  return reduce_cells<Values>(s.grid().layout().owned_cells().size(),
-                              [&] {
-                                CellRule rule(s.grid(), s.problem().order + 2);
-                                CellEvaluator evaluator(s);
-                                evaluator.set_points(rule.xi(), CellEvaluator::Tables::values_and_derivatives);
-                                std::vector<double> u(rule.size() * dim);
-                                std::vector<double> div(rule.size());
-                                return [=](CellRange range, Values& sum) mutable {
-                                  FlowIntegrals& all = sum.all;
-                                  for (std::int64_t cell = range.begin; cell < range.end; ++cell) {
-                                    rule.move_to(cell);
-                                    evaluator.velocity(cell, u.data());
-                                    evaluator.divergence(cell, div.data());
-                                    for (std::size_t q = 0; q < div.size(); ++q) {
-                                      const double weight = rule.weights()[q];
-                                      double square = 0.0;
-                                      for (int c = 0; c < dim; ++c) {
-                                        const double value = u[c + dim * q];
-                                        all.velocity[c] += weight * value;
-                                        square += value * value;
-                                      }
-                                      all.velocity_square += weight * square;
-                                      all.max_speed = max_or_nan(all.max_speed, std::sqrt(square));
-                                      all.max_divergence = max_or_nan(all.max_divergence, std::abs(div[q]));
-                                    }
-                                  }
-                                };
-                              })
+  return reduce_cells<ValueIntegrals>(s.grid().layout().owned_cells().size(),
+                                      [&] {
+                                        CellRule rule(s.grid(), s.problem().order + 2);
+                                        CellEvaluator evaluator(s);
+                                        evaluator.set_points(rule.xi(), CellEvaluator::Tables::values_and_derivatives);
+                                        std::vector<double> u(rule.size() * dim);
+                                        std::vector<double> div(rule.size());
+                                        return [=](CellRange range, ValueIntegrals& sum) mutable {
+                                          FlowIntegrals& all = sum.all;
+                                          for (std::int64_t cell = range.begin; cell < range.end; ++cell) {
+                                            rule.move_to(cell);
+                                            evaluator.velocity(cell, u.data());
+                                            evaluator.divergence(cell, div.data());
+                                            for (std::size_t q = 0; q < div.size(); ++q) {
+                                              const double weight = rule.weights()[q];
+                                              double square = 0.0;
+                                              for (int c = 0; c < dim; ++c) {
+                                                const double value = u[c + dim * q];
+                                                all.velocity[c] += weight * value;
+                                                square += value * value;
+                                              }
+                                              all.velocity_square += weight * square;
+                                              all.max_speed = max_or_nan(all.max_speed, std::sqrt(square));
+                                              all.max_divergence = max_or_nan(all.max_divergence, std::abs(div[q]));
+                                            }
+                                          }
+                                        };
+                                      })
       .all;
 }
 

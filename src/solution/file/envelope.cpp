@@ -12,7 +12,7 @@
 namespace solenoid {
 namespace {
 
-constexpr int version = 1;
+constexpr int format_version = 1;
 
 /// The checksum of the bytes [begin, end) after those of `before`.
 uLong extend_checksum(std::istream& file, std::int64_t begin, std::int64_t end, uLong before) {
@@ -36,8 +36,8 @@ std::string text_of(const Envelope& envelope) {
       "This is an HDF5 file, which begins after {} bytes: h5dump and h5py read it.\n"
       "Of the dataset `coefficients`: its place, its bytes, the sum of the CRC-32 of all cells; of all other bytes "
       "that follow: their CRC-32.\n",
-      version, envelope.length, envelope.data_offset, envelope.data_bytes, envelope.data_checksum, envelope.checksum,
-      Envelope::size);
+      format_version, envelope.length, envelope.data_offset, envelope.data_bytes, envelope.data_checksum,
+      envelope.checksum, Envelope::size);
   text.resize(Envelope::size, ' ');
   text.back() = '\n';
   return text;
@@ -54,10 +54,10 @@ Opened open_envelope(std::istream& file, std::int64_t length) {
                   " %16" SCNx64 "\nrest %8" SCNx32,
                   &found_version, &e.length, &e.data_offset, &e.data_bytes, &e.data_checksum, &e.checksum);
   if (found < 1) return {{}, "it is not a solution file: expected one that solenoid has saved"};
-  if (found_version != version) {
-    return {
-        {},
-        fmt::format("it is of version {} of solution files, this program reads version {}", found_version, version)};
+  if (found_version != format_version) {
+    return {{},
+            fmt::format("it is of version {} of solution files, this program reads version {}", found_version,
+                        format_version)};
   }
   if (found < 6 || file.gcount() != Envelope::size || text != text_of(e)) return {{}, "its first bytes were changed"};
   if (length != e.length) {
