@@ -267,7 +267,8 @@ def main():
     with tempfile.TemporaryDirectory() as work:
         options.work = work
         failures = sum(check_page(page.resolve(), options) for page in options.pages or pages())
-        problems = check_length() + check_links() + check_result_keys(options.program, Path(work)) + check_dependencies(options.info)
+        problems = check_length() + check_links()
+        problems += check_result_keys(options.program, Path(work)) + check_dependencies(options.info)
     for problem in problems:
         print(problem)
     if failures or problems:

@@ -123,13 +123,14 @@ class SharedPlaces {
   SharedPlaces(int dim, std::int64_t most) : size_(PatchPlaces::count(dim)), most_(most) {}
   /// Number of a list, or HaloBatch::unknown where there are too many.
   std::int32_t number_of(const std::vector<LanePlaces>& list) {
-    const auto [begin, end] = numbers_.equal_range(hash(list));
+    const std::uint64_t key = hash(list);
+    const auto [begin, end] = numbers_.equal_range(key);
     for (auto i = begin; i != end; ++i) {
       if (std::equal(list.begin(), list.end(), places_.begin() + std::int64_t{i->second} * size_)) return i->second;
     }
     if (std::ssize(numbers_) >= most_) return HaloBatch::unknown;
     const auto number = static_cast<std::int32_t>(numbers_.size());
-    numbers_.emplace_hint(begin, hash(list), number);
+    numbers_.emplace(key, number);
     places_.insert(places_.end(), list.begin(), list.end());
     return number;
   }
