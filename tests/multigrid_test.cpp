@@ -2,6 +2,7 @@
 /// The multigrid method: every option works, and iteration counts stay small whatever the mesh.
 
 #include <fmt/format.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -14,7 +15,9 @@
 #include "flows.hpp"
 #include "levels.hpp"
 #include "problem/parts.hpp"
+#include "problem/validate.hpp"
 #include "solenoid/error.hpp"
+#include "solver/discretisation.hpp"
 #include "solver/hierarchy.hpp"
 #include "solver/load.hpp"
 #include "solver/methods.hpp"
@@ -313,6 +316,24 @@ TEST(DenseInverse, ReplacesAKrylovMethod) {
   EXPECT_EQ(Hierarchy(on(Mesh::unit(3, 4), 2), {}).size(), 4);
   // What no patch reaches is refused whatever the engine.
   EXPECT_THROW(Hierarchy(on(boxes({4, 4, 4}, 0, holes), 2), {}, large), InputError);
+}
+
+/// GMRES from the left needs a linear cycle: where an engine inverts the coarsest level, and not where it has a Krylov
+/// method for it.
+TEST(Gmres, FromTheLeftIsRefusedWhereTheCycleIsNotLinear) {
+  const Problem problem = on(boxes({5, 5, 5}, 1), 1);
+  const DenseLimits large{.than_by_cycle = 2048, .than_by_krylov = 8192};
+  SolverOptions left;
+  left.side = PreconditionerSide::left;
+  EXPECT_NO_THROW(Discretisation(problem, left, large));
+  EXPECT_NO_THROW(Discretisation(problem, {}, DenseLimits{}));
+  try {
+    Discretisation(problem, left, DenseLimits{});
+    ADD_FAILURE() << "not refused";
+  } catch (const InvalidEntry& refused) {
+    EXPECT_EQ(refused.entry, "side");
+    EXPECT_THAT(refused.problem, testing::HasSubstr("an inner Krylov method solves it: use \"right\""));
+  }
 }
 
 /// An engine may have levels end early.

@@ -51,6 +51,17 @@ void add(Engine& engine, Kernels<double>& kernels, const SparseVector& what, dou
   kernels.scatter(std::ssize(sums), on_device(engine, what.places).data(), on_device(engine, sums).data(), x);
 }
 
+/// Left preconditioning solves M A x = M b, which only makes sense of an M that is linear. A coarsest level that a Krylov
+/// method solves is not: to about 1e-2, so that the residual of M A x = M b stops there or a few digits later.
+void check_linear(const Hierarchy& hierarchy, const SolverOptions& options) {
+  if (options.method != Method::gmres || options.side != PreconditionerSide::left) return;
+  if (hierarchy.coarse != CoarseSolve::krylov) return;
+  throw InvalidEntry(
+      "side", fmt::format("\"left\" needs a cycle that is linear, but here the coarsest level has {} unknowns, too many "
+                          "for a direct solve, and an inner Krylov method solves it: use \"right\"",
+                          hierarchy.levels.front()->dofs()));
+}
+
 }  // namespace
 
 void check(const Problem& problem, const SolverOptions& options) {
@@ -72,7 +83,9 @@ Discretisation::Discretisation(const Problem& problem, const SolverOptions& opti
       hierarchy_(problem, options.multigrid, dense_limits),
       lift_level_(
           std::make_shared<Level>(equation_of(problem), coefficients_of(problem),
-                                  Grid(problem.mesh, problem.boundary, problem.equation == EquationKind::stokes))) {}
+                                  Grid(problem.mesh, problem.boundary, problem.equation == EquationKind::stokes))) {
+  check_linear(hierarchy_, options);
+}
 
 void Discretisation::set_coefficients(const Coefficients& coefficients) {
   hierarchy_.set_coefficients(coefficients);

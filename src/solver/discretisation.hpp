@@ -22,7 +22,8 @@ void check(const Problem& problem, const SolverOptions& options);
 
 class Discretisation {
  public:
-  /// The problem must be valid; `dense_limits` are the engine's.
+  /// The problem must be valid; `dense_limits` are the engine's. \throws InputError as Hierarchy, and for GMRES from the
+  /// left where the cycle is not linear.
   Discretisation(const Problem& problem, const SolverOptions& options, const DenseLimits& dense_limits);
 
   [[nodiscard]] const Problem& problem() const { return problem_; }

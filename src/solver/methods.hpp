@@ -119,7 +119,6 @@ class Solve final : public LinearSolver {
   }
   /// What the cycle lacks to be linear, in parts of its result, on the safe side.
   [[nodiscard]] double uncertain() const {
-    if (hierarchy_.coarse == CoarseSolve::krylov) return 0.1;
     if (options_.multigrid.local_solver == LocalSolverKind::cg) return 1e-3;
     return std::is_same_v<S, double> ? 1e-13 : 1e-5;
   }
