@@ -94,7 +94,8 @@ function(solenoid_add_cuda_engine library)
   add_library(solenoid_cuda_kernels OBJECT ${cuda_sources})
   target_include_directories(solenoid_cuda_kernels PRIVATE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/include)
   target_compile_options(solenoid_cuda_kernels PRIVATE --expt-relaxed-constexpr)
-  set_target_properties(solenoid_cuda_kernels PROPERTIES POSITION_INDEPENDENT_CODE ON)
+  # Kernels of several files have helpers of the same names: not to be compiled as one.
+  set_target_properties(solenoid_cuda_kernels PROPERTIES POSITION_INDEPENDENT_CODE ON UNITY_BUILD OFF)
   target_sources(${library} PRIVATE
     ${sources}/cuda_engine.cpp ${sources}/cuda_kernels.cpp ${sources}/dense_inverse.cpp ${sources}/device_level.cpp ${sources}/error.cpp
     ${sources}/points/device_fields.cpp ${sources}/points/device_integrator.cpp ${sources}/points/device_load.cpp

@@ -1,7 +1,7 @@
 # Sourced by the scripts that build: makes sure that the Debian packages of the build are there.
 
 solenoid_packages=(g++ cmake ninja-build libeigen3-dev libcli11-dev libtomlplusplus-dev nlohmann-json3-dev libfmt-dev
-  libmuparser-dev libpng-dev zlib1g-dev libhdf5-dev libgtest-dev python3-venv)
+  libmuparser-dev libpng-dev zlib1g-dev libhdf5-dev libopenmpi-dev libgtest-dev python3-venv)
 
 install_dependencies() {
   if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then

@@ -1,4 +1,9 @@
 // solenoid-studies: what `solenoid study` starts.
+#include <cstdio>
+#include <string_view>
+
+#include "program/launch.hpp"
+#include "solenoid/communicator.hpp"
 #include "studies/study.hpp"
 
 int main(int argc, char** argv) {
@@ -13,6 +18,12 @@ int main(int argc, char** argv) {
            add_coefficients);
   line.add("step104", "Error against time and unknowns on the problem of deal.II's step-104", add_step104);
   line.add("corners", "Time per unknown of everything else over that of the main path", add_corners);
+  line.add("scaling", "Times of several ranks, started by mpirun with as many of them", add_scaling);
   line.add("paper", "All tables and figures of the paper in one report", add_paper);
-  return line.run(argc, argv);
+  return run_as_ranks([&] {
+    const bool knows_ranks = argc > 1 && argv[1] == std::string_view("scaling");
+    if (knows_ranks || solenoid::launched_ranks() == nullptr) return line.run(argc, argv);
+    std::fprintf(stderr, "solenoid: of the studies only `scaling` is for several ranks: start one process\n");
+    return static_cast<int>(bad_input);
+  });
 }

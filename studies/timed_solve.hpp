@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "engine/engine.hpp"
+#include "solver/discretisation.hpp"
 #include "solver/hierarchy.hpp"
-#include "solver/load.hpp"
 #include "solver/methods.hpp"
 #include "solver/multigrid/smoothing.hpp"
 #include "studies/timing.hpp"
@@ -19,7 +19,7 @@ namespace solenoid {
 /// the device keeps up; or, where a tenth more or less does not matter, at once.
 enum class Pace { rested, sustained, at_once };
 
-/// A solve of a problem without boundary data, ready to run, with the cycle in precision S. Times are of the
+/// A solve of a problem without flow through its sides, ready to run, with the cycle in precision S. Times are of the
 /// work alone, of all unknowns of the finest level, in seconds.
 template <class S>
 class TimedSolve {
@@ -30,7 +30,7 @@ class TimedSolve {
         solve_(engine, hierarchy, options_),
         b_(engine, hierarchy.finest().size()),
         x_(engine, hierarchy.finest().size()) {
-    if (!outer().load(problem.force, b_.data())) b_.upload(assemble_load(problem, hierarchy.finest()).data());
+    Discretisation::assemble(engine, hierarchy.finest(), outer(), problem, b_.data());
     outer().project(b_.data());
     solve_.reserve();
   }

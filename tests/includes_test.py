@@ -31,6 +31,7 @@ FOLDERS = [
 
 # Public headers belong to the folder that implements them.
 PUBLIC = {
+    "communicator": "base",
     "error": "base",
     "interrupt": "base",
     "version": "base",

@@ -17,6 +17,11 @@ enum class Method { gmres, fmg, vcycle };
 enum class Preset { standard, paper };
 enum class Precision { mixed, full_double };
 enum class DeviceChoice { automatic, cpu, cuda };
+enum class TransportChoice {
+  automatic,  ///< the fastest that works
+  nccl,       ///< between GPUs, by NVIDIA's library: one rank on each
+  staged,     ///< between GPUs through memory of the hosts, by MPI: several ranks may share one
+};
 enum class PreconditionerSide { right, left };
 enum class SmootherKind { multiplicative, additive };
 enum class ColourOrder { diagonal, lexicographic };

@@ -4,9 +4,11 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 
 #include "solenoid/choices.hpp"
+#include "solenoid/communicator.hpp"
 #include "solenoid/problem.hpp"
 
 namespace solenoid {
@@ -55,6 +57,14 @@ struct SolverOptions {
   std::function<void(const Progress&)> progress{};  ///< called between stages and iterations, from the calling thread
   /// Replaces the load by a random vector (a test of the solver, not of the discretisation) if not 0.
   std::uint64_t random_load = 0;
+
+  /// Ranks that solve the problem together (communicator.hpp); nullptr: this process alone. All call solve() with the
+  /// same problem and options, and what they ask of solutions is asked by all. Each has its part of the solution.
+  std::shared_ptr<const Communicator> communicator{};
+  /// How messages between ranks with GPUs travel; processors have MPI alone.
+  TransportChoice transport = TransportChoice::automatic;
+  /// Levels of at most so many cells are the same on all ranks; at least 8 for each.
+  std::int64_t replicated_cells = 4096;
 
   /// Fields that are known: solve() measures errors against them, on the device if they are expressions.
   Exact exact{};

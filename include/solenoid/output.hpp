@@ -14,7 +14,9 @@ namespace solenoid {
 
 /// VTK unstructured grid, appended zlib-compressed binary. `subdivide` = 0: one Lagrange cell of degree k + 1 per cell,
 /// which holds u_h and p_h (or Poisson's u_h) exactly; otherwise subdivide^dim linear cells each. \throws InputError
-/// if it is negative, Error if the file cannot be written.
+/// if it is negative, Error if the file cannot be written. Of several ranks each writes the cells of its own, to FILE
+/// less its ending and `_RANK.vtu`, and the first one FILE, whose ending is .pvtu and which names them all: once they
+/// are there.
 void write_vtu(const Solution& solution, const std::filesystem::path& file, int subdivide = 0);
 
 /// PNG of the speed on the domain (2D) or its middle slice z = const (3D) with streamlines of the velocity in the

@@ -111,8 +111,13 @@ class Solution {
   /// L2 norm of the error of Poisson's u, after removing the mean where u is known up to a constant.
   [[nodiscard]] double value_error(const ScalarField& exact) const;
 
+  /// Of several ranks each has its part: what is asked of a solution is asked by all of them, and values at points,
+  /// fluxes, forces, integrals and errors are those of all; what goes cell by cell is about the cells of this rank.
+  /// gathered() has all cells, on the first rank; on others it is empty. With one rank it is the solution itself.
+  [[nodiscard]] std::optional<Solution> gathered() const;
+
   /// Writes an HDF5 file (docs/solution-file.md), whole or not at all: problem and coefficients, but neither force nor
-  /// boundary data. \throws Error if the file cannot be written, InputError as check_savable().
+  /// boundary data. \throws Error if the file cannot be written, InputError as check_savable(), or if it is a part.
   void save(const std::filesystem::path& file) const;
 
  private:

@@ -41,9 +41,13 @@ struct Report {
   std::string device;
   std::string precision;
   int threads = 0;
+  int ranks = 1;
+  std::string transport;                        ///< how messages between ranks travel; empty with one
+  std::vector<std::int64_t> rank_cells;         ///< [rank]: cells that it owns
+  std::vector<std::int64_t> rank_memory_bytes;  ///< [rank]: as memory_bytes
   double time_setup = 0.0;                      ///< seconds
   double time_solve = 0.0;                      ///< seconds
-  std::int64_t memory_bytes = 0;                ///< what the solve allocated at its peak
+  std::int64_t memory_bytes = 0;                ///< what the solve allocated at its peak, of the rank with the most
   std::optional<ErrorEstimate> error_estimate;  ///< of full multigrid
   Errors errors;                                ///< against SolverOptions::exact
 };

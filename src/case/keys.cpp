@@ -235,7 +235,8 @@ constexpr Key<SolverOptions> solver_keys[] = {
     {{"cycles", expected::cycles, "1", "V-cycles on each level of full multigrid; two for an accurate pressure"},
      [](const Value& v, SolverOptions& options) { options.cycles = v.integer(); }},
     {{"side", "\"right\" or \"left\"", "\"right\"",
-      "of the preconditioner; `right` measures the true residual, `left` needs a coarsest level that is solved directly"},
+      "of the preconditioner; `right` measures the true residual, `left` needs a coarsest level that is solved "
+      "directly"},
      [](const Value& v, SolverOptions& options) { options.side = v.choice<PreconditionerSide>(); }},
     {{"smoother", "\"multiplicative\" or \"additive\"", "\"multiplicative\"", "how vertex patches are combined"},
      [](const Value& v, SolverOptions& options) { options.multigrid.smoother = v.choice<SmootherKind>(); }},

@@ -1,10 +1,61 @@
 #include "engine/engine.hpp"
 
-namespace solenoid {
+#include <fmt/format.h>
+#include <unistd.h>
 
-std::unique_ptr<Engine> make_engine(DeviceChoice device, int threads) {
-  const bool cuda = device == DeviceChoice::cuda || (device == DeviceChoice::automatic && cuda_unavailable().empty());
-  return cuda ? make_cuda_engine() : make_cpu_engine(threads);
+#include <algorithm>
+#include <utility>
+
+#include "base/agreement.hpp"
+#include "base/threads.hpp"
+#include "engine/distributed/distributed_engine.hpp"
+#include "problem/names.hpp"
+
+namespace solenoid {
+namespace {
+
+/// Of a rank: all that it may use, or its share where it may use all of its host.
+int share_of_cores(const Communicator& ranks) {
+  const bool bound = cores() < sysconf(_SC_NPROCESSORS_ONLN);
+  return bound ? cores() : std::max(1, cores() / ranks.ranks_on_host());
+}
+
+std::unique_ptr<distributed::Transport> make_transport(Engine& engine, const std::shared_ptr<const Communicator>& ranks,
+                                                       TransportChoice choice) {
+  const bool alone = ranks->all(cuda_devices() >= ranks->ranks_on_host());
+  if (choice == TransportChoice::automatic) {
+    if (!alone) {
+      throw InputError(fmt::format(
+          "{} ranks on a host with {} GPUs: start at most one for each, or let them share by transport \"{}\"",
+          ranks->ranks_on_host(), cuda_devices(), name_of(TransportChoice::staged)));
+    }
+    choice = distributed::nccl_unavailable().empty() ? TransportChoice::nccl : TransportChoice::staged;
+  }
+  if (choice == TransportChoice::staged) return distributed::make_staged_transport(engine, ranks);
+  if (!alone) throw InputError("transport \"nccl\" needs a GPU for each rank");
+  return distributed::make_nccl_transport(engine, ranks);
+}
+
+}  // namespace
+
+std::unique_ptr<Engine> make_engine(DeviceChoice device, int threads, const std::shared_ptr<const Communicator>& ranks,
+                                    TransportChoice transport) {
+  const bool alone = ranks == nullptr || ranks->size() == 1;
+  if (!alone && device != DeviceChoice::cpu && cuda_devices() > 0) {
+    use_cuda_device(ranks->rank_on_host() % cuda_devices());
+  }
+  bool cuda = device == DeviceChoice::cuda;
+  if (device == DeviceChoice::automatic) {
+    cuda = cuda_unavailable().empty();
+    if (!alone) cuda = ranks->all(cuda);
+  }
+  if (alone) return cuda ? make_cuda_engine() : make_cpu_engine(threads);
+  std::unique_ptr<Engine> engine;
+  in_agreement(ranks.get(), [&] {
+    engine = cuda ? make_cuda_engine() : make_cpu_engine(threads != 0 ? threads : share_of_cores(*ranks));
+  });
+  auto messages = cuda ? make_transport(*engine, ranks, transport) : distributed::make_host_transport(ranks);
+  return make_distributed_engine(std::move(engine), std::move(messages), ranks);
 }
 
 }  // namespace solenoid

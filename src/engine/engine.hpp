@@ -20,7 +20,9 @@
 
 #include "base/statistics.hpp"
 #include "engine/ceilings.hpp"
+#include "engine/packed_records.hpp"
 #include "level/level.hpp"
+#include "solenoid/communicator.hpp"
 #include "solenoid/field.hpp"
 #include "solenoid/integrals.hpp"
 
@@ -118,7 +120,7 @@ class Kernels {
     dots(1, &x, y, &result);
     return result;
   }
-  /// result[i] = (v[i], w), i < count: one pass over w.
+  /// result[i] = (v[i], w), i < count: one pass over w. Of owned records, as l2_norm.
   virtual void dots(int count, const T* const* v, const T* w, double* result) = 0;
   /// w = scale (w + sum_i a[i] v[i]): one pass over w.
   virtual void axpys(int count, const double* a, const T* const* v, double scale, T* w) = 0;
@@ -126,10 +128,23 @@ class Kernels {
   virtual double l2_norm(const T* x) = 0;
   /// Removes the constants that A maps to zero (Level::constants).
   virtual void project(T* x) = 0;
+  // Of `count` numbers, which may be 0; of several ranks each moves its own.
   virtual void gather(std::int64_t count, const std::int64_t* index, const T* x,
                       T* values) = 0;  ///< values[i] = x[index[i]]
   virtual void scatter(std::int64_t count, const std::int64_t* index, const T* values,
                        T* x) = 0;  ///< x[index[i]] = values[i]
+
+  // Of the part of a level that a rank has (engine/distributed/): not all engines can do that.
+  /// Copies what messages have out of a vector, and into it.
+  virtual void pack(std::span<const PackedRecords> /*what*/, const T* /*x*/, T* /*values*/) { throw whole_only(); }
+  virtual void unpack(std::span<const PackedRecords> /*what*/, const T* /*values*/, T* /*x*/) { throw whole_only(); }
+  /// The ghosts in x, a vector of level `of` (with records as those of these kernels' level), become what their owners
+  /// have. Kernels see to those of their own level.
+  virtual void bring_ghosts(const Level& /*of*/, T* /*x*/) {}
+  /// sums[i] = the sum of the constant mode over the owned records that carry Level::constants[i].
+  virtual void sum_constants(const T* /*x*/, double* /*sums*/) { throw whole_only(); }
+  /// The rest of project(), from the sums over all ranks.
+  virtual void remove_constants(const double* /*sums*/, T* /*x*/) { throw whole_only(); }
 
   // Dense symmetric matrices, row-major in the engine's memory.
   /// x = Z b on the unknowns in `index` (`count` of them), the rest of x is left alone.
@@ -145,6 +160,9 @@ class Kernels {
   virtual void from_float(const float* x, T* y) = 0;
   /// w += sum_i a[i] v[i]: one pass over w.
   virtual void axpys_float(int count, const double* a, const float* const* v, T* w) = 0;
+
+ private:
+  static std::logic_error whole_only() { return std::logic_error("this engine has kernels for whole levels only"); }
 };
 
 /// Integrals over the cells of a level of the fields whose coefficients are x, a vector of that level.
@@ -192,6 +210,8 @@ class Engine {
   /// What people see: "cpu (2 threads, avx512)".
   [[nodiscard]] virtual std::string description() const = 0;
   [[nodiscard]] virtual int threads() const = 0;
+  /// Of several ranks: how messages travel, as people know it.
+  [[nodiscard]] virtual std::string transport() const { return {}; }
   /// Bytes per cell of what an engine keeps of a level beside vectors: for the prediction of memory.
   [[nodiscard]] virtual std::int64_t bytes_per_cell(int dim) const = 0;
 
@@ -304,9 +324,15 @@ std::unique_ptr<Engine> make_cpu_engine(int threads = 0);
 std::unique_ptr<Engine> make_reference_engine();
 /// \throws ResourceError that says why there is none, as does cuda_unavailable().
 std::unique_ptr<Engine> make_cuda_engine();
+/// Of this host; the one that engines are made on from now on, by this thread.
+int cuda_devices();
+void use_cuda_device(int device);
 /// Why no CUDA device can be used: no driver, no device, not in this build; empty if one can.
 std::string cuda_unavailable();
-/// The engine of a choice: `automatic` takes a CUDA device if there is one. `threads` is for the cpu engine.
-std::unique_ptr<Engine> make_engine(DeviceChoice device, int threads);
+/// The engine of a choice: `automatic` takes a CUDA device if there is one. `threads` is for the cpu engine. Of several
+/// ranks each takes a device of its host, or its share of the cores.
+std::unique_ptr<Engine> make_engine(DeviceChoice device, int threads,
+                                    const std::shared_ptr<const Communicator>& ranks = nullptr,
+                                    TransportChoice transport = TransportChoice::automatic);
 
 }  // namespace solenoid

@@ -266,8 +266,8 @@ Unset<Record> children_of(const Level& fine, const Level& coarse) {
           exists = exists && bit < fine.coarsening.children(a, position[a]);
           position[a] = fine.coarsening.first_child(a, position[a]) + bit;
         }
-        children[static_cast<std::size_t>(cell) * corners + bits] =
-            exists ? fine.grid.at(position) : fine.grid.layout().null();
+        const Record child = exists ? fine.grid.at(position) : -1;
+        children[static_cast<std::size_t>(cell) * corners + bits] = child < 0 ? fine.grid.layout().null() : child;
       }
     }
   });

@@ -31,6 +31,18 @@ std::vector<Constant> constants_of(const Equation& equation, const Coefficients&
   return constants;
 }
 
+/// How many records have a constant on all ranks.
+void count_carriers(const Equation& equation, const Grid& grid, std::vector<Constant>& constants) {
+  std::vector<std::int64_t> counts;
+  for (const Constant& constant : constants) {
+    std::int64_t count = 0;
+    for_each_carrier(grid, equation, constant, [&](Record r) { count += grid.layout().is_owned(r) ? 1 : 0; });
+    counts.push_back(count);
+  }
+  grid.add_up<std::int64_t>(counts);
+  for (std::size_t i = 0; i < constants.size(); ++i) constants[i].carriers = counts[i];
+}
+
 /// Where there are several parts: the cells of a constant's part and, of a velocity, hat-only records.
 void find_records(const Equation& equation, const Grid& grid, std::vector<Constant>& constants) {
   if (grid.parts() == 1) return;
@@ -65,6 +77,7 @@ Level::Level(const Equation& equation_, const Coefficients& coefficients_, Grid 
       constants(constants_of(equation, coefficients, grid)),
       schur_inverses(std::make_shared<SchurInverses>()) {
   find_records(equation, grid, constants);
+  count_carriers(equation, grid, constants);
 }
 
 bool Level::has_constant(int field) const {
@@ -85,7 +98,7 @@ void Level::set_coefficients(const Coefficients& others) {
 
 std::int64_t Level::dofs() const {
   const int face_unknowns = power(equation.n(), equation.dim - 1);
-  std::int64_t count = std::int64_t{grid.layout().owned_cells().size()} * equation.record();
+  std::int64_t count = grid.cell_count() * equation.record();
   for (int a = 0; a < equation.velocities(); ++a) {
     const std::int64_t fixed = grid.count_faces(2 * a, Face::velocity) + grid.count_faces(2 * a, Face::slip);
     count += face_unknowns * (grid.count_faces(2 * a + 1, Face::outflow) - fixed);

@@ -38,12 +38,27 @@ struct Equation {
 struct Constant {
   int part = 0;   ///< Grid::part
   int field = 0;  ///< a velocity component, or after those the scalar field
-  /// That carry it. Where there is one part only, empty: all cells and, of a velocity, hat-only records of its
+  /// That carry it. Where the domain is one part only, empty: all cells and, of a velocity, hat-only records of its
   /// direction.
   std::vector<Record> records;
+  std::int64_t carriers = 0;  ///< records of all ranks that carry it
 
   bool operator==(const Constant&) const = default;
 };
+
+/// visit(record) for the records that carry a constant, ghosts among them.
+template <class Visit>
+void for_each_carrier(const Grid& grid, const Equation& equation, const Constant& constant, Visit visit) {
+  if (grid.parts() > 1) {
+    for (const Record r : constant.records) visit(r);
+    return;
+  }
+  for (const Record cell : grid.layout().cells()) visit(cell);
+  if (constant.field == equation.velocities()) return;
+  for (const Record hat : grid.layout().hats()) {
+    if (grid.hat_direction(hat) == constant.field) visit(hat);
+  }
+}
 
 class SchurInverses;
 
@@ -73,7 +88,7 @@ struct Level {
   }
   /// True if there is a constant of a field, on some part of the domain.
   [[nodiscard]] bool has_constant(int field) const;
-  /// Degrees of freedom: unknowns that are solved for.
+  /// Degrees of freedom: unknowns that are solved for, of all ranks.
   [[nodiscard]] std::int64_t dofs() const;
 
   /// visit(index) for the index in a vector of every owned unknown: all values of cells and hats on outflow sides, but

@@ -60,7 +60,7 @@ Unset<Faces> faces_of_cells(const Grid& grid) {
   return faces;
 }
 
-/// [lower cell]: faces at the ends of its patch, with no_cell if there is none.
+/// [lower cell]: faces at the ends of its patch, with no_cell if there is none or none of its cells is owned.
 Unset<Faces> faces_of_patches(const Grid& grid) {
   const int corners = 1 << grid.dim();
   std::array<Faces, 8> ends{};  // the sides of a patch's cells that are its ends
@@ -73,8 +73,13 @@ Unset<Faces> faces_of_patches(const Grid& grid) {
   parallel_ranges({std::ssize(faces)}, [&](CellRange range, std::int64_t) {
     for (auto lower = static_cast<Record>(range.begin); lower < range.end; ++lower) {
       const auto cells = patch_cells(grid, lower);
+      bool mine = false;
       faces[lower] = 0;
-      for (int bits = 0; bits < corners; ++bits) faces[lower] |= of_cells[cells[bits]] & ends[bits];
+      for (int bits = 0; bits < corners; ++bits) {
+        faces[lower] |= of_cells[cells[bits]] & ends[bits];
+        mine = mine || grid.layout().owned_cells().contains(cells[bits]);
+      }
+      if (!mine) faces[lower] |= no_cell;
     }
   });
   return faces;
@@ -206,6 +211,14 @@ Patches::Slots Patches::sort(const Grid& grid, const PatchRules& rules) {
       ++next[i][slots.of[lower]];
     }
   });
+  // A colour is one on all ranks if some rank has patches of it.
+  std::uint32_t used = 0;
+  for (std::size_t slot = 0; slot < slot_count; ++slot) {
+    const bool some = std::any_of(next.begin(), next.end(), [&](const auto& counts) { return counts[slot] > 0; });
+    if (some) used |= std::uint32_t{1} << slot / kinds.size();
+  }
+  if (grid.partition() != nullptr) grid.partition()->communicator().any_bits({&used, 1});
+
   std::int64_t total = 0;
   for (std::size_t colour = 0; colour < order.size(); ++colour) {
     std::vector<PatchRun> runs;
@@ -216,7 +229,7 @@ Patches::Slots Patches::sort(const Grid& grid, const PatchRules& rules) {
           begin, ranges.number(), [&](std::int64_t i) -> auto& { return next[i][slot]; });
       if (total > begin) runs.push_back({kind, begin, total});
     }
-    if (runs.empty()) continue;
+    if ((used >> colour & 1) == 0) continue;
     colours.push_back(std::move(runs));
     slots.colours.push_back(static_cast<int>(colour));
   }
@@ -252,7 +265,7 @@ void Patches::cover(const Grid& grid, const Slots& slots) {
   const Ranges ranges{layout.records().size()};
   Unset<std::uint32_t> untouched(layout.records().size());       // bit c: no patch of colours[c] has the record
   std::vector<std::vector<std::int64_t>> next(ranges.number());  // [range][colour]: untouched, then place of the next
-  std::atomic<bool> everything{!layout.cells().empty()};
+  std::atomic<bool> everything{grid.cell_count() > 0};
   const auto for_colours = [](std::uint32_t colours, const auto& visit) {
     for (; colours != 0; colours &= colours - 1) visit(std::countr_zero(colours));
   };
@@ -276,12 +289,12 @@ void Patches::cover(const Grid& grid, const Slots& slots) {
       for (int a = 0; a < dim && is_cell; ++a) {
         whole = whole && (normal_fixed(grid.face(record, 2 * a)) || (hats >> a & 1) != 0);
       }
-      if (!whole) everything = false;
+      if (!whole && layout.is_owned(record)) everything = false;
       untouched[record] = all_colours & ~colours_here;
       for_colours(untouched[record], [&](int c) { ++next[i][c]; });
     }
   });
-  cover_everything = everything;
+  cover_everything = grid.partition() == nullptr ? everything.load() : grid.partition()->communicator().all(everything);
 
   uncovered.resize(colour_count);
   for (int c = 0; c < colour_count; ++c) {

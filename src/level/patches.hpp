@@ -63,7 +63,9 @@ struct PatchRun {
 };
 
 /// All patches of a level: the 2^dim cells around each interior vertex. A patch is named by its lower cell; its other
-/// cells are that cell's upper neighbours. Patches of one colour share no cell.
+/// cells are that cell's upper neighbours. Patches of one colour share no cell. With a partition these are the patches
+/// with an owned cell, others have them, too; colours are those of all ranks, and whether everything is covered is said
+/// of all.
 struct Patches {
   Patches() = default;
   Patches(const Grid& grid, const PatchRules& rules);

@@ -5,7 +5,10 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <limits>
+#include <memory>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "base/unset.hpp"
@@ -13,6 +16,7 @@
 #include "mesh/face.hpp"
 #include "mesh/layout.hpp"
 #include "mesh/metric.hpp"
+#include "mesh/partition.hpp"
 #include "mesh/record.hpp"
 #include "solenoid/problem.hpp"
 
@@ -23,17 +27,26 @@ namespace solenoid {
 /// have consecutive numbers; then hat-only records, where the normal unknowns of upper boundary faces are stored. Rows
 /// run along x, or along another direction if slip or outflow sides end those along x: patches at such a side need a
 /// kernel of their own, and should not be one of each row.
+///
+/// With a partition a grid has the cells of this rank and copies of those around them (Partition::layers): owned cells
+/// are numbered first, then ghosts that touch them, then the others; each as above. Positions are those in the whole
+/// lattice. What lies behind the outermost ghosts is not known: the null record. Making such a grid is collective.
 class Grid {
  public:
   /// The finest grid of a mesh. `boundary_hats`: store the normal unknowns of every upper boundary face,
   /// not just of those on outflow sides (for lifting boundary data and for evaluating solutions).
-  Grid(const Mesh& mesh, const Boundary& boundary, bool boundary_hats = false);
+  Grid(const Mesh& mesh, const Boundary& boundary, bool boundary_hats = false,
+       std::shared_ptr<const Partition> partition = nullptr);
 
   /// The coarsening by pairs in the given directions, if the lattice pairs up: even counts, the cells that become one
   /// all there or all not, and boundary faces that become one of one kind.
   [[nodiscard]] std::optional<Coarsening> pairing(const std::array<bool, 3>& directions) const;
-  /// The grid whose cells are those that become one.
-  [[nodiscard]] Grid coarsen(const Coarsening& coarsening) const;
+  /// The grid whose cells are those that become one, distributed as this one is.
+  [[nodiscard]] Grid coarsen(const Coarsening& coarsening) const { return coarsen(coarsening, partition_); }
+  /// The same, with all its cells on every rank.
+  [[nodiscard]] Grid coarsen_whole(const Coarsening& coarsening) const { return coarsen(coarsening, nullptr); }
+  /// This grid with all its cells.
+  [[nodiscard]] Grid whole() const;
   /// So many of this grid, behind each other in the last direction and not connected, for operators that work on many
   /// vectors at once (parts are not told apart). They are numbered one after the other, the cells of all before the
   /// hat-only records of all.
@@ -41,6 +54,12 @@ class Grid {
 
   [[nodiscard]] int dim() const { return dim_; }
   [[nodiscard]] const std::array<int, 3>& extent() const { return extent_; }  ///< lattice cells per direction
+  /// Which rank has which cells; nullptr if all are here.
+  [[nodiscard]] const std::shared_ptr<const Partition>& partition() const { return partition_; }
+  /// The part of the lattice with the owned cells.
+  [[nodiscard]] LatticeBox owned_box() const;
+  /// Cells of all ranks.
+  [[nodiscard]] std::int64_t cell_count() const { return cell_count_; }
   /// Directions in which cells follow each other in a row, rows in a plane, and planes: how cells are numbered.
   [[nodiscard]] const std::array<int, 3>& numbering() const { return numbering_; }
   [[nodiscard]] const Metric& metric() const { return metric_; }
@@ -48,9 +67,15 @@ class Grid {
 
   [[nodiscard]] const VectorLayout& layout() const { return layout_; }
 
+  /// Numbers that each rank has of its owned cells, added up over the ranks: the same everywhere.
+  template <class Number>
+  void add_up(std::span<Number> numbers) const {
+    if (partition_ != nullptr) partition_->communicator().sum(numbers);
+  }
+
   /// Lattice coordinates of a cell.
   [[nodiscard]] const std::array<std::int32_t, 3>& position(Record cell) const { return position_[cell]; }
-  /// The cell at lattice coordinates (wrapped in periodic directions), or -1.
+  /// The cell at lattice coordinates (wrapped in periodic directions), or -1 where there is none or it is not here.
   [[nodiscard]] Record at(std::array<int, 3> position) const;
   /// Record behind face `side` (2a lower, 2a + 1 upper side of direction a): a cell, a hat-only record or the null
   /// record. Defined for every record up to the null record: hat-only records know the cell below, those after them
@@ -73,7 +98,7 @@ class Grid {
   /// Lower corner of a cell; how wide it is.
   [[nodiscard]] Point corner(Record cell) const;
   [[nodiscard]] Point widths(Record cell) const;
-  /// Faces of this kind on side `side` of cells.
+  /// Faces of this kind on side `side` of cells, of all ranks.
   [[nodiscard]] std::int64_t count_faces(int side, Face kind) const {
     return face_count_[side][static_cast<std::size_t>(kind)];
   }
@@ -108,14 +133,30 @@ class Grid {
     void for_places(const Visit& visit) const;
   };
 
+  /// The coarse boxes of the mesh, each of so many cells of the finest lattice.
+  struct Boxes {
+    std::array<int, 3> extent{1, 1, 1};
+    std::array<int, 3> shift{};      // cells per box: 2^shift
+    std::vector<std::int32_t> part;  // [box], x fastest: of the domain, or of a hole -1 - number of its condition
+  };
+
   Grid() = default;
-  /// Numbers the lattice cells at places where what(position) is not negative; elsewhere that goes into the lattice.
-  template <class What>
-  void number_cells(const What& what);
+  [[nodiscard]] Grid coarsen(const Coarsening& coarsening, std::shared_ptr<const Partition> partition) const;
+  /// The coarse box that places i of direction a are in (the first of those that a cell holds).
+  [[nodiscard]] int box_of(int a, int i) const;
+  /// Numbers the cells at places that are in a part of the domain, and finds what lies behind their faces.
+  void find_cells();
+  void number_cells();
   void connect();
-  /// Sets the parts of cells to part_at(cell).
-  template <class PartAt>
-  void find_parts(const PartAt& part_at);
+  /// A cell that is not here.
+  static constexpr Record unknown = std::numeric_limits<Record>::max();
+  /// What `lattice_` has of a place, or of one that is not here what it would have.
+  [[nodiscard]] Record at_place(const std::array<std::int32_t, 3>& position) const;
+  /// Of the domain, or of a hole -1 - number of its condition.
+  [[nodiscard]] std::int32_t part_at(const std::array<std::int32_t, 3>& position) const;
+  /// Of a place of the lattice in `lattice_`, or -1 if it is not here.
+  [[nodiscard]] std::int64_t place(const std::array<std::int32_t, 3>& position) const;
+  void find_parts();
   void find_faces_of_parts();
   /// Of a cell at a position of the lattice.
   [[nodiscard]] Behind behind(const std::array<std::int32_t, 3>& position, int side) const;
@@ -129,7 +170,12 @@ class Grid {
 
   int dim_ = 0;
   bool boundary_hats_ = false;
+  std::shared_ptr<const Partition> partition_;
+  std::shared_ptr<const Boxes> boxes_;
   std::array<int, 3> extent_{1, 1, 1};
+  std::array<int, 3> first_{};         // place of the lattice that is first here,
+  std::array<int, 3> known_{1, 1, 1};  // and how many are, in each direction; they may wrap
+  std::int64_t cell_count_ = 0;
   std::array<int, 3> copy_extent_{1, 1, 1};  // of each of copies()
   std::array<int, 3> numbering_{0, 1, 2};
   Metric metric_;
@@ -137,7 +183,7 @@ class Grid {
   std::array<SideFaces, 6> side_faces_{};
   std::vector<Face> hole_faces_;  // [number of a condition]
   VectorLayout layout_;
-  Unset<Record> lattice_;                        // lattice -> cell, or -1 - condition of the hole, x fastest
+  Unset<Record> lattice_;                        // known place -> cell, or -1 - condition of the hole, x fastest
   Unset<std::array<std::int32_t, 3>> position_;  // cell -> lattice
   std::array<Unset<Record>, 6> neighbour_;       // [side][record]: record behind the face
   std::array<Unset<Face>, 6> face_;              // [side][record]

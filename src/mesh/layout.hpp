@@ -48,24 +48,32 @@ struct RecordCount {
   Record hats = 0;  ///< hat-only records
 };
 
-/// Records in the order of a vector: cells that are owned, ghost cells, hat-only records that are owned, ghosts among
-/// them, and in a block of its own the null record, which is always zero and stands for "nothing there". Ghosts are
-/// copies of what another device owns: neighbours read them, but sums, unknowns and results are those of owned records.
-/// Today every record is owned.
+/// Records in the order of a vector: cells that are owned, ghost cells, those next to owned ones first, hat-only
+/// records that are owned, ghosts among them, and in a block of its own the null record, which is always zero and
+/// stands for "nothing there". Ghosts are copies of what another rank owns: neighbours read them, but sums, unknowns
+/// and results are those of owned records.
 class VectorLayout {
  public:
   VectorLayout() = default;
-  explicit VectorLayout(RecordCount owned, RecordCount ghosts = {}) : owned_(owned), ghosts_(ghosts) {}
+  /// `near_ghosts`: cells among the ghosts that touch owned ones.
+  explicit VectorLayout(RecordCount owned, RecordCount ghosts = {}, Record near_ghosts = 0)
+      : owned_(owned), ghosts_(ghosts), near_ghosts_(near_ghosts) {}
 
   [[nodiscard]] RecordRange owned_cells() const { return {0, owned_.cells}; }
   [[nodiscard]] RecordRange cells() const { return {0, owned_.cells + ghosts_.cells}; }
+  /// Owned cells and those next to them, in whose rows the operator is applied: coarser levels need some.
+  [[nodiscard]] RecordRange near_cells() const { return {0, owned_.cells + near_ghosts_}; }
   [[nodiscard]] RecordRange owned_hats() const { return {cells().last(), cells().last() + owned_.hats}; }
   [[nodiscard]] RecordRange hats() const { return {cells().last(), owned_hats().last() + ghosts_.hats}; }
   /// Cells and hat-only records.
   [[nodiscard]] RecordRange records() const { return {0, hats().last()}; }
+  [[nodiscard]] bool has_ghosts() const { return ghosts_.cells > 0; }
 
   [[nodiscard]] bool is_cell(Record record) const { return cells().contains(record); }
   [[nodiscard]] bool is_hat(Record record) const { return hats().contains(record); }
+  [[nodiscard]] bool is_owned(Record record) const {
+    return owned_cells().contains(record) || owned_hats().contains(record);
+  }
 
   [[nodiscard]] Record null() const { return static_cast<Record>(whole_blocks(records().last())); }
   /// Records that a vector has room for: whole blocks up to that of the null record.
@@ -74,6 +82,7 @@ class VectorLayout {
  private:
   RecordCount owned_;
   RecordCount ghosts_;
+  Record near_ghosts_ = 0;
 };
 
 }  // namespace solenoid

@@ -187,6 +187,12 @@ std::string result_json(const Case& what, const Report& report, const Measures* 
   if (measures != nullptr) add_measures(what, *measures, json);
   json["time"] = {{"setup", finite(report.time_setup)}, {"solve", finite(report.time_solve)}};
   json["memory_bytes"] = report.memory_bytes;
+  json["ranks"] = report.ranks;
+  if (report.ranks > 1) {
+    json["transport"] = report.transport;
+    json["rank_cells"] = report.rank_cells;
+    json["rank_memory_bytes"] = report.rank_memory_bytes;
+  }
   json["settings"] = settings(what, report);
 
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + '\n';

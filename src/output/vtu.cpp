@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include <zlib.h>
 
 #include <array>
@@ -8,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "base/agreement.hpp"
 #include "base/new_file.hpp"
 #include "base/parallel.hpp"
 #include "base/threads.hpp"
@@ -197,8 +200,10 @@ class VtuWriter {
 
 }  // namespace
 
-void write_vtu(const Solution& solution, const std::filesystem::path& file, int subdivide) {
-  if (subdivide < 0) throw InputError("write_vtu: subdivide " + std::to_string(subdivide) + ", expected 0 or more");
+namespace {
+
+/// The owned cells.
+void write_piece(const Solution& solution, const std::filesystem::path& file, int subdivide) {
   const Grid& grid = solution.grid();
   const int dim = grid.dim();
   const Subcells subcells(dim, solution.problem().order, subdivide);
@@ -279,6 +284,48 @@ void write_vtu(const Solution& solution, const std::filesystem::path& file, int 
   });
   vtu.text("\n</AppendedData>\n</VTKFile>\n");
   output.commit();
+}
+
+/// The file that names the pieces of all ranks.
+void write_index(const Solution& solution, const std::filesystem::path& file,
+                 const std::vector<std::filesystem::path>& pieces, int subdivide) {
+  const bool has_velocity = solution.problem().equation == EquationKind::stokes;
+  const std::string endian = std::endian::native == std::endian::little ? "LittleEndian" : "BigEndian";
+  NewFile output(file);
+  output.stream() << "<?xml version=\"1.0\"?>\n<VTKFile type=\"PUnstructuredGrid\" version=\""
+                  << (subdivide == 0 ? "2.2" : "1.0") << "\" byte_order=\"" << endian
+                  << "\" header_type=\"UInt64\" compressor=\"vtkZLibDataCompressor\">\n"
+                     "<PUnstructuredGrid GhostLevel=\"0\">\n";
+  if (has_velocity) {
+    output.stream() << "<PPointData Vectors=\"velocity\" Scalars=\"pressure\">\n"
+                       "<PDataArray type=\"Float64\" Name=\"velocity\" NumberOfComponents=\"3\"/>\n"
+                       "<PDataArray type=\"Float64\" Name=\"pressure\" NumberOfComponents=\"1\"/>\n";
+  } else {
+    output.stream() << "<PPointData Scalars=\"u\">\n"
+                       "<PDataArray type=\"Float64\" Name=\"u\" NumberOfComponents=\"1\"/>\n";
+  }
+  output.stream() << "</PPointData>\n<PPoints>\n"
+                     "<PDataArray type=\"Float64\" Name=\"Points\" NumberOfComponents=\"3\"/>\n</PPoints>\n";
+  for (const auto& piece : pieces) output.stream() << "<Piece Source=\"" << piece.filename().string() << "\"/>\n";
+  output.stream() << "</PUnstructuredGrid>\n</VTKFile>\n";
+  output.commit();
+}
+
+}  // namespace
+
+void write_vtu(const Solution& solution, const std::filesystem::path& file, int subdivide) {
+  if (subdivide < 0) throw InputError("write_vtu: subdivide " + std::to_string(subdivide) + ", expected 0 or more");
+  const Partition* const partition = solution.grid().partition().get();
+  if (partition == nullptr) return write_piece(solution, file, subdivide);
+  const Communicator& ranks = partition->communicator();
+  std::vector<std::filesystem::path> pieces;
+  for (int rank = 0; rank < ranks.size(); ++rank) {
+    pieces.push_back(std::filesystem::path(file).replace_extension() += fmt::format("_{}.vtu", rank));
+  }
+  in_agreement(&ranks, [&] { write_piece(solution, pieces[ranks.rank()], subdivide); });
+  in_agreement(&ranks, [&] {
+    if (ranks.rank() == 0) write_index(solution, file, pieces, subdivide);
+  });
 }
 
 }  // namespace solenoid

@@ -59,6 +59,11 @@ struct Names<PatchProblem> {
       {{"symmetric", PatchProblem::symmetric}, {"galerkin", PatchProblem::galerkin}, {"fused", PatchProblem::fused}}};
 };
 template <>
+struct Names<TransportChoice> {
+  static constexpr std::array<std::pair<std::string_view, TransportChoice>, 3> all{
+      {{"auto", TransportChoice::automatic}, {"nccl", TransportChoice::nccl}, {"staged", TransportChoice::staged}}};
+};
+template <>
 struct Names<LocalSolverKind> {
   static constexpr std::array<std::pair<std::string_view, LocalSolverKind>, 4> all{
       {{"direct", LocalSolverKind::direct},

@@ -24,7 +24,8 @@ constexpr std::int64_t few_unknowns = 10'000'000;
 
 /// \throws InputError for what only the discrete problem shows: fields that are not finite, velocities or a force out
 /// of balance, unknowns that the smoother does not reach.
-void discretise(const Case& what) {
+void discretise(Case what) {
+  what.solver.communicator = nullptr;
   const auto engine = make_engine(DeviceChoice::cpu, what.solver.threads);
   Discretisation discretisation(what.problem, what.solver, engine->dense_limits());
   const auto kernels = make_kernels<double>(*engine, discretisation.finest(), LocalSolverKind::direct);
@@ -34,7 +35,9 @@ void discretise(const Case& what) {
 }
 
 int check_case(const CaseArguments& arguments) {
-  const Case what = arguments.read();
+  Case what = arguments.read();
+  what.solver.communicator = launched_ranks();
+  const int ranks = what.solver.communicator == nullptr ? 1 : what.solver.communicator->size();
   const Problem& problem = what.problem;
   const Mesh& mesh = problem.mesh;
   const Estimate need = estimate(problem, what.solver);
@@ -52,8 +55,8 @@ int check_case(const CaseArguments& arguments) {
              fmt::join(mesh.cells.begin(), mesh.cells.begin() + mesh.dim, " x "), count_text(mesh.refine, "time"),
              mesh.holes.empty() ? "" : ", " + count_text(static_cast<std::int64_t>(mesh.holes.size()), "hole"));
   fmt::print("{:<10} {}\n", "unknowns", need.dofs);
-  fmt::print("{:<10} about {} of {} available\n", "memory", size_text(need.bytes_needed),
-             size_text(need.bytes_available));
+  fmt::print("{:<10} about {} of {} available{}\n", "memory", size_text(need.bytes_needed),
+             size_text(need.bytes_available), ranks == 1 ? "" : fmt::format(", on each of {} ranks", ranks));
   if (!is_small) {
     fmt::print(
         "{:<10} finite fields, balance of velocities and force: more than {} million unknowns, solve checks them\n",

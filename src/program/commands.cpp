@@ -61,6 +61,7 @@ void CaseArguments::add_to(const CommandOptions& line) {
   add_choice(line, "--device", solver.device, "where to solve");
   add_choice(line, "--precision", solver.precision, "of the multigrid cycle; residuals are always double");
   add_threads(line, solver.threads);
+  add_choice(line, "--transport", solver.transport, "how messages between ranks with GPUs travel");
 }
 
 Case CaseArguments::read() const {
@@ -68,6 +69,7 @@ Case CaseArguments::read() const {
   what.solver.device = solver.device;
   what.solver.precision = solver.precision;
   what.solver.threads = solver.threads;
+  what.solver.transport = solver.transport;
   check_exact(what);
   return what;
 }

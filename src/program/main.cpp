@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "program/commands.hpp"
+#include "program/launch.hpp"
 #include "solenoid/version.hpp"
 
 int main(int argc, char** argv) {
@@ -17,5 +18,6 @@ int main(int argc, char** argv) {
   // What follows `study` is for the studies to read, and so is `help study`.
   const auto is = [&](int i, std::string_view word) { return i < argc && argv[i] == word; };
   if (is(1, "help") && is(2, "study")) std::swap(argv[1], argv[2]);
-  return line.run(is(1, "study") ? 2 : argc, argv);
+  if (is(1, "study")) return line.run(2, argv);
+  return run_as_ranks([&] { return line.run(argc, argv); });
 }

@@ -4,13 +4,16 @@
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "base/agreement.hpp"
 #include "base/new_file.hpp"
+#include "build_info.hpp"
 #include "output/result_json.hpp"
 #include "program/commands.hpp"
 #include "program/progress.hpp"
@@ -44,11 +47,12 @@ struct Targets {
   std::vector<fs::path> samples;  ///< or none
   fs::path save;
 
-  Targets(const Arguments& arguments, const OutputOptions& asked, const std::string& name) : save(arguments.save) {
+  Targets(const Arguments& arguments, const OutputOptions& asked, const std::string& name, int ranks)
+      : save(arguments.save) {
     if (!arguments.json_to_stdout()) json = arguments.json;
     if (!arguments.output.empty()) {
       if (arguments.json.empty()) json = arguments.output / "result.json";
-      if (asked.vtu) vtu = arguments.output / (name + ".vtu");
+      if (asked.vtu) vtu = arguments.output / (name + (ranks == 1 ? ".vtu" : ".pvtu"));
       if (!asked.picture.empty()) picture = arguments.output / asked.picture;
       for (const Samples& set : asked.samples) samples.push_back(arguments.output / set.file);
       check_writable(arguments.output);
@@ -86,35 +90,55 @@ struct Files {
   const char* reason = "";  ///< to leave files out
 };
 
+/// The first rank writes; of several all take part.
 Files write(const Targets& targets, const Case& what, const Result& result, const Measures& measures,
             ProgressDisplay& display) {
   Files files;
+  const Communicator* const ranks = what.solver.communicator.get();
+  const bool first = ranks == nullptr || ranks->rank() == 0;
+  std::optional<Solution> whole;
+  const auto of_whole = [&](const auto& write_file) {
+    if (!whole) whole = result.solution.gathered();
+    in_agreement(ranks, [&] {
+      if (first) write_file(*whole);
+    });
+  };
   const auto file = [&](const fs::path& path, bool wanted, auto&& write_file) {
     if (path.empty()) return;
     if (!wanted) return files.left_out.push_back(path.string());
     display.show({"write", 0.0, path.string()});
     try {
-      fs::create_directories(folder_of(path));
+      in_agreement(ranks, [&] {
+        if (first) fs::create_directories(folder_of(path));
+      });
       write_file();
       files.written.push_back(path.string());
     } catch (const Interrupted&) {
       files.left_out.push_back(path.string());
     }
   };
-  file(targets.json, true, [&] { write_result(what, result.report, measures, targets.json); });
+  file(targets.json, true, [&] {
+    in_agreement(ranks, [&] {
+      if (first) write_result(what, result.report, measures, targets.json);
+    });
+  });
   // A broken solve leaves nothing worth looking at.
   const auto& history = result.report.residual_history;
   const bool sound = std::isfinite(measures.divergence_max.value_or(history.empty() ? 0.0 : history.back()));
   // One that has not converged is a start for the next solve.
-  file(targets.save, sound && !history.empty(), [&] { result.solution.save(targets.save); });
+  file(targets.save, sound && !history.empty(),
+       [&] { of_whole([&](const Solution& solution) { solution.save(targets.save); }); });
   files.reason = sound ? "interrupted" : "the solution is not finite";
   const Interruptible scope(caught_interrupt);
   file(targets.vtu, sound && !caught_interrupt(),
        [&] { write_vtu(result.solution, targets.vtu, what.output.subdivide); });
-  file(targets.picture, sound && !caught_interrupt(), [&] { write_picture(result.solution, targets.picture); });
+  file(targets.picture, sound && !caught_interrupt(),
+       [&] { of_whole([&](const Solution& solution) { write_picture(solution, targets.picture); }); });
   for (std::size_t i = 0; i < targets.samples.size(); ++i) {
-    file(targets.samples[i], sound && !caught_interrupt(),
-         [&] { write_csv(result.solution, what.output.samples[i].points(), targets.samples[i]); });
+    file(targets.samples[i], sound && !caught_interrupt(), [&] {
+      of_whole(
+          [&](const Solution& solution) { write_csv(solution, what.output.samples[i].points(), targets.samples[i]); });
+    });
   }
   return files;
 }
@@ -173,6 +197,10 @@ void print_table(const Case& what, const Report& report, const Measures& measure
                  const std::vector<std::string>& files) {
   const auto& history = report.residual_history;
   line("device", fmt::format("{}, {} precision", report.device, report.precision));
+  if (report.ranks > 1) {
+    const auto [fewest, most] = std::minmax_element(report.rank_cells.begin(), report.rank_cells.end());
+    line("ranks", fmt::format("{}, {} to {} cells each, messages: {}", report.ranks, *fewest, *most, report.transport));
+  }
   line("unknowns", fmt::format("{}", report.dofs));
   line("cells", fmt::format("{}", report.cells));
   line("levels", fmt::format("{}", report.levels));
@@ -232,24 +260,47 @@ void check_save(const Problem& problem, const fs::path& file) {
   throw InputError(fmt::format("--save '{}': expected the name of a file, got a device or a pipe", file.string()));
 }
 
-int solve_case(const Arguments& arguments) {
-  Case what = arguments.problem.read();
-  const Targets targets(arguments, what.output, what.name);
-  if (!arguments.save.empty()) check_save(what.problem, arguments.save);
-  std::optional<Solution> start;
-  if (!arguments.start.empty()) start = load_solution(arguments.start);
+/// \throws InputError if the ranks were not started alike.
+void check_same(const Communicator& ranks, const Case& what) {
+  const std::string mine = fmt::format("{} {}", build_info::commit, result_json(what, {}, nullptr));
+  const auto texts = ranks.texts(fmt::format("{}", std::hash<std::string>()(mine)));
+  for (std::size_t rank = 1; rank < texts.size(); ++rank) {
+    if (texts[rank] == texts[0]) continue;
+    throw InputError(fmt::format("rank {} has another case, other options or another build than rank 0", rank));
+  }
+}
 
-  ProgressDisplay display(arguments.quiet     ? ProgressDisplay::Lines::none
-                          : arguments.verbose ? ProgressDisplay::Lines::all
-                                              : ProgressDisplay::Lines::stages);
+int solve_case(const Arguments& arguments) {
+  const auto ranks = launched_ranks();
+  const bool first = ranks == nullptr || ranks->rank() == 0;
+  Case what;
+  std::optional<Targets> targets;
+  std::optional<Solution> start;
+  in_agreement(ranks.get(), [&] {
+    if (ranks != nullptr && arguments.problem.from_stdin()) {
+      throw InputError("stdin: several ranks have no common stdin: name a file");
+    }
+    what = arguments.problem.read();
+    if (first) targets.emplace(arguments, what.output, what.name, ranks == nullptr ? 1 : ranks->size());
+    if (!arguments.save.empty()) check_save(what.problem, arguments.save);
+    if (!arguments.start.empty()) start = load_solution(arguments.start);
+  });
+  if (ranks != nullptr) check_same(*ranks, what);
+  if (!first) targets.emplace(arguments, what.output, what.name, ranks->size());
+  what.solver.communicator = ranks;
+
+  ProgressDisplay display(arguments.quiet || !first ? ProgressDisplay::Lines::none
+                          : arguments.verbose       ? ProgressDisplay::Lines::all
+                                                    : ProgressDisplay::Lines::stages);
   what.solver.exact = what.exact;
   what.solver.progress = [&](const Progress& progress) { display.show(progress); };
   caught_interrupt();  // from here on
   const Solved solved = solve_and_measure(what, std::move(start), display);
   const Report& report = solved.result.report;
-  const Files files = write(targets, what, solved.result, solved.measures, display);
+  const Files files = write(*targets, what, solved.result, solved.measures, display);
   display.finish();
 
+  if (!first) return report.converged && files.left_out.empty() ? ExitCode::solved : not_converged;
   if (arguments.json_to_stdout()) {
     print_result(what, solved);
   } else if (!arguments.quiet) {

@@ -282,7 +282,8 @@ std::vector<BoundaryForce> Solution::forces(const Point& about) const {
   std::vector<BoundaryForce> result;
   const auto add = [&](std::string name, int body) {
     const auto found = sums.of_body.find(body);
-    const Sums s = found == sums.of_body.end() ? Sums{} : found->second;
+    Sums s = found == sums.of_body.end() ? Sums{} : found->second;
+    for (Point* const part : {&s.force, &s.torque, &s.pressure, &s.viscous}) grid_->add_up(std::span<double>(*part));
     result.push_back({std::move(name), s.force, s.torque, s.pressure, s.viscous});
   };
   for (int side = 0; side < 2 * grid_->dim(); ++side) {

@@ -14,10 +14,12 @@
 #include "mesh/grid.hpp"
 #include "mesh/places.hpp"
 #include "mesh/record.hpp"
+#include "mesh/shared_records.hpp"
 #include "problem/validate.hpp"
 #include "solenoid/error.hpp"
 #include "solution/cell_evaluator.hpp"
 #include "solution/cell_rule.hpp"
+#include "solution/joined.hpp"
 #include "solution/part_errors.hpp"
 
 namespace solenoid {
@@ -57,56 +59,54 @@ void require_velocity(const Problem& problem) {
 template <class Evaluate>
 double integrate_square(const Solution& s, int points, CellEvaluator::Tables tables, int components,
                         Evaluate evaluate) {
-  return reduce_cells<Sum>(s.grid().layout().owned_cells().size(),
-                           [&] {
-                             CellRule rule(s.grid(), points);
-                             CellEvaluator evaluator(s);
-                             evaluator.set_points(rule.xi(), tables);
-                             std::vector<double> values(rule.size() * components);
-                             return [=](CellRange range, Sum& sum) mutable {
-                               for (std::int64_t cell = range.begin; cell < range.end; ++cell) {
-                                 rule.move_to(cell);
-                                 evaluate(evaluator, rule, cell, values.data());
-                                 for (std::size_t i = 0; i < values.size(); ++i) {
-                                   sum.value += rule.weights()[i / components] * values[i] * values[i];
-                                 }
-                               }
-                             };
-                           })
-      .value;
+  const double mine = reduce_cells<Sum>(s.grid().layout().owned_cells().size(), [&] {
+                        CellRule rule(s.grid(), points);
+                        CellEvaluator evaluator(s);
+                        evaluator.set_points(rule.xi(), tables);
+                        std::vector<double> values(rule.size() * components);
+                        return [=](CellRange range, Sum& sum) mutable {
+                          for (std::int64_t cell = range.begin; cell < range.end; ++cell) {
+                            rule.move_to(cell);
+                            evaluate(evaluator, rule, cell, values.data());
+                            for (std::size_t i = 0; i < values.size(); ++i) {
+                              sum.value += rule.weights()[i / components] * values[i] * values[i];
+                            }
+                          }
+                        };
+                      }).value;
+  return added_up(mine, s.grid());
 }
 
 FlowIntegrals integrate_values(const Solution& s) {
   const int dim = s.grid().dim();
-  return reduce_cells<ValueIntegrals>(s.grid().layout().owned_cells().size(),
-                                      [&] {
-                                        CellRule rule(s.grid(), s.problem().order + 2);
-                                        CellEvaluator evaluator(s);
-                                        evaluator.set_points(rule.xi(), CellEvaluator::Tables::values_and_derivatives);
-                                        std::vector<double> u(rule.size() * dim);
-                                        std::vector<double> div(rule.size());
-                                        return [=](CellRange range, ValueIntegrals& sum) mutable {
-                                          FlowIntegrals& all = sum.all;
-                                          for (std::int64_t cell = range.begin; cell < range.end; ++cell) {
-                                            rule.move_to(cell);
-                                            evaluator.velocity(cell, u.data());
-                                            evaluator.divergence(cell, div.data());
-                                            for (std::size_t q = 0; q < div.size(); ++q) {
-                                              const double weight = rule.weights()[q];
-                                              double square = 0.0;
-                                              for (int c = 0; c < dim; ++c) {
-                                                const double value = u[c + dim * q];
-                                                all.velocity[c] += weight * value;
-                                                square += value * value;
-                                              }
-                                              all.velocity_square += weight * square;
-                                              all.max_speed = max_or_nan(all.max_speed, std::sqrt(square));
-                                              all.max_divergence = max_or_nan(all.max_divergence, std::abs(div[q]));
-                                            }
-                                          }
-                                        };
-                                      })
-      .all;
+  const ValueIntegrals mine = reduce_cells<ValueIntegrals>(s.grid().layout().owned_cells().size(), [&] {
+    CellRule rule(s.grid(), s.problem().order + 2);
+    CellEvaluator evaluator(s);
+    evaluator.set_points(rule.xi(), CellEvaluator::Tables::values_and_derivatives);
+    std::vector<double> u(rule.size() * dim);
+    std::vector<double> div(rule.size());
+    return [=](CellRange range, ValueIntegrals& sum) mutable {
+      FlowIntegrals& all = sum.all;
+      for (std::int64_t cell = range.begin; cell < range.end; ++cell) {
+        rule.move_to(cell);
+        evaluator.velocity(cell, u.data());
+        evaluator.divergence(cell, div.data());
+        for (std::size_t q = 0; q < div.size(); ++q) {
+          const double weight = rule.weights()[q];
+          double square = 0.0;
+          for (int c = 0; c < dim; ++c) {
+            const double value = u[c + dim * q];
+            all.velocity[c] += weight * value;
+            square += value * value;
+          }
+          all.velocity_square += weight * square;
+          all.max_speed = max_or_nan(all.max_speed, std::sqrt(square));
+          all.max_divergence = max_or_nan(all.max_divergence, std::abs(div[q]));
+        }
+      }
+    };
+  });
+  return joined(mine.all, s.grid());
 }
 
 // L2 norm of the error of the pressure, or of Poisson's u.
@@ -139,6 +139,7 @@ double scalar_error(const Solution& s, const ScalarField& exact) {
   });
   std::vector<Variance> of_parts(s.grid().parts());
   for (const auto& [part, variance] : variances.of_part) of_parts[part] = variance;
+  join(of_parts, s.grid());
   return error_norm(s.problem(), s.grid(), of_parts);
 }
 
@@ -178,24 +179,48 @@ Location locate(const Grid& grid, const Point& point) {
   return {};
 }
 
-// One Value per point: NaN outside the domain, else what evaluate(evaluator, cell, value) fills in.
+// Values of points on all ranks from those of the rank that has their cell; a Value is so many numbers.
+template <class Value>
+void share_values(const Grid& grid, const std::vector<char>& mine, std::vector<Value>& values) {
+  if (grid.partition() == nullptr || values.empty()) return;
+  constexpr std::size_t numbers = sizeof(Value) / sizeof(double);
+  const auto number = [&](std::size_t i, std::size_t k) -> double& {
+    return reinterpret_cast<double*>(values.data())[i * numbers + k];
+  };
+  std::vector<double> sums;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    sums.push_back(mine[i] != 0 ? 1.0 : 0.0);
+    for (std::size_t k = 0; k < numbers; ++k) sums.push_back(mine[i] != 0 ? number(i, k) : 0.0);
+  }
+  grid.add_up<double>(sums);
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    if (sums[i * (numbers + 1)] == 0.0) continue;
+    for (std::size_t k = 0; k < numbers; ++k) number(i, k) = sums[i * (numbers + 1) + 1 + k];
+  }
+}
+
+// One Value per point: NaN outside the domain, else what evaluate(evaluator, cell, value) fills in. Of several cells of
+// a point all ranks choose the same.
 template <class Value, class Evaluate>
 std::vector<Value> at_points(const Solution& s, std::span<const Point> points, const Value& outside,
                              CellEvaluator::Tables tables, Evaluate evaluate) {
   constexpr std::int64_t chunk = 1024;
   const auto count = static_cast<std::int64_t>(points.size());
   std::vector<Value> values(points.size(), outside);
+  std::vector<char> mine(points.size(), 0);
   parallel_for((count + chunk - 1) / chunk, [&] {
     return [&, evaluator = CellEvaluator(s), xi = TensorPoints{{{0.0}, {0.0}, {0.0}}}](std::int64_t block) mutable {
       for (std::int64_t i = block * chunk; i < std::min(count, (block + 1) * chunk); ++i) {
         const Location where = locate(s.grid(), points[i]);
-        if (where.cell < 0) continue;
+        if (!s.grid().layout().owned_cells().contains(static_cast<Record>(where.cell))) continue;
+        mine[i] = 1;
         for (int a = 0; a < 3; ++a) xi[a][0] = where.xi[a];
         evaluator.set_points(xi, tables);
         evaluate(evaluator, where.cell, values[i]);
       }
     };
   });
+  share_values(s.grid(), mine, values);
   return values;
 }
 
@@ -340,12 +365,12 @@ double Solution::flux(int axis, double position) const {
         if (dim == 3) cell_position[second] = j;
         const Record cell = grid_->at(cell_position);
         if (cell < 0) continue;
-        sum += through(cell, b);
+        if (grid_->layout().owned_cells().contains(cell)) sum += through(cell, b);
         break;
       }
     }
   }
-  return sum;
+  return added_up(sum, *grid_);
 }
 
 FlowIntegrals Solution::with_values() const {
@@ -434,6 +459,43 @@ double Solution::velocity_error(const VectorField& exact) const {
 double Solution::pressure_error(const ScalarField& exact) const { return scalar_error(*this, exact); }
 
 double Solution::value_error(const ScalarField& exact) const { return scalar_error(*this, exact); }
+
+std::optional<Solution> Solution::gathered() const {
+  if (grid_->partition() == nullptr) return *this;
+  const Communicator& ranks = grid_->partition()->communicator();
+  const int record = record_size(grid_->dim(), problem_.order, problem_.equation);
+  const auto visit = [&](const std::vector<Record>& records, auto&& move) {
+    for (std::size_t j = 0; j < records.size(); ++j) {
+      for (int i = 0; i < record; ++i) {
+        move(record_offset(records[j], record) + std::int64_t{interleave} * i, j * record + i);
+      }
+    }
+  };
+  const auto message = [](int rank, std::vector<double>& values) {
+    return Communicator::Message{rank, reinterpret_cast<std::byte*>(values.data()), values.size() * sizeof(double)};
+  };
+  const std::vector<Record> records = records_in(*grid_, grid_->owned_box());
+  std::vector<double> mine(records.size() * record);
+  visit(records, [&](std::int64_t place, std::size_t i) { mine[i] = (*coefficients_)[place]; });
+  if (ranks.rank() != 0) {
+    const auto send = message(0, mine);
+    ranks.exchange({&send, 1}, {});
+    return {};
+  }
+  const auto whole = std::make_shared<const Grid>(grid_->whole());
+  HostVector all = zeros(std::int64_t{whole->layout().storage()} * record);
+  for (int rank = 0; rank < ranks.size(); ++rank) {
+    const std::vector<Record> its = records_in(*whole, grid_->partition()->box(rank, whole->extent()));
+    std::vector<double> values(rank == 0 ? 0 : its.size() * record);
+    if (rank != 0) {
+      const auto receive = message(rank, values);
+      ranks.exchange({}, {&receive, 1});
+    }
+    const std::vector<double>& from = rank == 0 ? mine : values;
+    visit(its, [&](std::int64_t place, std::size_t i) { all[place] = from[i]; });
+  }
+  return Solution(problem_, whole, std::move(all));
+}
 
 double error_norm(const Problem& problem, const Grid& grid, std::span<const Variance> of_parts) {
   const bool poisson = problem.equation == EquationKind::poisson;

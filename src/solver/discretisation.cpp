@@ -40,26 +40,27 @@ void check_mean_force(const Level& level, Kernels<double>& kernels, double* b) {
   }
 }
 
-/// x += what
+/// x += what. Of several ranks all call this, with something or nothing.
 void add(Engine& engine, Kernels<double>& kernels, const SparseVector& what, double* x) {
-  if (what.places.empty()) return;
-  Vector<double> values(engine, std::ssize(what.places));
-  kernels.gather(values.size(), on_device(engine, what.places).data(), x, values.data());
+  Vector<double> values(engine, std::max<std::int64_t>(1, std::ssize(what.places)));
+  const auto count = std::ssize(what.places);
+  kernels.gather(count, on_device(engine, what.places).data(), x, values.data());
   std::vector<double> sums(what.values.size());
-  values.download(sums.data());
+  engine.download(values.data(), sums.data(), sums.size() * sizeof(double));
   std::transform(sums.begin(), sums.end(), what.values.begin(), sums.begin(), std::plus<>());
   kernels.scatter(std::ssize(sums), on_device(engine, what.places).data(), on_device(engine, sums).data(), x);
 }
 
-/// Left preconditioning solves M A x = M b, which only makes sense of an M that is linear. A coarsest level that a Krylov
-/// method solves is not: to about 1e-2, so that the residual of M A x = M b stops there or a few digits later.
+/// Left preconditioning solves M A x = M b, which only makes sense of an M that is linear. A coarsest level that a
+/// Krylov method solves is not: to about 1e-2, so that the residual of M A x = M b stops there or a few digits later.
 void check_linear(const Hierarchy& hierarchy, const SolverOptions& options) {
   if (options.method != Method::gmres || options.side != PreconditionerSide::left) return;
   if (hierarchy.coarse != CoarseSolve::krylov) return;
   throw InvalidEntry(
-      "side", fmt::format("\"left\" needs a cycle that is linear, but here the coarsest level has {} unknowns, too many "
-                          "for a direct solve, and an inner Krylov method solves it: use \"right\"",
-                          hierarchy.levels.front()->dofs()));
+      "side",
+      fmt::format("\"left\" needs a cycle that is linear, but here the coarsest level has {} unknowns, too many "
+                  "for a direct solve, and an inner Krylov method solves it: use \"right\"",
+                  hierarchy.levels.front()->dofs()));
 }
 
 }  // namespace
@@ -80,10 +81,10 @@ Discretisation::Discretisation(const Problem& problem, const SolverOptions& opti
     : problem_(problem),
       multigrid_(options.multigrid),
       random_load_(options.random_load),
-      hierarchy_(problem, options.multigrid, dense_limits),
-      lift_level_(
-          std::make_shared<Level>(equation_of(problem), coefficients_of(problem),
-                                  Grid(problem.mesh, problem.boundary, problem.equation == EquationKind::stokes))) {
+      hierarchy_(problem, options.multigrid, dense_limits, {options.communicator, options.replicated_cells}),
+      lift_level_(std::make_shared<Level>(equation_of(problem), coefficients_of(problem),
+                                          Grid(problem.mesh, problem.boundary, problem.equation == EquationKind::stokes,
+                                               hierarchy_.finest().grid.partition()))) {
   check_linear(hierarchy_, options);
 }
 
@@ -107,9 +108,14 @@ const SparseVector& Discretisation::lift() {
   return *lift_;
 }
 
+bool Discretisation::on_some_rank(bool here) const {
+  const Partition* const partition = lift_level_->grid.partition().get();
+  return partition == nullptr ? here : partition->communicator().any(here);
+}
+
 bool Discretisation::lifted() {
   const std::vector<double>& values = lift().values;
-  return std::any_of(values.begin(), values.end(), [](double value) { return value != 0.0; });
+  return on_some_rank(std::any_of(values.begin(), values.end(), [](double value) { return value != 0.0; }));
 }
 
 bool Discretisation::has_coarse_loads() { return random_load_ == 0 && has_boundary_values(problem_) && !lifted(); }
@@ -120,6 +126,9 @@ void Discretisation::coarse_load(Engine& engine, const Level& level, Kernels<dou
 
 void Discretisation::load(Engine& engine, Kernels<double>& kernels, Vector<double>& work, Vector<double>& b) {
   if (random_load_ != 0) {
+    if (finest().grid.partition() != nullptr) {
+      throw InputError("random_load: random loads are for one rank, they depend on the order of unknowns");
+    }
     const HostVector load = random_vector(finest(), random_load_);
     engine.upload(load.data(), b.data(), load.size() * sizeof(double));
     kernels.project(b.data());
@@ -153,7 +162,7 @@ void Discretisation::assemble(Engine& engine, const Level& level, Kernels<double
 
 void Discretisation::assemble_lifted(Engine& engine, Kernels<double>& kernels, const Problem& problem,
                                      Vector<double>& work, Vector<double>& b) {
-  if (lift().places.empty()) return assemble(engine, finest(), kernels, problem, b.data());
+  if (!on_some_rank(!lift().places.empty())) return assemble(engine, finest(), kernels, problem, b.data());
   if (!lift_operator_ || !lift_operator_->is_of(engine)) {
     lift_operator_.emplace(engine, *lift_level_, finest(), multigrid_.local_solver);
   }
@@ -170,15 +179,15 @@ void Discretisation::balance(Kernels<double>& kernels, double* b) {
 
 void Discretisation::complete(Engine& engine, Kernels<double>& kernels, Vector<double>& x) {
   const SharedHats hats = shared_hats(*lift_level_, finest());
-  if (!hats.some.empty()) {
-    Vector<double> values(engine, std::ssize(hats.some));
-    const Vector<std::int64_t> some = on_device(engine, hats.some);
-    kernels.gather(values.size(), some.data(), x.data(), values.data());
-    const Vector<double> zeros(engine, values.size());
-    kernels.scatter(values.size(), some.data(), zeros.data(), x.data());
-    kernels.scatter(values.size(), on_device(engine, hats.all).data(), values.data(), x.data());
-  }
+  const auto count = std::ssize(hats.some);
+  Vector<double> values(engine, std::max<std::int64_t>(1, count));
+  const Vector<double> zeros(engine, values.size());
+  const Vector<std::int64_t> some = on_device(engine, hats.some);
+  kernels.gather(count, some.data(), x.data(), values.data());
+  kernels.scatter(count, some.data(), zeros.data(), x.data());
+  kernels.scatter(count, on_device(engine, hats.all).data(), values.data(), x.data());
   add(engine, kernels, lift(), x.data());
+  kernels.bring_ghosts(*lift_level_, x.data());
 }
 
 Integrator* Discretisation::integrator(Engine& engine) {

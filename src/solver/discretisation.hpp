@@ -22,8 +22,8 @@ void check(const Problem& problem, const SolverOptions& options);
 
 class Discretisation {
  public:
-  /// The problem must be valid; `dense_limits` are the engine's. \throws InputError as Hierarchy, and for GMRES from the
-  /// left where the cycle is not linear.
+  /// The problem must be valid; `dense_limits` are the engine's. \throws InputError as Hierarchy, and for GMRES from
+  /// the left where the cycle is not linear.
   Discretisation(const Problem& problem, const SolverOptions& options, const DenseLimits& dense_limits);
 
   [[nodiscard]] const Problem& problem() const { return problem_; }
@@ -61,6 +61,8 @@ class Discretisation {
   /// x, which has room(), becomes the coefficients of the solution: the boundary velocities are added, and all hats on
   /// the boundary have their places. `kernels`: of the finest level.
   void complete(Engine& engine, Kernels<double>& kernels, Vector<double>& x);
+  /// b = the load of this problem on a level, before anything is lifted or balanced.
+  static void assemble(Engine& engine, const Level& level, Kernels<double>& kernels, const Problem& problem, double* b);
   // Of the solution with these coefficients:
   [[nodiscard]] Solution solution(Engine& engine, const Vector<double>& completed);
   [[nodiscard]] FlowIntegrals integrals(Engine& engine, const Vector<double>& completed);
@@ -74,8 +76,7 @@ class Discretisation {
                                  const std::optional<FlowIntegrals>& integrals = {}) const;
   /// The boundary velocities on the grid that stores all boundary hats.
   const SparseVector& lift();
-  /// b = the load of this problem on a level, before anything is lifted.
-  static void assemble(Engine& engine, const Level& level, Kernels<double>& kernels, const Problem& problem, double* b);
+  [[nodiscard]] bool on_some_rank(bool here) const;
   /// b = the load of this problem, which has the boundary velocities, for homogeneous ones. `work` is left zero.
   void assemble_lifted(Engine& engine, Kernels<double>& kernels, const Problem& problem, Vector<double>& work,
                        Vector<double>& b);

@@ -165,10 +165,20 @@ std::int64_t bytes_at(const CoarseCounts& counts, const Problem& problem, const 
   return static_cast<std::int64_t>(bytes + static_cast<double>(engine.bytes_per_cell(dim)) * all);
 }
 
+/// Of several ranks, each. Boxes of cells are about cubes, with ghosts around them; a level that is too small to be
+/// shared takes no memory to speak of.
 std::int64_t bytes_at(const CoarseCounts& counts, const Problem& problem, const SolverOptions& options,
                       const Engine& engine, int refine) {
-  return options.precision == Precision::mixed ? bytes_at<float>(counts, problem, options, engine, refine)
-                                               : bytes_at<double>(counts, problem, options, engine, refine);
+  const std::int64_t all = options.precision == Precision::mixed
+                               ? bytes_at<float>(counts, problem, options, engine, refine)
+                               : bytes_at<double>(counts, problem, options, engine, refine);
+  const auto cells = static_cast<double>(cells_at(counts, problem.mesh.dim, refine));
+  const int ranks = options.communicator == nullptr ? 1 : options.communicator->size();
+  if (ranks == 1 || cells <= static_cast<double>(std::max<std::int64_t>(options.replicated_cells, 8 * ranks)))
+    return all;
+  const double edge = std::pow(cells / ranks, 1.0 / problem.mesh.dim);
+  const double with_ghosts = std::pow((edge + 2 * Partition::layers) / edge, problem.mesh.dim);
+  return static_cast<std::int64_t>(static_cast<double>(all) / ranks * with_ghosts);
 }
 
 }  // namespace
@@ -179,7 +189,7 @@ Estimate estimate(const Problem& problem, const SolverOptions& options) {
   Estimate estimate;
   const CoarseCounts counts = count_coarse(problem);
   estimate.dofs = dofs_at(counts, problem, problem.mesh.refine);
-  const auto engine = make_engine(options.device, 1);
+  const auto engine = make_engine(options.device, 1, options.communicator, options.transport);
   estimate.bytes_needed = bytes_at(counts, problem, options, *engine, problem.mesh.refine);
   estimate.bytes_available = engine->bytes_available();
   estimate.largest_refine = -1;

@@ -7,6 +7,7 @@
 #include <optional>
 #include <utility>
 
+#include "problem/parts.hpp"
 #include "problem/validate.hpp"
 
 namespace solenoid {
@@ -15,9 +16,64 @@ namespace {
 /// Unknowns up to which the coarsest level is inverted as a dense matrix on every engine.
 constexpr std::int64_t always_dense = 1000;
 
+/// Unknowns of a coarsest level up to which each rank solves it.
+constexpr std::int64_t most_on_each_rank = 400'000;
+
+/// Whether ranks share the cells of a lattice.
+bool is_shared(const Distribution& distribution, const std::array<int, 3>& extent) {
+  if (distribution.ranks == nullptr || distribution.ranks->size() == 1) return false;
+  const std::int64_t pieces = std::int64_t{8} * distribution.ranks->size();
+  return std::int64_t{extent[0]} * extent[1] * extent[2] > std::max(distribution.replicated_cells, pieces);
+}
+
+/// Seeds are the cells of the first lattice that is not shared, coarsened as levels are; nullptr if that is the finest.
+std::shared_ptr<const Partition> partition_of(const Mesh& mesh, const Distribution& distribution) {
+  std::array<int, 3> extent{1, 1, 1};
+  Point size{};
+  for (int a = 0; a < mesh.dim; ++a) {
+    extent[a] = mesh.cells[a] << mesh.refine;
+    size[a] = (mesh.upper[a] - mesh.lower[a]) / extent[a];
+  }
+  const auto finest = extent;
+  while (is_shared(distribution, extent)) {
+    auto directions = directions_to_coarsen(mesh.dim, size);
+    const auto left = more_than_two({extent[0], extent[1], extent[2]});
+    for (int a = 0; a < mesh.dim; ++a) {
+      if (directions[a] && !left[a]) directions = directions_to_coarsen(mesh.dim, size, left);
+    }
+    bool pairs_up = directions != std::array<bool, 3>{};
+    for (int a = 0; a < mesh.dim; ++a) pairs_up = pairs_up && !(directions[a] && extent[a] % 2 != 0);
+    if (!pairs_up) break;
+    for (int a = 0; a < mesh.dim; ++a) {
+      if (!directions[a]) continue;
+      extent[a] /= 2;
+      size[a] *= 2.0;
+    }
+  }
+  if (extent == finest) return nullptr;
+  // What a seed weighs: cells of the finest lattice, or coarse boxes, whichever is coarser than it.
+  const std::vector<std::int32_t> holes = holes_of_boxes(mesh);
+  const auto weight = [&](const std::array<int, 3>& seed) {
+    std::array<int, 3> first{};
+    std::array<int, 3> last{1, 1, 1};
+    for (int a = 0; a < mesh.dim; ++a) {
+      first[a] = static_cast<int>(std::int64_t{seed[a]} * mesh.cells[a] / extent[a]);
+      last[a] = std::max<int>(first[a] + 1, static_cast<int>((seed[a] + std::int64_t{1}) * mesh.cells[a] / extent[a]));
+    }
+    std::int64_t boxes = 0;
+    for (int z = first[2]; z < last[2]; ++z) {
+      for (int y = first[1]; y < last[1]; ++y) {
+        for (int x = first[0]; x < last[0]; ++x) boxes += holes[number_of_box(mesh, {x, y, z})] < 0 ? 1 : 0;
+      }
+    }
+    return boxes;
+  };
+  return std::make_shared<const Partition>(distribution.ranks, mesh.dim, extent, weight);
+}
+
 bool one_patch_is_exact(const Level& level, LocalSolverKind local) {
   const auto& patches = level.patches;
-  if (patches.lower_cell.size() != 1 || !patches.cover_everything) return false;
+  if (level.grid.partition() != nullptr || patches.lower_cell.size() != 1 || !patches.cover_everything) return false;
   if (local != LocalSolverKind::direct && local != LocalSolverKind::dense) return false;
   for (int a = 0; a < level.equation.dim; ++a) {
     if (patches.kinds[0][a].weight != patches.kinds[0][a].face || level.grid.periodic()[a]) return false;
@@ -61,12 +117,27 @@ Equation equation_of(const Problem& problem) { return {problem.mesh.dim, problem
 
 Coefficients coefficients_of(const Problem& problem) { return {problem.viscosity, problem.mass}; }
 
-Hierarchy::Hierarchy(const Problem& problem, const MultigridOptions& options, const DenseLimits& limits) {
+Hierarchy::Hierarchy(const Problem& problem, const MultigridOptions& options, const DenseLimits& limits,
+                     const Distribution& distribution) {
   const Coefficients coefficients = coefficients_of(problem);
   const PatchRules rules{options.patch, options.colour_order};
+  const auto partition = partition_of(problem.mesh, distribution);
   std::vector<std::unique_ptr<Level>> fine_to_coarse;
-  fine_to_coarse.push_back(
-      std::make_unique<Level>(equation_of(problem), coefficients, Grid(problem.mesh, problem.boundary), rules));
+  fine_to_coarse.push_back(std::make_unique<Level>(equation_of(problem), coefficients,
+                                                   Grid(problem.mesh, problem.boundary, false, partition), rules));
+  const auto make_whole = [&] {
+    const Level& level = *fine_to_coarse.back();
+    if (level.dofs() > most_on_each_rank) {
+      throw InputError(
+          fmt::format("{} ranks: the coarsest level has {} unknowns, of which each rank would have all; at most {} are "
+                      "possible: use "
+                      "one rank, or a mesh that can be coarsened further (even numbers of cells)",
+                      distribution.ranks->size(), level.dofs(), most_on_each_rank));
+    }
+    auto whole = std::make_unique<Level>(level.equation, coefficients, level.grid.whole(), rules);
+    whole->schur_inverses = level.schur_inverses;
+    fine_to_coarse.back() = std::move(whole);
+  };
 
   const auto refined_once = [&](const Grid& grid) {
     for (int a = 0; a < grid.dim(); ++a) {
@@ -74,9 +145,9 @@ Hierarchy::Hierarchy(const Problem& problem, const MultigridOptions& options, co
     }
     return true;
   };
-  const Level* const finest = fine_to_coarse[0].get();
+  const auto is_finest = [&](const Level& level) { return &level == fine_to_coarse.front().get(); };
   const auto small = [&](const Level& level) {
-    return level.dofs() <= (&level == finest ? always_dense : std::max(always_dense, limits.than_by_cycle));
+    return level.dofs() <= (is_finest(level) ? always_dense : std::max(always_dense, limits.than_by_cycle));
   };
   const auto invertible = [&](const Level& level) { return small(level) || level.dofs() <= limits.than_by_krylov; };
 
@@ -93,7 +164,7 @@ Hierarchy::Hierarchy(const Problem& problem, const MultigridOptions& options, co
         break;
       }
     }
-    if (&level != finest && !options.all_levels && level.dofs() <= limits.than_by_cycle) {
+    if (!is_finest(level) && !options.all_levels && level.dofs() <= limits.than_by_cycle) {
       coarse = CoarseSolve::dense;
       break;
     }
@@ -101,12 +172,19 @@ Hierarchy::Hierarchy(const Problem& problem, const MultigridOptions& options, co
       Coarsening pairs;
       std::unique_ptr<Level> level;
     };
+    bool cuts_cells = false;  // some coarse cell would be one of several ranks
     const auto coarsened = [&](const std::array<bool, 3>& directions) -> std::optional<Coarser> {
       const auto pairs = covered ? level.grid.pairing(directions) : std::nullopt;
       if (!pairs) return {};
+      const std::array extent{pairs->coarse_extent(0), pairs->coarse_extent(1), pairs->coarse_extent(2)};
+      if (level.grid.partition() != nullptr && !level.grid.partition()->refines_to(extent)) {
+        cuts_cells = true;
+        return {};
+      }
       Equation coarser = level.equation;
       coarser.relative_penalty = coarse_penalty(options, level.equation, directions);
-      return Coarser{*pairs, std::make_unique<Level>(coarser, coefficients, level.grid.coarsen(*pairs), rules)};
+      Grid grid = is_shared(distribution, extent) ? level.grid.coarsen(*pairs) : level.grid.coarsen_whole(*pairs);
+      return Coarser{*pairs, std::make_unique<Level>(coarser, coefficients, std::move(grid), rules)};
     };
     const int dim = level.grid.dim();
     const Point& size = level.grid.metric().uniform_width();
@@ -121,6 +199,10 @@ Hierarchy::Hierarchy(const Problem& problem, const MultigridOptions& options, co
         if (other && other->level->patches.cover_everything) next = std::move(other);
       }
     }
+    if (cuts_cells) {
+      make_whole();
+      continue;
+    }
     if (next && (next->level->patches.cover_everything || invertible(*next->level))) {
       level.coarsening = next->pairs;
       next->level->schur_inverses = level.schur_inverses;
@@ -128,7 +210,7 @@ Hierarchy::Hierarchy(const Problem& problem, const MultigridOptions& options, co
       continue;
     }
     // What is refused does not depend on the engine.
-    if (!covered && &level == finest && !small(level)) {
+    if (!covered && is_finest(level) && !small(level)) {
       throw InvalidEntry(
           "mesh.refine",
           fmt::format("the mesh has unknowns that no vertex patch reaches: every cell must belong to a block of 2^{} "
@@ -139,6 +221,7 @@ Hierarchy::Hierarchy(const Problem& problem, const MultigridOptions& options, co
     coarse = invertible(level) ? CoarseSolve::dense : CoarseSolve::krylov;
     break;
   }
+  if (fine_to_coarse.back()->grid.partition() != nullptr) make_whole();
   std::reverse(fine_to_coarse.begin(), fine_to_coarse.end());
   levels = std::move(fine_to_coarse);
 }

@@ -19,14 +19,24 @@ enum class CoarseSolve {
   krylov,  ///< too large for a direct solve: GMRES with the smoother, inside a flexible outer method
 };
 
+/// How levels are dealt out to ranks.
+struct Distribution {
+  std::shared_ptr<const Communicator> ranks;  ///< nullptr: one
+  /// A level of at most so many cells, and those coarser, are the same on all ranks: there messages take longer than
+  /// work.
+  std::int64_t replicated_cells = 4096;
+};
+
 struct Hierarchy {
   /// Levels go down to one refinement of the coarse boxes; from there on only while the coarsest is too large for a
   /// direct solve and the boxes pair up. They end earlier below the finest where the engine would rather have a dense
   /// inverse (`limits`: Engine::dense_limits) and one patch does not do, unless the options ask for all levels. In
   /// cells that are not near square only the short directions are coarsened; where these have two cells left, the next
-  /// longer ones. \throws InputError if the finest level has
-  /// unknowns that no vertex patch reaches.
-  Hierarchy(const Problem& problem, const MultigridOptions& options, const DenseLimits& limits = {});
+  /// longer ones. Coarse levels, and the coarsest always, are whole on each rank. Collective. \throws InputError if the
+  /// finest level has unknowns that no vertex patch reaches, if there are more ranks than pieces of the mesh, or if the
+  /// coarsest level is too large for each rank to solve it.
+  Hierarchy(const Problem& problem, const MultigridOptions& options, const DenseLimits& limits = {},
+            const Distribution& distribution = {});
 
   /// Level::set_coefficients on all levels. (Discretisation::set_coefficients sees to what solves have besides.)
   void set_coefficients(const Coefficients& coefficients);

@@ -37,19 +37,25 @@ std::vector<Flux> fluxes_of_parts(const Grid& grid, const std::vector<std::vecto
   std::vector<Flux> fluxes(grid.parts());
   for (const auto& block : of_blocks) {
     for (const auto& [cell, flux] : block) {
+      if (!grid.layout().owned_cells().contains(cell)) continue;
       fluxes[grid.part(cell)].net += flux.net;
       fluxes[grid.part(cell)].total += flux.total;
     }
   }
+  std::vector<double> sums;
+  for (const auto& [net, total] : fluxes) sums.insert(sums.end(), {net, total});
+  grid.add_up<double>(sums);
+  for (std::size_t part = 0; part < fluxes.size(); ++part) fluxes[part] = {sums[2 * part], sums[2 * part + 1]};
   constexpr double tolerance = 1e-6;
   for (int part = 0; part < grid.parts(); ++part) {
     auto& [net, total] = fluxes[part];
     if (grid.has_face(part, Face::outflow)) net = 0.0;
     if (std::abs(net) <= tolerance * total) continue;
-    std::string where = "the domain";
-    if (grid.parts() > 1) {
-      Record first = 0;
-      while (grid.part(first) != part) ++first;
+    std::string where = grid.parts() == 1 ? "the domain" : fmt::format("part {} of the domain", part + 1);
+    const RecordRange cells = grid.layout().cells();
+    Record first = 0;
+    while (grid.parts() > 1 && first < cells.last() && grid.part(first) != part) ++first;
+    if (grid.parts() > 1 && first < cells.last()) {
       Point centre = grid.corner(first);
       for (int a = 0; a < 3; ++a) centre[a] += 0.5 * grid.widths(first)[a];
       where = fmt::format("the part of the domain around [{:.6g}]",
@@ -79,7 +85,7 @@ SparseVector boundary_lift(const Problem& problem, const Level& lift) {
     SparseVector hats;
     std::vector<LiftedFace> faces;
   };
-  const std::int64_t blocks = whole_blocks(grid.layout().owned_cells().size()) / interleave;
+  const std::int64_t blocks = whole_blocks(grid.layout().near_cells().size()) / interleave;
   std::vector<std::unique_ptr<OfBlock>> of_blocks(blocks);
   std::vector<std::vector<CellFlux>> fluxes_of_blocks(blocks);
   // More points than for loads: what the fluxes of smooth data lack of balance is an error of this rule.

@@ -14,13 +14,13 @@ LiftOperator::LiftOperator(Engine& engine, const Level& all, const Level& some, 
 
 void LiftOperator::apply(const SparseVector& velocities, double* work, double* image) {
   const auto put = [&](const Vector<std::int64_t>& places, const Vector<double>& values, double* x) {
-    if (places.size() > 0) kernels_->scatter(places.size(), places.data(), values.data(), x);
+    kernels_->scatter(places.size(), places.data(), values.data(), x);
   };
   kernels_->zero(work);
   put(on_device(engine_, velocities.places), on_device(engine_, velocities.values), work);
   kernels_->apply(work, image);
   // From the grid that stores all boundary hats to the other.
-  if (moved_.size() > 0) kernels_->gather(moved_.size(), shared_in_all_.data(), image, moved_.data());
+  kernels_->gather(moved_.size(), shared_in_all_.data(), image, moved_.data());
   put(boundary_, zeros_, image);
   put(shared_in_some_, moved_, image);
 }

@@ -26,7 +26,7 @@ HostVector assemble_load(const Problem& problem, const Level& level) {
   const int velocities = level.equation.velocities();
   HostVector load = zeros(level.size());
   // Shares of upper hats, kept apart so that every record has one writer.
-  HostVector upper = zeros(whole_blocks(grid.layout().owned_cells().size()) * velocities * columns);
+  HostVector upper = zeros(whole_blocks(grid.layout().near_cells().size()) * velocities * columns);
   for_blocks(problem, level, level.equation.n() + 1, [&](StripIntegrals& integrals, CellRange cells) {
     integrals.of_block(cells, &load[level.index(cells.begin, 0)],
                        upper.data() + record_offset(cells.begin, velocities * columns));
@@ -38,7 +38,7 @@ HostVector assemble_load(const Problem& problem, const Level& level) {
         const Record below = grid.neighbour(r, 2 * c);
         for (int i = 0; i < columns; ++i) {
           double& hat = load[level.index(r, c * block + i)];
-          if (grid.layout().is_cell(below)) {
+          if (grid.layout().near_cells().contains(below)) {
             hat += upper[record_offset(below, dim * columns) + std::int64_t{interleave} * (c * columns + i)];
           }
           if (normal_fixed(hat_kind(grid, r, c))) hat = 0.0;
@@ -58,7 +58,7 @@ SparseVector assemble_boundary_load(const Problem& problem, const Level& level) 
   const int record = level.equation.record();
   Problem boundary = problem;
   boundary.force = {};
-  std::vector<std::vector<Entry>> of_blocks(whole_blocks(grid.layout().owned_cells().size()) / interleave);
+  std::vector<std::vector<Entry>> of_blocks(whole_blocks(grid.layout().near_cells().size()) / interleave);
   for_blocks(boundary, level, level.equation.n() + 1, [&](StripIntegrals& integrals, CellRange cells) {
     if (!integrals.has_boundary_data(cells)) return;
     std::vector<double> records(std::size_t{interleave} * record);

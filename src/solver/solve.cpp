@@ -76,7 +76,25 @@ void run(Engine& engine, Discretisation& discretisation, const Solution* initial
   report.iterations = convergence.iterations;
   report.residual_history = convergence.history;
   report.fractional_iterations = fractional_iterations(convergence);
+}
+
+/// What each rank has.
+void report_ranks(const Engine& engine, const Discretisation& discretisation, const SolverOptions& options,
+                  Report& report) {
   report.memory_bytes = engine.bytes_peak();
+  if (options.communicator == nullptr || options.communicator->size() == 1) return;
+  const Communicator& ranks = *options.communicator;
+  report.ranks = ranks.size();
+  report.transport = engine.transport();
+  const auto of_ranks = [&](std::int64_t mine) {
+    std::vector<std::int64_t> all(ranks.size(), 0);
+    all[ranks.rank()] = mine;
+    ranks.sum(std::span(all));
+    return all;
+  };
+  report.rank_cells = of_ranks(discretisation.finest().grid.layout().owned_cells().size());
+  report.rank_memory_bytes = of_ranks(report.memory_bytes);
+  report.memory_bytes = *std::max_element(report.rank_memory_bytes.begin(), report.rank_memory_bytes.end());
 }
 
 /// \throws InputError for what a solve cannot start from.
@@ -110,11 +128,11 @@ Result solve_from(const Solution* initial, const Problem& problem, const SolverO
   check(problem, options);
   if (initial != nullptr) check_start(problem, *initial, options);
   Report report;
-  const auto engine = make_engine(options.device, options.threads);
+  const auto engine = make_engine(options.device, options.threads, options.communicator, options.transport);
   if (options.progress) options.progress({"set-up", 0.0, "mesh and patches"});
   Discretisation discretisation(problem, options, engine->dense_limits());
   report.dofs = discretisation.finest().dofs();
-  report.cells = discretisation.finest().grid.layout().owned_cells().size();
+  report.cells = discretisation.finest().grid.cell_count();
   report.levels = discretisation.hierarchy().size();
   report.device = engine->description();
   report.threads = engine->threads();
@@ -123,6 +141,7 @@ Result solve_from(const Solution* initial, const Problem& problem, const SolverO
 
   Vector<double> x(*engine, discretisation.room());
   run(*engine, discretisation, initial, options, x, report);
+  report_ranks(*engine, discretisation, options, report);
   // The levels' vectors are gone by now, so that what this takes does not add to the peak.
   if (options.progress && is_known(options.exact)) options.progress({"measure", 0.0, "errors"});
   report.errors = measured(discretisation, *engine, x, options.exact);

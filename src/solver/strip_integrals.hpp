@@ -9,6 +9,7 @@
 #include <span>
 #include <vector>
 
+#include "base/agreement.hpp"
 #include "base/parallel.hpp"
 #include "element/basis.hpp"
 #include "level/level.hpp"
@@ -333,14 +334,18 @@ class StripIntegrals {
   std::vector<double> out_;
 };
 
-/// Calls visit(integrals, cells) for every block of records that has cells, from several threads.
+/// Calls visit(integrals, cells) for every block of records that has owned cells or ghosts next to them, whose faces
+/// carry unknowns of owned cells, from several threads. If one rank throws, all do.
 template <class Visit>
 void for_blocks(const Problem& problem, const Level& level, int points, const Visit& visit) {
-  const Ranges blocks{level.grid.layout().owned_cells().size(), interleave};
-  parallel_for(blocks.number(), [&] {
-    return [&, integrals = StripIntegrals(problem, level, points)](std::int64_t i) mutable {
-      visit(integrals, blocks[i]);
-    };
+  const Ranges blocks{level.grid.layout().near_cells().size(), interleave};
+  const Partition* const partition = level.grid.partition().get();
+  in_agreement(partition == nullptr ? nullptr : &partition->communicator(), [&] {
+    parallel_for(blocks.number(), [&] {
+      return [&, integrals = StripIntegrals(problem, level, points)](std::int64_t i) mutable {
+        visit(integrals, blocks[i]);
+      };
+    });
   });
 }
 

@@ -75,7 +75,7 @@ std::vector<CellShare> share_cells(Team& team, const Level& level, std::size_t n
   std::vector<std::int32_t> turn(level.grid.layout().storage() / interleave);
   team.run([&](int t) {
     CellShare& share = shares[t];
-    share.range = team.range(level.grid.layout().owned_cells().size(), t, interleave);
+    share.range = team.range(level.grid.layout().near_cells().size(), t, interleave);
     order_blocks(level, rows, share);
     find_carry(level, share);
     for (std::size_t i = 0; i < share.blocks.size(); ++i) {

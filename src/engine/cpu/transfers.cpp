@@ -15,7 +15,7 @@ template <class T>
 void Transfers<T>::run(const Level& coarse, const T* from, T* to, void (*kernel)(const TransferArguments<T>&)) {
   const Record* children_data = children(coarse).data();
   team_.run([&](int t) {
-    const auto range = team_.range(coarse.grid.layout().cells().size(), t, interleave);
+    const auto range = team_.range(coarse.grid.layout().near_cells().size(), t, interleave);
     const TransferArguments<T> arguments{
         &cell_,
         topology_of(coarse.grid),

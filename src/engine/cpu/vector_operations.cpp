@@ -49,46 +49,53 @@ void VectorOperations<T>::convert(const S* x, T* y) {
   });
 }
 
-/// Subtracts from the mode that is constant its mean over the records that carry it.
 template <class T>
-void VectorOperations<T>::remove(const Constant& constant, T* x) {
-  struct Sum {
-    double value = 0.0;
-    std::int64_t count = 0;
-  };
+template <class V, class Visit>
+void VectorOperations<T>::for_carriers(const Constant& constant, int t, V* x, Visit visit, bool owned) const {
   const Grid& grid = level_.grid;
   const VectorLayout& layout = grid.layout();
   const bool velocity = constant.field < level_.equation.velocities();
+  const bool all = !owned || !layout.has_ghosts();
   // Cells have it, and hat-only records if they have this velocity's.
   const int i = constant.field * power(level_.equation.n(), level_.equation.dim);
-  const auto for_carriers = [&](int t, auto&& visit) {
-    if (!constant.records.empty()) {
-      const auto range = team_.range(std::ssize(constant.records), t);
-      for (auto k = range.begin; k < range.end; ++k) visit(x[level_.index(constant.records[k], i)]);
-      return;
+  if (grid.parts() > 1) {
+    const auto range = team_.range(std::ssize(constant.records), t);
+    for (auto k = range.begin; k < range.end; ++k) {
+      if (all || layout.is_owned(constant.records[k])) visit(x[level_.index(constant.records[k], i)]);
     }
-    const auto range = team_.range(layout.records().size(), t);
-    for (auto r = static_cast<Record>(range.begin); r < range.end; ++r) {
-      const bool carries = layout.is_cell(r) || (velocity && grid.hat_direction(r) == constant.field);
-      if (carries) visit(x[level_.index(r, i)]);
-    }
-  };
-  std::vector<Sum> sums(team_.size());
-  team_.run([&](int t) {
-    Sum sum;
-    for_carriers(t, [&](T value) {
-      sum.value += static_cast<double>(value);
-      ++sum.count;
-    });
-    sums[t] = sum;
-  });
-  Sum all;
-  for (const Sum& sum : sums) {
-    all.value += sum.value;
-    all.count += sum.count;
+    return;
   }
-  const T mean = static_cast<T>(all.value / static_cast<double>(all.count));
-  team_.run([&](int t) { for_carriers(t, [&](T& value) { value -= mean; }); });
+  const auto range = team_.range(layout.records().size(), t);
+  for (auto r = static_cast<Record>(range.begin); r < range.end; ++r) {
+    const bool carries = layout.is_cell(r) || (velocity && grid.hat_direction(r) == constant.field);
+    if (carries && (all || layout.is_owned(r))) visit(x[level_.index(r, i)]);
+  }
+}
+
+template <class T>
+void VectorOperations<T>::sum_constants(const T* x, double* sums) {
+  std::vector<double> parts(team_.size());
+  for (const Constant& constant : level_.constants) {
+    team_.run([&](int t) {
+      double sum = 0.0;
+      for_carriers(
+          constant, t, x, [&](T value) { sum += static_cast<double>(value); }, true);
+      parts[t] = sum;
+    });
+    *sums++ = std::accumulate(parts.begin(), parts.end(), 0.0);
+  }
+}
+
+/// Subtracts from the mode that is constant its mean over the records that carry it.
+template <class T>
+void VectorOperations<T>::remove_constants(const double* sums, T* x) {
+  for (const Constant& constant : level_.constants) {
+    const T mean = static_cast<T>(*sums++ / static_cast<double>(constant.carriers));
+    team_.run([&](int t) {
+      for_carriers(
+          constant, t, x, [&](T& value) { value -= mean; }, false);
+    });
+  }
 }
 
 template <class T>
@@ -117,10 +124,26 @@ void VectorOperations<T>::dots(int count, const T* const* v, const T* w, double*
   // fast.
   constexpr std::int64_t block = 2048;
   constexpr int partial = 16;
+  // Ghosts do not count: whole blocks of owned cells, then what is owned of the others, record by record.
+  const VectorLayout& layout = level_.grid.layout();
+  const Record whole = layout.owned_cells().last() / interleave * interleave;
+  const std::int64_t numbers = layout.has_ghosts() ? level_.index(whole, 0) : level_.size();
   std::vector<double> sums(static_cast<std::size_t>(team_.size()) * count, 0.0);
   team_.run([&](int t) {
     std::vector<double> mine(count, 0.0);
-    Team::in_pieces(team_.range(level_.size(), t, grain), piece, [&](Team::Range range) {
+    for (const RecordRange rest : {RecordRange(whole, layout.owned_cells().last()), layout.owned_hats()}) {
+      if (!layout.has_ghosts()) break;
+      const auto range = team_.range(rest.size(), t);
+      for (auto r = static_cast<Record>(rest.first() + range.begin); r < rest.first() + range.end; ++r) {
+        for (int i = 0; i < count; ++i) {
+          for (int value = 0; value < level_.equation.record(); ++value) {
+            const std::int64_t at = level_.index(r, value);
+            mine[i] += static_cast<double>(v[i][at]) * static_cast<double>(w[at]);
+          }
+        }
+      }
+    }
+    Team::in_pieces(team_.range(numbers, t, grain), piece, [&](Team::Range range) {
       for (auto begin = range.begin; begin < range.end; begin += block) {
         const auto end = std::min(begin + block, range.end);
         for (int i = 0; i < count; ++i) {
@@ -188,7 +211,9 @@ double VectorOperations<T>::l2_norm(const T* x) {
 
 template <class T>
 void VectorOperations<T>::project(T* x) {
-  for (const Constant& constant : level_.constants) remove(constant, x);
+  std::vector<double> sums(level_.constants.size());
+  sum_constants(x, sums.data());
+  remove_constants(sums.data(), x);
 }
 
 template <class T>
@@ -203,6 +228,31 @@ void VectorOperations<T>::scatter(std::int64_t count, const std::int64_t* index,
   team_.run([&](int t) {
     const auto range = team_.range(count, t, grain);
     for (auto i = range.begin; i < range.end; ++i) x[index[i]] = values[i];
+  });
+}
+
+template <class T>
+void VectorOperations<T>::pack(std::span<const PackedRecords> what, const T* x, T* values) {
+  team_.run([&](int t) {
+    for (const PackedRecords& some : what) {
+      const auto range = team_.range(some.count, t);
+      for (int i = some.first; i < some.last; ++i) {
+        T* const to = values + some.at + (i - some.first) * some.count;
+        for (auto j = range.begin; j < range.end; ++j) to[j] = x[level_.index(some.records[j], i)];
+      }
+    }
+  });
+}
+template <class T>
+void VectorOperations<T>::unpack(std::span<const PackedRecords> what, const T* values, T* x) {
+  team_.run([&](int t) {
+    for (const PackedRecords& some : what) {
+      const auto range = team_.range(some.count, t);
+      for (int i = some.first; i < some.last; ++i) {
+        const T* const from = values + some.at + (i - some.first) * some.count;
+        for (auto j = range.begin; j < range.end; ++j) x[level_.index(some.records[j], i)] = from[j];
+      }
+    }
   });
 }
 

@@ -26,6 +26,10 @@ class VectorOperations : public Kernels<T> {
   void project(T* x) final;
   void gather(std::int64_t count, const std::int64_t* index, const T* x, T* values) final;
   void scatter(std::int64_t count, const std::int64_t* index, const T* values, T* x) final;
+  void pack(std::span<const PackedRecords> what, const T* x, T* values) final;
+  void unpack(std::span<const PackedRecords> what, const T* values, T* x) final;
+  void sum_constants(const T* x, double* sums) final;
+  void remove_constants(const double* sums, T* x) final;
   void dense(std::int64_t count, const std::int64_t* index, const T* matrix, const T* b, T* x) final;
   void invert_dense(std::span<const DenseField> fields, double* matrix, T* inverse) final;
 
@@ -44,7 +48,9 @@ class VectorOperations : public Kernels<T> {
   void add_all(int count, const double* a, const S* const* v, T scale, T* w);
   template <class S>
   void convert(const S* x, T* y);
-  void remove(const Constant& constant, T* x);
+  /// visit(value) for the constant mode of records that carry a constant, by thread t.
+  template <class V, class Visit>
+  void for_carriers(const Constant& constant, int t, V* x, Visit visit, bool owned) const;
 };
 
 }  // namespace solenoid::cpu

@@ -39,8 +39,10 @@ std::string why_unavailable() {
   }
   if (const cudaError_t code = cuda::probe(); code != cudaSuccess) {
     cudaGetLastError();  // the next call starts clean
+    int device = 0;
+    cudaGetDevice(&device);
     cudaDeviceProp properties{};
-    cudaGetDeviceProperties(&properties, 0);
+    cudaGetDeviceProperties(&properties, device);
     return fmt::format(
         "this build has no code for {} (compute capability {}.{}): {}; add it to "
         "CMAKE_CUDA_ARCHITECTURES and build again",
@@ -52,12 +54,15 @@ std::string why_unavailable() {
 class CudaEngine final : public Engine {
  public:
   CudaEngine() {
-    check(cudaGetDeviceProperties(&properties_, 0), "cudaGetDeviceProperties");
+    int device = 0;
+    check(cudaGetDevice(&device), "cudaGetDevice");
+    check(cudaGetDeviceProperties(&properties_, device), "cudaGetDeviceProperties");
     check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreate");
     check(cudaStreamCreateWithFlags(&aside_, cudaStreamNonBlocking), "cudaStreamCreate");
     cudaMemPoolProps pool{};
     pool.allocType = cudaMemAllocationTypePinned;
     pool.location.type = cudaMemLocationTypeDevice;
+    pool.location.id = device;
     check(cudaMemPoolCreate(&pool_, &pool), "cudaMemPoolCreate");
     std::uint64_t kept = kept_bytes;
     check(cudaMemPoolSetAttribute(pool_, cudaMemPoolAttrReleaseThreshold, &kept), "cudaMemPoolSetAttribute");
@@ -276,6 +281,15 @@ class CudaEngine final : public Engine {
 }  // namespace
 
 std::string cuda_unavailable() { return why_unavailable(); }
+
+int cuda_devices() {
+  int count = 0;
+  if (cudaGetDeviceCount(&count) == cudaSuccess) return count;
+  cudaGetLastError();  // the next call starts clean
+  return 0;
+}
+
+void use_cuda_device(int device) { check(cudaSetDevice(device), "cudaSetDevice"); }
 
 std::unique_ptr<Engine> make_cuda_engine() {
   if (const std::string reason = why_unavailable(); !reason.empty()) {

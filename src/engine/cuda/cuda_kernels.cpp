@@ -124,8 +124,8 @@ class CudaKernels final : public Kernels<T> {
       ++shared_.ticket;
       for_batches(part, v + begin, nullptr, [&](int first, const cuda::VectorBatch<T>& batch) {
         const bool last = first + batch.count == part;
-        cuda::dots(level_.size(), batch, w, shared_.reduction, shared_.results, first, last ? shared_.ticket : 0,
-                   shared_.stream);
+        cuda::dots(cuda::owned_numbers(level_.grid.layout(), level_.equation.record()), batch, w, shared_.reduction,
+                   shared_.results, first, last ? shared_.ticket : 0, shared_.stream);
       });
       shared_.wait_for_results();
       std::copy_n(shared_.results->value, part, result + begin);
@@ -143,19 +143,40 @@ class CudaKernels final : public Kernels<T> {
     return std::sqrt(shared_.results->value[0]);
   }
   void project(T* x) override {
-    // A constant velocity has equal hats and tangential modes 0, a constant scalar field mode 0 alone.
-    const int block = power(level_.equation.n(), level_.equation.dim);
     for (std::size_t i = 0; i < level_.constants.size(); ++i) {
-      cuda::remove_mean(device_->topology(), level_.equation.record(), level_.constants[i].field * block,
-                        device_->carriers(i), shared_.reduction, x, shared_.stream);
+      cuda::remove_mean(device_->topology(), level_.equation.record(), constant_value(i), device_->carriers(i),
+                        shared_.reduction, x, shared_.stream);
+    }
+  }
+
+  void pack(std::span<const PackedRecords> what, const T* x, T* values) override {
+    for (const PackedRecords& some : what) {
+      if (some.count > 0) cuda::pack(some, level_.equation.record(), x, values, shared_.stream);
+    }
+  }
+  void unpack(std::span<const PackedRecords> what, const T* values, T* x) override {
+    for (const PackedRecords& some : what) {
+      if (some.count > 0) cuda::unpack(some, level_.equation.record(), values, x, shared_.stream);
+    }
+  }
+  void sum_constants(const T* x, double* sums) override {
+    for (std::size_t i = 0; i < level_.constants.size(); ++i) {
+      cuda::sum_mean(device_->topology(), level_.grid.layout(), level_.equation.record(), constant_value(i),
+                     device_->carriers(i), shared_.reduction, x, sums + i, shared_.stream);
+    }
+  }
+  void remove_constants(const double* sums, T* x) override {
+    for (std::size_t i = 0; i < level_.constants.size(); ++i) {
+      cuda::subtract_mean(device_->topology(), level_.equation.record(), constant_value(i), device_->carriers(i),
+                          sums + i, level_.constants[i].carriers, x, shared_.stream);
     }
   }
 
   void gather(std::int64_t count, const std::int64_t* index, const T* x, T* values) override {
-    cuda::gather(count, index, x, values, shared_.stream);
+    if (count > 0) cuda::gather(count, index, x, values, shared_.stream);
   }
   void scatter(std::int64_t count, const std::int64_t* index, const T* values, T* x) override {
-    cuda::scatter(count, index, values, x, shared_.stream);
+    if (count > 0) cuda::scatter(count, index, values, x, shared_.stream);
   }
   void invert_dense(std::span<const DenseField> fields, double* matrix, T* inverse) override {
     cuda::invert_dense(shared_.engine, fields, matrix, inverse, shared_.stream);
@@ -174,6 +195,12 @@ class CudaKernels final : public Kernels<T> {
     std::vector<std::pair<ColourSmoother<T>*, std::shared_ptr<CoefficientTables>>> smoothers;
   };
 
+  /// The value of a record that a constant has: a constant velocity has equal hats and tangential modes 0, a constant
+  /// scalar field mode 0 alone.
+  [[nodiscard]] int constant_value(std::size_t i) const {
+    return level_.constants[i].field * power(level_.equation.n(), level_.equation.dim);
+  }
+
   void smooth(ColourSmoothers<T>& smoothers, const Colour<T>& colour) {
     if (smoothers.empty()) prepare_smoother(colour.add);
     for (auto& smoother : smoothers) smoother->smooth(colour);
@@ -186,8 +213,8 @@ class CudaKernels final : public Kernels<T> {
     const std::int64_t size = level_.size();
     apply(nullptr, nullptr);
     residual(cell_.value, nullptr, nullptr);  // a right-hand side that is there
-    cuda::dots(size, cuda::VectorBatch<T>{}, static_cast<const T*>(nullptr), shared_.reduction, shared_.results, 0, 0,
-               stream);
+    cuda::dots(cuda::owned_numbers(level_.grid.layout(), level_.equation.record()), cuda::VectorBatch<T>{},
+               static_cast<const T*>(nullptr), shared_.reduction, shared_.results, 0, 0, stream);
     cuda::combine(size, cuda::VectorBatch<T>{}, T(1), static_cast<T*>(nullptr), stream);
     cuda::combine(size, cuda::VectorBatch<float, T>{}, T(1), static_cast<T*>(nullptr), stream);
     zero(nullptr);

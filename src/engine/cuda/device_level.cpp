@@ -90,16 +90,14 @@ DeviceLevel::DeviceLevel(Engine& engine, const Level& level) : engine_(engine), 
     uncovered_.push_back({{engine, records}, static_cast<std::int64_t>(records.size())});
   }
   for (const Constant& constant : level.constants) {
-    if (!constant.records.empty()) {
+    if (grid.parts() > 1) {
       const auto& records = constant_records_.emplace_back(engine, constant.records);
       carriers_.push_back({.list = records.data(), .below = nullptr, .count = std::ssize(constant.records)});
       continue;
     }
-    MeanRecords all{.list = nullptr, .below = nullptr, .count = grid.layout().owned_cells().size()};
-    if (constant.field < level.equation.velocities()) {  // its hats are those of hat-only records too
-      all.below = topology_.neighbour[2 * constant.field];
-      for (const Record r : grid.layout().owned_hats()) all.count += grid.hat_direction(r) == constant.field ? 1 : 0;
-    }
+    MeanRecords all{.list = nullptr, .below = nullptr, .count = constant.carriers};
+    // Its hats are those of hat-only records, too.
+    if (constant.field < level.equation.velocities()) all.below = topology_.neighbour[2 * constant.field];
     carriers_.push_back(all);
   }
 }

@@ -10,6 +10,9 @@ std::string cuda_unavailable() {
   return "this build has no CUDA engine (CMake found no nvcc, or SOLENOID_CUDA is off)";
 }
 
+int cuda_devices() { return 0; }
+void use_cuda_device(int /*device*/) {}
+
 std::unique_ptr<Engine> make_cuda_engine() {
   throw ResourceError("device cuda was asked for, but " + cuda_unavailable() + "; use --device cpu");
 }

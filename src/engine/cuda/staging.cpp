@@ -42,11 +42,14 @@ void Staging::in_chunks(std::size_t bytes, Stream stream, const Copy& copy) {
     buffers_.reset(static_cast<std::byte*>(memory));
   }
   std::atomic<int> workers = 0;
+  int device = 0;
+  check(cudaGetDevice(&device), "cudaGetDevice");
   const auto chunks = static_cast<std::int64_t>((bytes + chunk_bytes - 1) / chunk_bytes);
   try {
     parallel_for(
         chunks,
         [&] {
+          check(cudaSetDevice(device), "cudaSetDevice");  // of this thread
           return [&, buffer = buffers_.get() + workers++ * chunk_bytes, event = make_event()](std::int64_t i) {
             const std::size_t begin = static_cast<std::size_t>(i) * chunk_bytes;
             copy(buffer, event.get(), begin, std::min(chunk_bytes, bytes - begin));

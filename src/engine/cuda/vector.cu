@@ -131,15 +131,24 @@ __device__ void report_reduction(const Reduction& reduction, const double (&sum)
 
 /// results[first + i] = (v[i], w)
 template <class T, int count>
-__global__ __launch_bounds__(threads) void dots_kernel(std::int64_t size, const __grid_constant__ VectorBatch<T> v,
+__global__ __launch_bounds__(threads) void dots_kernel(const __grid_constant__ OwnedNumbers numbers,
+                                                       const __grid_constant__ VectorBatch<T> v,
                                                        const T* __restrict__ w, Reduction reduction,
                                                        HostResults* results, int first, std::uint64_t ticket) {
   wait_for_earlier_kernels();
   double sum[count]{};
-  for_all(size, [&](std::int64_t i) {
+  const auto add = [&](std::int64_t i) {
     const auto value = static_cast<double>(w[i]);
 #pragma unroll
     for (int k = 0; k < count; ++k) sum[k] += static_cast<double>(v.vector[k][i]) * value;
+  };
+  for_all(numbers.whole, add);
+  const std::int32_t rest = numbers.cells + numbers.hats;
+  for_all(std::int64_t{rest} * numbers.record_size, [&](std::int64_t i) {
+    const auto record = static_cast<std::int32_t>(i % rest);
+    const std::int32_t r =
+        record < numbers.cells ? numbers.first_cell + record : numbers.first_hat + record - numbers.cells;
+    add(record_offset(r, numbers.record_size) + i / rest * interleave);
   });
 #pragma unroll
   for (int k = 0; k < count; ++k) sum[k] = block_sum(sum[k]);
@@ -186,6 +195,8 @@ struct MeanArguments {
   int record_size;
   int value;
   double inverse_count;
+  std::int32_t owned_cells;  ///< the others, and hat-only records from owned_records on, do not count in sums
+  std::int32_t owned_records;
 };
 template <class F>
 __device__ void for_mean(const MeanArguments& arguments, const F& visit) {
@@ -193,22 +204,26 @@ __device__ void for_mean(const MeanArguments& arguments, const F& visit) {
     const std::int64_t r = arguments.list == nullptr ? i : arguments.list[i];
     const bool hat_only = arguments.list == nullptr && r >= arguments.cells;
     if (hat_only && (arguments.below == nullptr || arguments.below[r] == arguments.null)) return;
-    visit(record_offset(r, arguments.record_size) + arguments.value * interleave);
+    visit(record_offset(r, arguments.record_size) + arguments.value * interleave, r);
   });
 }
 template <class T>
-__global__ __launch_bounds__(threads) void mean_kernel(MeanArguments arguments, const T* x, Reduction reduction) {
+__global__ __launch_bounds__(threads) void mean_kernel(MeanArguments arguments, const T* x, Reduction reduction,
+                                                       double* result) {
   wait_for_earlier_kernels();
   double sum[1]{};
-  for_mean(arguments, [&](std::int64_t i) { sum[0] += static_cast<double>(x[i]); });
+  for_mean(arguments, [&](std::int64_t i, std::int64_t r) {
+    const bool owned = r < arguments.owned_cells || (r >= arguments.cells && r < arguments.owned_records);
+    if (owned) sum[0] += static_cast<double>(x[i]);
+  });
   sum[0] = block_sum(sum[0]);
-  finish_reduction(reduction, sum, [&](int, double total) { *reduction.value = total * arguments.inverse_count; });
+  finish_reduction(reduction, sum, [&](int, double total) { *result = total * arguments.inverse_count; });
 }
 template <class T>
-__global__ void subtract_kernel(MeanArguments arguments, const double* mean, T* x) {
+__global__ void subtract_kernel(MeanArguments arguments, const double* mean, double factor, T* x) {
   wait_for_earlier_kernels();
-  const T value = static_cast<T>(*mean);
-  for_mean(arguments, [&](std::int64_t i) { x[i] -= value; });
+  const T value = static_cast<T>(*mean * factor);
+  for_mean(arguments, [&](std::int64_t i, std::int64_t) { x[i] -= value; });
 }
 /// Both at once for a small level: one thread block.
 template <class T>
@@ -216,11 +231,38 @@ __global__ __launch_bounds__(many_threads) void remove_mean_kernel(MeanArguments
   wait_for_earlier_kernels();
   __shared__ T mean;
   double sum = 0.0;
-  for_mean(arguments, [&](std::int64_t i) { sum += static_cast<double>(x[i]); });
+  for_mean(arguments, [&](std::int64_t i, std::int64_t) { sum += static_cast<double>(x[i]); });
   sum = block_sum<many_threads>(sum);
   if (threadIdx.x == 0) mean = static_cast<T>(sum * arguments.inverse_count);
   __syncthreads();
-  for_mean(arguments, [&](std::int64_t i) { x[i] -= mean; });
+  for_mean(arguments, [&](std::int64_t i, std::int64_t) { x[i] -= mean; });
+}
+
+MeanArguments mean_arguments(const CellTopology& topology, int record_size, int value, const MeanRecords& of) {
+  const std::int32_t records = of.list == nullptr ? topology.records : static_cast<std::int32_t>(of.count);
+  return {topology.cells, records,         topology.null, of.list,
+          of.below,       record_size,     value,         1.0 / static_cast<double>(of.count),
+          topology.cells, topology.records};
+}
+
+/// One row of blocks for each value: neighbouring threads have neighbouring records.
+template <class T>
+__global__ void pack_kernel(PackedRecords what, int record_size, const T* x, T* values) {
+  wait_for_earlier_kernels();
+  const auto i = static_cast<int>(blockIdx.y);
+  T* const to = values + what.at + i * what.count;
+  for_all(what.count, [=](std::int64_t j) {
+    to[j] = x[record_offset(what.records[j], record_size) + (what.first + i) * interleave];
+  });
+}
+template <class T>
+__global__ void unpack_kernel(PackedRecords what, int record_size, const T* values, T* x) {
+  wait_for_earlier_kernels();
+  const auto i = static_cast<int>(blockIdx.y);
+  const T* const from = values + what.at + i * what.count;
+  for_all(what.count, [=](std::int64_t j) {
+    x[record_offset(what.records[j], record_size) + (what.first + i) * interleave] = from[j];
+  });
 }
 
 template <class T>
@@ -273,12 +315,20 @@ void scale(std::int64_t size, T a, const T* x, T* y, Stream stream) {
   launch("scale", scale_kernel<T>, blocks(size), threads, 0, stream, size, a, x, y);
 }
 
+OwnedNumbers owned_numbers(const VectorLayout& layout, int record_size) {
+  if (!layout.has_ghosts()) return {std::int64_t{layout.storage()} * record_size, 0, 0, 0, 0, record_size};
+  const RecordRange cells = layout.owned_cells();
+  const std::int32_t whole = cells.last() / interleave * interleave;
+  const RecordRange hats = layout.owned_hats();
+  return {std::int64_t{whole} * record_size, cells.last() - whole, whole, hats.size(), hats.first(), record_size};
+}
+
 template <class T>
-void dots(std::int64_t size, const VectorBatch<T>& v, const T* w, const Reduction& reduction, HostResults* results,
-          int first, std::uint64_t ticket, Stream stream) {
+void dots(const OwnedNumbers& numbers, const VectorBatch<T>& v, const T* w, const Reduction& reduction,
+          HostResults* results, int first, std::uint64_t ticket, Stream stream) {
   with_count(v.count, [&]<int count>() {
-    launch("dots", dots_kernel<T, count>, reduction_grid(size), threads, 0, stream, size, v, w, reduction, results,
-           first, ticket);
+    launch("dots", dots_kernel<T, count>, reduction_grid(numbers.whole), threads, 0, stream, numbers, v, w, reduction,
+           results, first, ticket);
   });
 }
 
@@ -299,19 +349,49 @@ void combine(std::int64_t size, const VectorBatch<S, T>& v, T scale, T* w, Strea
 template <class T>
 void remove_mean(const CellTopology& topology, int record_size, int value, const MeanRecords& of,
                  const Reduction& reduction, T* x, Stream stream) {
-  const std::int32_t records = of.list == nullptr ? topology.records : static_cast<std::int32_t>(of.count);
-  const MeanArguments arguments{topology.cells, records,     topology.null, of.list,
-                                of.below,       record_size, value,         1.0 / static_cast<double>(of.count)};
+  const MeanArguments arguments = mean_arguments(topology, record_size, value, of);
+  const std::int32_t records = arguments.records;
   const bool few = records <= few_records;
   if (few || Rehearsal::active()) {
     launch("project", remove_mean_kernel<T>, 1, many_threads, 0, stream, arguments, x);
   }
   if (!few || Rehearsal::active()) {
     launch("project: mean", mean_kernel<T>, reduction_grid(records), threads, 0, stream, arguments,
-           static_cast<const T*>(x), reduction);
+           static_cast<const T*>(x), reduction, reduction.value);
     launch("project: subtract", subtract_kernel<T>, blocks(records), threads, 0, stream, arguments,
-           static_cast<const double*>(reduction.value), x);
+           static_cast<const double*>(reduction.value), 1.0, x);
   }
+}
+
+template <class T>
+void sum_mean(const CellTopology& topology, const VectorLayout& layout, int record_size, int value,
+              const MeanRecords& of, const Reduction& reduction, const T* x, double* sum, Stream stream) {
+  MeanArguments arguments = mean_arguments(topology, record_size, value, of);
+  arguments.inverse_count = 1.0;
+  arguments.owned_cells = layout.owned_cells().last();
+  arguments.owned_records = layout.owned_hats().last();
+  launch("project: mean", mean_kernel<T>, reduction_grid(arguments.records), threads, 0, stream, arguments, x,
+         reduction, sum);
+}
+
+template <class T>
+void subtract_mean(const CellTopology& topology, int record_size, int value, const MeanRecords& of, const double* sum,
+                   std::int64_t count, T* x, Stream stream) {
+  const MeanArguments arguments = mean_arguments(topology, record_size, value, of);
+  if (arguments.records == 0) return;
+  launch("project: subtract", subtract_kernel<T>, blocks(arguments.records), threads, 0, stream, arguments, sum,
+         1.0 / static_cast<double>(count), x);
+}
+
+template <class T>
+void pack(const PackedRecords& what, int record_size, const T* x, T* values, Stream stream) {
+  const dim3 grid(blocks(what.count), static_cast<unsigned>(what.last - what.first));
+  launch("pack", pack_kernel<T>, grid, threads, 0, stream, what, record_size, x, values);
+}
+template <class T>
+void unpack(const PackedRecords& what, int record_size, const T* values, T* x, Stream stream) {
+  const dim3 grid(blocks(what.count), static_cast<unsigned>(what.last - what.first));
+  launch("unpack", unpack_kernel<T>, grid, threads, 0, stream, what, record_size, values, x);
 }
 
 template <class T>
@@ -346,8 +426,14 @@ template void convert<double, double>(std::int64_t, const double*, double*, Stre
   template void zero<T>(std::int64_t, T*, Stream);                                                                    \
   template void add<T>(std::int64_t, T, const T*, T*, Stream);                                                        \
   template void scale<T>(std::int64_t, T, const T*, T*, Stream);                                                      \
-  template void dots<T>(std::int64_t, const VectorBatch<T>&, const T*, const Reduction&, HostResults*, int,           \
+  template void dots<T>(const OwnedNumbers&, const VectorBatch<T>&, const T*, const Reduction&, HostResults*, int,    \
                         std::uint64_t, Stream);                                                                       \
+  template void sum_mean<T>(const CellTopology&, const VectorLayout&, int, int, const MeanRecords&, const Reduction&, \
+                            const T*, double*, Stream);                                                               \
+  template void subtract_mean<T>(const CellTopology&, int, int, const MeanRecords&, const double*, std::int64_t, T*,  \
+                                 Stream);                                                                             \
+  template void pack<T>(const PackedRecords&, int, const T*, T*, Stream);                                             \
+  template void unpack<T>(const PackedRecords&, int, const T*, T*, Stream);                                           \
   template void velocity_square<T>(const VelocityLayout<T>&, const T*, const Reduction&, HostResults*, std::uint64_t, \
                                    Stream);                                                                           \
   template void remove_mean<T>(const CellTopology&, int, int, const MeanRecords&, const Reduction&, T*, Stream);      \

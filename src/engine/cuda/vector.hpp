@@ -7,6 +7,8 @@
 #include <cstdint>
 
 #include "engine/cuda/kernels/arguments.hpp"
+#include "engine/packed_records.hpp"
+#include "mesh/layout.hpp"
 
 namespace solenoid::cuda {
 
@@ -47,10 +49,22 @@ void convert(std::int64_t size, const S* x, T* y, Stream stream);
 template <class T>
 void scale(std::int64_t size, T a, const T* x, T* y, Stream stream);
 
+/// The numbers of a vector that sums are of: the first `whole`, all of a vector without ghosts, then those of two
+/// ranges of records.
+struct OwnedNumbers {
+  std::int64_t whole;
+  std::int32_t cells;  ///< so many records from first_cell on
+  std::int32_t first_cell;
+  std::int32_t hats;
+  std::int32_t first_hat;
+  int record_size;
+};
+OwnedNumbers owned_numbers(const VectorLayout& layout, int record_size);
+
 /// results->value[first + i] = (v[i], w), then results->ticket = ticket unless that is 0.
 template <class T>
-void dots(std::int64_t size, const VectorBatch<T>& v, const T* w, const Reduction& reduction, HostResults* results,
-          int first, std::uint64_t ticket, Stream stream);
+void dots(const OwnedNumbers& numbers, const VectorBatch<T>& v, const T* w, const Reduction& reduction,
+          HostResults* results, int first, std::uint64_t ticket, Stream stream);
 /// w = scale (w + sum_i factor[i] v[i])
 template <class S, class T>
 void combine(std::int64_t size, const VectorBatch<S, T>& v, T scale, T* w, Stream stream);
@@ -79,6 +93,15 @@ struct MeanRecords {
   std::int64_t count;
 };
 
+/// *sum = the sum of value `value` over those of these records that are owned; *sum / count is subtracted from it in
+/// all.
+template <class T>
+void sum_mean(const CellTopology& topology, const VectorLayout& layout, int record_size, int value,
+              const MeanRecords& of, const Reduction& reduction, const T* x, double* sum, Stream stream);
+template <class T>
+void subtract_mean(const CellTopology& topology, int record_size, int value, const MeanRecords& of, const double* sum,
+                   std::int64_t count, T* x, Stream stream);
+
 /// Removes from value `value` of these records its mean over them.
 template <class T>
 void remove_mean(const CellTopology& topology, int record_size, int value, const MeanRecords& of,
@@ -87,6 +110,12 @@ void remove_mean(const CellTopology& topology, int record_size, int value, const
 /// y = x, or 0 if x is nullptr, on the records in `list`.
 template <class T>
 void copy_records(std::int64_t count, const std::int32_t* list, int record_size, const T* x, T* y, Stream stream);
+
+/// Messages (PackedRecords): out of a vector, and into it.
+template <class T>
+void pack(const PackedRecords& what, int record_size, const T* x, T* values, Stream stream);
+template <class T>
+void unpack(const PackedRecords& what, int record_size, const T* values, T* x, Stream stream);
 
 /// values[i] = x[index[i]]
 template <class T>

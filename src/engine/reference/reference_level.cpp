@@ -342,7 +342,7 @@ VectorXd ReferenceLevel::projected(VectorXd x) const {
   const auto unknown = unknowns(level_);
   // A field is constant if its lowest mode is equal in all records and the others vanish: for the pressure mode
   // (0, 0, 0), for velocity component c the hat with modes (0, 0), which come first in their blocks.
-  for (const auto& [part, field, records] : level_.constants) {
+  for (const auto& [part, field, records, carriers] : level_.constants) {
     VectorXd constant = VectorXd::Zero(x.size());
     const int offset = field * power(level_.equation.n(), dim);
     const auto set = [&](Record record) {

@@ -94,7 +94,7 @@ void MacCorrection::assemble(const std::vector<Constant>& constants, const Grid&
   }
   // Constants are pinned; what they do to the result is removed by the caller.
   const double pin = coefficients_.viscosity / (h[0] * h[0]);
-  for (const auto& [part, field, records] : constants) {
+  for (const auto& [part, field, records, carriers] : constants) {
     const Record cell = records.empty() ? 0 : parent(fine, records.front());
     if (field < equation_.velocities()) {
       add(hat(cell, field), hat(cell, field), pin);

@@ -1,0 +1,151 @@
+#include "engine/distributed/distributed_engine.hpp"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <utility>
+
+#include "base/interrupt.hpp"
+#include "engine/distributed/distributed_kernels.hpp"
+#include "solution/joined.hpp"
+
+namespace solenoid {
+namespace {
+
+using distributed::DistributedKernels;
+using distributed::Ghosts;
+
+/// Integrals of all ranks.
+class DistributedIntegrator final : public Integrator {
+ public:
+  DistributedIntegrator(std::unique_ptr<Integrator> integrator, const Communicator& ranks)
+      : integrator_(std::move(integrator)), ranks_(ranks) {}
+
+  [[nodiscard]] FlowIntegrals flow(const double* x) override { return joined(integrator_->flow(x), ranks_); }
+  [[nodiscard]] std::optional<double> velocity_error_square(const VectorField& exact, const double* x) override {
+    auto square = integrator_->velocity_error_square(exact, x);
+    if (!ranks_.all(square.has_value())) return {};
+    ranks_.sum(std::span(&*square, 1));
+    return square;
+  }
+  [[nodiscard]] std::optional<std::vector<Variance>> scalar_errors(const ScalarField& exact, const double* x) override {
+    auto variances = integrator_->scalar_errors(exact, x);
+    if (!ranks_.all(variances.has_value())) return {};
+    join(*variances, ranks_);
+    return variances;
+  }
+
+ private:
+  std::unique_ptr<Integrator> integrator_;
+  const Communicator& ranks_;
+};
+
+class DistributedEngine final : public Engine {
+ public:
+  DistributedEngine(std::unique_ptr<Engine> engine, std::unique_ptr<distributed::Transport> transport,
+                    std::shared_ptr<const Communicator> ranks)
+      : engine_(std::move(engine)), transport_(std::move(transport)), ranks_(std::move(ranks)), shared_{*engine_,
+                                                                                                        *transport_,
+                                                                                                        *ranks_,
+                                                                                                        {},
+                                                                                                        false,
+                                                                                                        {}} {}
+
+  void poison_ghosts() { shared_.poisons = true; }
+
+  [[nodiscard]] std::string description() const override { return engine_->description(); }
+  [[nodiscard]] int threads() const override { return engine_->threads(); }
+  [[nodiscard]] std::string transport() const override { return std::string(transport_->name()); }
+  [[nodiscard]] std::int64_t bytes_per_cell(int dim) const override { return engine_->bytes_per_cell(dim); }
+  [[nodiscard]] DenseLimits dense_limits() const override { return engine_->dense_limits(); }
+  [[nodiscard]] std::vector<std::string> smoother_variants(const Equation& equation, bool single) const override {
+    return engine_->smoother_variants(equation, single);
+  }
+  void choose_smoother(std::string variant) override { engine_->choose_smoother(std::move(variant)); }
+
+  std::unique_ptr<Kernels<float>> kernels_float(const Level& level, LocalSolverKind local) override {
+    return shared_by_ranks(level, engine_->kernels_float(level, local));
+  }
+  std::unique_ptr<Kernels<double>> kernels_double(const Level& level, LocalSolverKind local) override {
+    return shared_by_ranks(level, engine_->kernels_double(level, local));
+  }
+  std::unique_ptr<Integrator> make_integrator(const Level& level) override {
+    auto integrator = engine_->make_integrator(level);
+    if (integrator == nullptr || level.grid.partition() == nullptr) return integrator;
+    return std::make_unique<DistributedIntegrator>(std::move(integrator), *ranks_);
+  }
+
+  void* allocate(std::size_t bytes) override {
+    void* const memory = engine_->allocate(bytes);
+    shared_.ghosts.set(memory, Ghosts::State::fresh);  // zero
+    return memory;
+  }
+  void release(void* memory, std::size_t bytes) noexcept override {
+    shared_.ghosts.forget(memory);
+    engine_->release(memory, bytes);
+  }
+  void zero(void* memory, std::size_t bytes) override {
+    engine_->zero(memory, bytes);
+    shared_.ghosts.set(memory, Ghosts::State::fresh);
+  }
+  void upload(const void* host, void* device, std::size_t bytes) override {
+    engine_->upload(host, device, bytes);
+    shared_.ghosts.set(device, Ghosts::State::stale);
+  }
+  void download(const void* device, void* host, std::size_t bytes) override { engine_->download(device, host, bytes); }
+
+  /// Work that is recorded brings all ghosts that it has not made itself: when it is repeated they may be stale.
+  Recorded record(std::function<void()> work) override {
+    if (!transport_->recordable()) return Engine::record(std::move(work));
+    const auto known = std::make_shared<Ghosts::Known>();
+    const Recorded recorded = engine_->record([this, known, work = std::move(work)] {
+      shared_.ghosts.forget();
+      work();
+      *known = shared_.ghosts.known();
+    });
+    return {[this, known, recorded] {
+              recorded();
+              for (const auto& [vector, state] : *known) shared_.ghosts.set(vector, state);
+            },
+            [recorded] { recorded.refresh(); }};
+  }
+  void synchronise() override { engine_->synchronise(); }
+  [[nodiscard]] void* stream() const override { return engine_->stream(); }
+  void wait_for(void* stream) override { engine_->wait_for(stream); }
+  Ceilings measure_ceilings() override { return engine_->measure_ceilings(); }
+  std::vector<KernelUse> profile(const std::function<void()>& work) override { return engine_->profile(work); }
+  [[nodiscard]] std::int64_t bytes_in_use() const override { return engine_->bytes_in_use(); }
+  [[nodiscard]] std::int64_t bytes_peak() const override { return engine_->bytes_peak(); }
+  /// The least that a rank has, and of the memory of a host its share.
+  [[nodiscard]] std::int64_t bytes_available() const override {
+    double least = -static_cast<double>(engine_->bytes_available());
+    if (engine_->stream() == nullptr) least /= ranks_->ranks_on_host();
+    ranks_->maximum(std::span(&least, 1));
+    return static_cast<std::int64_t>(-least);
+  }
+
+ private:
+  template <class T>
+  std::unique_ptr<Kernels<T>> shared_by_ranks(const Level& level, std::unique_ptr<Kernels<T>> kernels) {
+    if (level.grid.partition() == nullptr) return kernels;
+    return std::make_unique<DistributedKernels<T>>(shared_, level, std::move(kernels));
+  }
+
+  DeferredInterruption deferred_;
+  std::unique_ptr<Engine> engine_;
+  std::unique_ptr<distributed::Transport> transport_;
+  std::shared_ptr<const Communicator> ranks_;
+  distributed::Shared shared_;
+};
+
+}  // namespace
+
+std::unique_ptr<Engine> make_distributed_engine(std::unique_ptr<Engine> engine,
+                                                std::unique_ptr<distributed::Transport> transport,
+                                                std::shared_ptr<const Communicator> ranks) {
+  return std::make_unique<DistributedEngine>(std::move(engine), std::move(transport), std::move(ranks));
+}
+
+void poison_ghosts(Engine& engine) { dynamic_cast<DistributedEngine&>(engine).poison_ghosts(); }
+
+}  // namespace solenoid

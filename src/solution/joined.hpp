@@ -1,0 +1,30 @@
+#pragma once
+/// \file
+/// What ranks found on their parts of a domain, joined: the same on all of them. Collective.
+
+#include <map>
+#include <span>
+#include <vector>
+
+#include "base/statistics.hpp"
+#include "mesh/grid.hpp"
+#include "solenoid/integrals.hpp"
+
+namespace solenoid {
+
+FlowIntegrals joined(const FlowIntegrals& mine, const Communicator& ranks);
+void join(std::span<Variance> variances, const Communicator& ranks);
+
+/// On a grid that may have a partition.
+inline FlowIntegrals joined(const FlowIntegrals& mine, const Grid& grid) {
+  return grid.partition() == nullptr ? mine : joined(mine, grid.partition()->communicator());
+}
+inline void join(std::span<Variance> variances, const Grid& grid) {
+  if (grid.partition() != nullptr) join(variances, grid.partition()->communicator());
+}
+inline double added_up(double mine, const Grid& grid) {
+  grid.add_up(std::span(&mine, 1));
+  return mine;
+}
+
+}  // namespace solenoid

@@ -1,0 +1,565 @@
+/// \file
+/// Several ranks against one: kernels on parts of a level against those of all of it, and whole solves. To be started
+/// by mpirun; every rank does the serial work, too.
+///
+/// Cuts lie anywhere: seeds are single cells with random weights. Ghosts are NaN before each kernel and where they are
+/// not what their owners have.
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <limits>
+#include <memory>
+#include <numeric>
+#include <span>
+#include <vector>
+
+#include "engine/distributed/distributed_engine.hpp"
+#include "engine/engine.hpp"
+#include "flows.hpp"
+#include "levels.hpp"
+#include "mesh/shared_records.hpp"
+#include "problem/names.hpp"
+#include "random_cases.hpp"
+#include "solenoid/communicator.hpp"
+#include "solenoid/error.hpp"
+#include "solver/discretisation.hpp"
+#include "solver/methods.hpp"
+
+namespace solenoid {
+namespace {
+
+using Values = std::vector<double>;
+
+std::shared_ptr<const Communicator> ranks() {
+  static const auto communicator = launched_ranks();
+  return communicator;
+}
+
+/// SOLENOID_RANKS_DEVICE (cpu) is the device of the ranks, SOLENOID_RANKS_TRANSPORT (auto) how messages between GPUs
+/// travel.
+template <class Choice>
+Choice chosen(const char* name, Choice otherwise) {
+  const char* const asked = std::getenv(name);
+  for (const auto& [word, value] : Names<Choice>::all) {
+    if (asked != nullptr && word == asked) return value;
+  }
+  return otherwise;
+}
+
+Engine& distributed();
+/// One thread, so that many ranks share few cores.
+Engine& serial() {
+  distributed();  // chooses the device of this rank
+  static const auto engine = make_engine(chosen("SOLENOID_RANKS_DEVICE", DeviceChoice::cpu), 1);
+  return *engine;
+}
+Engine& distributed() {
+  static const auto engine = [] {
+    auto made = make_engine(chosen("SOLENOID_RANKS_DEVICE", DeviceChoice::cpu), 1, ranks(),
+                            chosen("SOLENOID_RANKS_TRANSPORT", TransportChoice::automatic));
+    poison_ghosts(*made);
+    return made;
+  }();
+  return *engine;
+}
+
+/// Fails on all ranks if it fails on one, so that they stay together.
+void expect_everywhere(bool good, const std::string& what) {
+  const bool all = ranks()->all(good);
+  EXPECT_TRUE(all) << what << (good ? ": on another rank" : "");
+}
+
+// Kernels ------------------------------------------------------------------------------------------------------------
+
+/// A level, and the part of it that this rank has.
+class Levels {
+ public:
+  Levels(const test::MeshCase& what, int order, const PatchRules& rules, bool boundary_hats,
+         const std::shared_ptr<const Partition>& partition)
+      : whole(what.level(order, rules, boundary_hats)),
+        part(whole.equation, whole.coefficients, Grid(what.mesh, what.boundary, boundary_hats, partition), rules),
+        plan_(part.grid, whole.grid) {}
+
+  /// The values that this rank has of a vector of the whole level; NaN in ghosts.
+  [[nodiscard]] Values part_of(const Values& of_whole) const {
+    Values x(part.size(), 0.0);
+    for_values([&](Record here, std::int64_t place, std::int64_t in_whole) {
+      x[place] = part.grid.layout().is_owned(here) ? of_whole[in_whole] : std::numeric_limits<double>::quiet_NaN();
+    });
+    return x;
+  }
+  /// The largest difference in owned records, relative to the largest value.
+  [[nodiscard]] double difference(const Values& of_part, const Values& of_whole) const {
+    double most = 0.0;
+    double size = 1e-300;
+    for (const double value : of_whole) size = std::max(size, std::abs(value));
+    for_values([&](Record here, std::int64_t place, std::int64_t in_whole) {
+      if (!part.grid.layout().is_owned(here)) return;
+      const double difference = std::abs(of_part[place] - of_whole[in_whole]);
+      if (!(difference <= most)) most = difference;
+    });
+    return most / size;
+  }
+
+  Level whole;
+  Level part;
+
+ private:
+  /// visit(record of the part, place in its vectors, place in those of the whole level)
+  template <class Visit>
+  void for_values(const Visit& visit) const {
+    for (std::size_t j = 0; j < plan_.known.size(); ++j) {
+      for (int i = 0; i < part.equation.record(); ++i) {
+        visit(plan_.known[j], part.index(plan_.known[j], i), whole.index(plan_.same[j], i));
+      }
+    }
+  }
+  GatherPlan plan_;
+};
+
+std::shared_ptr<const Partition> cut(const Mesh& mesh, const std::array<int, 3>& seeds, std::uint64_t seed) {
+  return std::make_shared<const Partition>(ranks(), mesh.dim, seeds, [seed](const std::array<int, 3>& at) {
+    std::uint64_t bits = seed + at[0] * 7919U + at[1] * 104729U + at[2] * 1299709U;
+    return static_cast<std::int64_t>(1 + std::mt19937_64(bits)() % 5);
+  });
+}
+
+std::array<int, 3> extent_of(const Mesh& mesh) {
+  std::array<int, 3> extent{1, 1, 1};
+  for (int a = 0; a < mesh.dim; ++a) extent[a] = mesh.cells[a] << mesh.refine;
+  return extent;
+}
+
+/// A vector in the memory of an engine.
+template <class T>
+Vector<T> on(Engine& engine, const Values& values) {
+  return on_device(engine, std::vector<T>(values.begin(), values.end()));
+}
+template <class T>
+Values from(const Vector<T>& vector) {
+  std::vector<T> host(vector.size());
+  vector.download(host.data());
+  return {host.begin(), host.end()};
+}
+
+template <class T>
+class KernelComparison {
+ public:
+  KernelComparison(const Levels& levels, LocalSolverKind local)
+      : levels_(levels),
+        whole_(make_kernels<T>(serial(), levels.whole, local)),
+        part_(make_kernels<T>(distributed(), levels.part, local)) {}
+
+  [[nodiscard]] Kernels<T>& whole() { return *whole_; }
+  [[nodiscard]] Kernels<T>& part() { return *part_; }
+
+  /// Both make a vector of these ones: work(kernels, inputs, output).
+  template <class Work>
+  void same(const std::string& what, const std::vector<Values>& inputs, const Work& work) {
+    const auto run = [&](Engine& engine, Kernels<T>& kernels, const Level& level, const auto& input) {
+      std::vector<Vector<T>> vectors;
+      for (const Values& values : inputs) vectors.push_back(on<T>(engine, input(values)));
+      Vector<T> output(engine, level.size());
+      work(kernels, vectors, output.data());
+      return from(output);
+    };
+    const Values expected = run(serial(), *whole_, levels_.whole, [](const Values& x) { return x; });
+    const Values got = run(distributed(), *part_, levels_.part, [&](const Values& x) { return levels_.part_of(x); });
+    const double difference = levels_.difference(got, expected);
+    expect_everywhere(difference <= tolerance, fmt::format("{}: {}", what, difference));
+  }
+  void same_number(const std::string& what, double expected, double got) {
+    expect_everywhere(std::abs(got - expected) <= tolerance * (1.0 + std::abs(expected)),
+                      fmt::format("{}: {} and {}", what, got, expected));
+  }
+
+ private:
+  static constexpr double tolerance = sizeof(T) == 4 ? 2e-4 : 1e-10;
+  const Levels& levels_;
+  std::unique_ptr<Kernels<T>> whole_;
+  std::unique_ptr<Kernels<T>> part_;
+};
+
+template <class T>
+void compare_kernels(const Levels& levels, LocalSolverKind local) {
+  KernelComparison<T> both(levels, local);
+  const Values x = test::random_vector(levels.whole, 1);
+  const Values b = test::random_vector(levels.whole, 2);
+  both.same("apply", {x}, [](auto& kernels, auto& v, T* y) { kernels.apply(v[0].data(), y); });
+  both.same("residual", {b, x}, [](auto& kernels, auto& v, T* y) { kernels.residual(v[0].data(), v[1].data(), y); });
+  both.same("project", {x}, [](auto& kernels, auto& v, T* y) {
+    kernels.copy(v[0].data(), y);
+    kernels.project(y);
+  });
+  const auto vectors = [&](Engine& engine, auto&& input) {
+    return std::array{on<T>(engine, input(x)), on<T>(engine, input(b))};
+  };
+  const auto mine = vectors(distributed(), [&](const Values& v) { return levels.part_of(v); });
+  const auto all = vectors(serial(), [](const Values& v) { return v; });
+  both.same_number("dot", both.whole().dot(all[0].data(), all[1].data()),
+                   both.part().dot(mine[0].data(), mine[1].data()));
+  both.same_number("norm", both.whole().l2_norm(all[0].data()), both.part().l2_norm(mine[0].data()));
+
+  ASSERT_EQ(levels.part.patches.colours.size(), levels.whole.patches.colours.size());
+  EXPECT_EQ(levels.part.patches.cover_everything, levels.whole.patches.cover_everything);
+  EXPECT_EQ(levels.part.dofs(), levels.whole.dofs());
+  for (int colour = 0; colour < std::ssize(levels.whole.patches.colours); ++colour) {
+    both.same(fmt::format("colour {}", colour), {b, x},
+              [&](auto& kernels, auto& v, T* y) { kernels.smooth(colour, v[0].data(), v[1].data(), y); });
+    both.same(fmt::format("colour {} from zero", colour), {b},
+              [&](auto& kernels, auto& v, T* y) { kernels.smooth(colour, v[0].data(), nullptr, y); });
+    both.same(fmt::format("colour {}, additive", colour), {b, x},
+              [&](auto& kernels, auto& v, T* y) { kernels.smooth_add(colour, v[0].data(), v[1].data(), y, T(0.3)); });
+  }
+}
+
+/// To a coarser level that is shared by the ranks, or whole on each, and back.
+template <class T>
+void compare_transfers(const test::MeshCase& what, int order, bool shared) {
+  test::MeshCase refined = what;
+  refined.mesh.refine = 1;
+  const auto partition = cut(what.mesh, extent_of(what.mesh), 3);
+  for (const Coarsening& pairs : test::coarsenings(refined.level(order).grid)) {
+    Levels fine(refined, order, {}, false, partition);
+    fine.whole.coarsening = fine.part.coarsening = pairs;
+    const Level coarse(fine.whole.equation, fine.whole.coefficients, fine.whole.grid.coarsen(pairs));
+    const Level coarse_part(fine.whole.equation, fine.whole.coefficients,
+                            shared ? fine.part.grid.coarsen(pairs) : fine.part.grid.coarsen_whole(pairs));
+    const auto kernels = make_kernels<T>(serial(), fine.whole, LocalSolverKind::direct);
+    const auto part_kernels = make_kernels<T>(distributed(), fine.part, LocalSolverKind::direct);
+    const auto coarse_kernels = make_kernels<T>(distributed(), coarse_part, LocalSolverKind::direct);
+    const Values x = test::random_vector(fine.whole, 1);
+    const Values c = test::random_vector(coarse, 2);
+    const std::string name =
+        fmt::format("{} {}{}{}", shared ? "shared" : "whole", pairs.merges(0), pairs.merges(1), pairs.merges(2));
+    // of the coarse level: records by their places
+    const GatherPlan* plan = nullptr;
+    std::unique_ptr<GatherPlan> made;
+    if (shared) plan = (made = std::make_unique<GatherPlan>(coarse_part.grid, coarse.grid)).get();
+
+    // fine x -> coarse, by way of the residual, whose rows next to owned ones are there
+    Vector<T> all = on<T>(serial(), x);
+    Vector<T> zero(serial(), fine.whole.size());
+    Vector<T> r(serial(), fine.whole.size());
+    Vector<T> restricted(serial(), coarse.size());
+    kernels->residual(zero.data(), all.data(), r.data());
+    kernels->restrict_to(coarse, r.data(), restricted.data());
+    Vector<T> mine = on<T>(distributed(), fine.part_of(x));
+    Vector<T> my_zero(distributed(), fine.part.size());
+    Vector<T> my_r(distributed(), fine.part.size());
+    Vector<T> my_restricted(distributed(), coarse_part.size());
+    part_kernels->residual(my_zero.data(), mine.data(), my_r.data());
+    part_kernels->restrict_to(coarse_part, my_r.data(), my_restricted.data());
+    const Values expected = from(restricted);
+    const Values got = from(my_restricted);
+    double most = 0.0;
+    double size = 1e-300;
+    for (const double value : expected) size = std::max(size, std::abs(value));
+    const auto differ = [&](double a, double b) {
+      if (!(std::abs(a - b) <= most)) most = std::abs(a - b);
+    };
+    if (shared) {
+      for (std::size_t j = 0; j < plan->known.size(); ++j) {
+        if (!coarse_part.grid.layout().is_owned(plan->known[j])) continue;
+        for (int i = 0; i < coarse.equation.record(); ++i) {
+          differ(got[coarse_part.index(plan->known[j], i)], expected[coarse.index(plan->same[j], i)]);
+        }
+      }
+    } else {
+      for (std::size_t i = 0; i < expected.size(); ++i) differ(got[i], expected[i]);
+    }
+    const double tolerance = sizeof(T) == 4 ? 2e-4 : 1e-10;
+    expect_everywhere(most <= tolerance * size, fmt::format("restriction, {}: {}", name, most / size));
+
+    // coarse c -> fine
+    Values my_c = c;
+    if (shared) {
+      my_c.assign(coarse_part.size(), 0.0);
+      for (std::size_t j = 0; j < plan->known.size(); ++j) {
+        for (int i = 0; i < coarse.equation.record(); ++i) {
+          my_c[coarse_part.index(plan->known[j], i)] = coarse_part.grid.layout().is_owned(plan->known[j])
+                                                           ? c[coarse.index(plan->same[j], i)]
+                                                           : std::numeric_limits<double>::quiet_NaN();
+        }
+      }
+    }
+    kernels->prolong_add(coarse, on<T>(serial(), c).data(), all.data());
+    kernels->apply(all.data(), r.data());
+    part_kernels->bring_ghosts(fine.part, mine.data());
+    part_kernels->prolong_add(coarse_part, on<T>(distributed(), my_c).data(), mine.data());
+    part_kernels->apply(mine.data(), my_r.data());
+    const double prolonged = fine.difference(from(mine), from(all));
+    expect_everywhere(prolonged <= tolerance, fmt::format("prolongation, {}: {}", name, prolonged));
+    const double applied = fine.difference(from(my_r), from(r));  // reads the ghosts
+    expect_everywhere(applied <= tolerance, fmt::format("prolongation with its ghosts, {}: {}", name, applied));
+  }
+}
+
+class RanksKernels : public testing::TestWithParam<int> {
+ protected:
+  static std::vector<test::MeshCase> cases(int dim) {
+    auto all = test::mesh_cases(dim);
+    for (auto& what : test::poisson_mesh_cases(dim)) all.push_back(what);
+    return all;
+  }
+  /// Whether there are cells enough.
+  static bool can_be_cut(const Mesh& mesh) {
+    try {
+      cut(mesh, extent_of(mesh), 1);
+      return true;
+    } catch (const InputError&) {
+      return false;
+    }
+  }
+};
+
+TEST_P(RanksKernels, EqualThoseOfOne) {
+  const int order = GetParam();
+  for (const int dim : {2, 3}) {
+    if (dim == 3 && order > 4) continue;
+    for (const test::MeshCase& what : cases(dim)) {
+      const auto orders = available_orders(dim, what.equation);
+      if (std::find(orders.begin(), orders.end(), order) == orders.end() || !can_be_cut(what.mesh)) continue;
+      SCOPED_TRACE(fmt::format("{} {}D order {}", what.name, dim, order));
+      const auto partition = cut(what.mesh, extent_of(what.mesh), 2);
+      compare_kernels<double>(Levels(what, order, {}, false, partition), LocalSolverKind::direct);
+      compare_transfers<double>(what, order, true);
+      compare_transfers<double>(what, order, false);
+      if (order > 2) continue;
+      compare_kernels<float>(Levels(what, order, {}, true, partition), LocalSolverKind::direct);
+      const bool stokes = what.equation == EquationKind::stokes;
+      const auto other = stokes ? LocalSolverKind::chebyshev : LocalSolverKind::direct;
+      const auto problem = stokes || order == 0 ? PatchProblem::galerkin : PatchProblem::fused;
+      compare_kernels<double>(Levels(what, order, {problem, ColourOrder::lexicographic}, false, partition), other);
+      compare_transfers<float>(what, order, true);
+    }
+  }
+}
+INSTANTIATE_TEST_SUITE_P(Order, RanksKernels, testing::Range(0, 5));
+
+/// Every cell has one owner; what one rank sends another awaits.
+TEST(RanksPartition, SendsMatchReceives) {
+  for (const int dim : {2, 3}) {
+    for (const test::MeshCase& what : test::mesh_cases(dim)) {
+      if (std::int64_t{what.mesh.cells[0]} * what.mesh.cells[1] * what.mesh.cells[2] < 8 * ranks()->size()) continue;
+      const auto partition = cut(what.mesh, extent_of(what.mesh), 4);
+      const Grid part(what.mesh, what.boundary, true, partition);
+      const Grid whole(what.mesh, what.boundary, true);
+      EXPECT_EQ(part.cell_count(), whole.layout().cells().size());
+      const ExchangePlan plan(part);
+      std::vector<std::int64_t> sent(ranks()->size() * ranks()->size(), 0);
+      std::vector<std::int64_t> received = sent;
+      std::int64_t ghosts = 0;
+      for (const auto& [rank, sends, receives] : plan.neighbours) {
+        sent[ranks()->rank() * ranks()->size() + rank] = std::ssize(sends);
+        received[rank * ranks()->size() + ranks()->rank()] = std::ssize(receives);
+        ghosts += std::ssize(receives);
+        for (const Record r : sends) EXPECT_TRUE(part.layout().is_owned(r));
+        for (const Record r : receives) EXPECT_FALSE(part.layout().is_owned(r));
+      }
+      ranks()->sum(std::span(sent));
+      ranks()->sum(std::span(received));
+      EXPECT_EQ(sent, received) << what.name;
+      const auto& layout = part.layout();
+      EXPECT_EQ(ghosts, layout.records().size() - layout.owned_cells().size() - layout.owned_hats().size())
+          << what.name;
+    }
+  }
+}
+
+// Solves -------------------------------------------------------------------------------------------------------------
+
+struct Solved {
+  Convergence convergence;
+  Values x;
+};
+
+template <class T>
+Solved solve_on(Engine& engine, const Problem& problem, const SolverOptions& options) {
+  Discretisation discretisation(problem, options, engine.dense_limits());
+  Solved result;
+  result.convergence.rtol = options.rtol;
+  result.convergence.max_iterations = options.max_iterations;
+  Solve<T> solve(engine, discretisation.hierarchy(), options);
+  Vector<double> x(engine, discretisation.room());
+  Vector<double> b(engine, discretisation.room());
+  discretisation.load(engine, solve.outer(), x, b);
+  solve.reserve();
+  solve.run(b.data(), x.data(), true, result.convergence);
+  solve.outer().project(x.data());
+  discretisation.complete(engine, solve.outer(), x);
+  const auto whole = discretisation.solution(engine, x).gathered();
+  if (whole) result.x = whole->unknowns();
+  return result;
+}
+
+Solved solve_on(Engine& engine, const Problem& problem, const SolverOptions& options) {
+  return options.precision == Precision::mixed ? solve_on<float>(engine, problem, options)
+                                               : solve_on<double>(engine, problem, options);
+}
+
+int setting(const char* name, int otherwise) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? otherwise : std::stoi(value);
+}
+
+/// Random cases: the same history, to rounding, and the same solution, with NaN in all ghosts that are not fresh.
+TEST(RanksSolves, EqualThoseOfOne) {
+  int compared = 0;
+  const int first = setting("SOLENOID_RANDOM_FIRST", 1);
+  for (int seed = first; seed < first + setting("SOLENOID_RANDOM_CASES", 40); ++seed) {
+    test::RandomCase drawn = test::draw_case(seed, 2000, 12000);
+    drawn.random_load = 0;
+    SCOPED_TRACE(drawn.file);
+    Case what;
+    Solved expected;
+    Solved got;
+    std::string refused;
+    try {
+      what = drawn.read();
+      what.solver.replicated_cells = 1;
+      expected = solve_on(serial(), what.problem, what.solver);
+      what.solver.communicator = ranks();
+      got = solve_on(distributed(), what.problem, what.solver);
+    } catch (const InputError& error) {
+      refused = error.what();
+    }
+    expect_everywhere(ranks()->all(refused.empty()) || ranks()->all(!refused.empty()), "refused by some: " + refused);
+    if (!refused.empty()) continue;
+    ++compared;
+    const auto& a = expected.convergence.history;
+    const auto& b = got.convergence.history;
+    const bool mixed = what.solver.precision == Precision::mixed;
+    const int slack = mixed ? 1 : 0;
+    expect_everywhere(std::abs(std::ssize(a) - std::ssize(b)) <= slack,
+                      fmt::format("{} and {} iterations", expected.convergence.iterations, got.convergence.iterations));
+    for (std::size_t i = 0; i < std::min(a.size(), b.size()); ++i) {
+      const double rounding = (mixed ? 0.1 : 1e-3) * a[i] + (mixed ? 1e-9 : 1e-13);
+      expect_everywhere(std::abs(a[i] - b[i]) <= rounding, fmt::format("residual {}: {} and {}", i, a[i], b[i]));
+    }
+    double size = 0.0;
+    double difference = 0.0;
+    for (std::size_t i = 0; i < got.x.size(); ++i) {
+      size = std::max(size, std::abs(expected.x[i]));
+      difference = std::max(difference, std::abs(expected.x[i] - got.x[i]));
+      if (std::isnan(got.x[i])) difference = std::numeric_limits<double>::infinity();
+    }
+    expect_everywhere(difference <= (mixed ? 1.0 : 1e-3) * std::max(what.solver.rtol, 1e-8) * 1e3 * size,
+                      fmt::format("solutions differ by {} of {}", difference, size));
+  }
+  EXPECT_GT(compared, 0);
+}
+
+/// Two runs give the same bits.
+TEST(RanksSolves, AreDeterministic) {
+  Case what = parse_case(
+      "[mesh]\ncells = [3, 2]\nrefine = 3\n[element]\norder = 2\n[physics]\nforce = [\"sin(5*x*y)\", \"x\"]\n"
+      "[boundary]\nxmax = {outflow = true}\nymax = {velocity = [\"1\", \"0\"]}\n",
+      "a case");
+  if (!test::has_order(2, 2)) GTEST_SKIP() << "the order is not in this build";
+  what.solver.communicator = ranks();
+  what.solver.replicated_cells = 1;
+  const Solved first = solve_on(distributed(), what.problem, what.solver);
+  const Solved second = solve_on(distributed(), what.problem, what.solver);
+  EXPECT_EQ(first.convergence.history, second.convergence.history);
+  EXPECT_EQ(first.x, second.x);
+}
+
+ScalarField expression(const char* text, int dim = 3) { return ScalarField::expression(text, dim); }
+
+/// What is asked of a solution that ranks share.
+TEST(RanksSolution, SaysWhatThatOfOneSays) {
+  for (const int dim : {2, 3}) {
+    const auto orders = available_orders(dim);
+    if (std::find(orders.begin(), orders.end(), 2) == orders.end()) continue;
+    Problem problem;
+    problem.mesh = Mesh::unit(dim, dim == 2 ? 4 : 3);
+    problem.order = 2;
+    problem.force = dim == 2 ? VectorField{expression("sin(3*x)*y", 2), expression("x*x", 2), 0.0}
+                             : VectorField{expression("sin(3*x)*y"), expression("z*x"), expression("y")};
+    problem.boundary.sides[1].kind = SideKind::outflow;
+    problem.boundary.sides[0].data = VectorField{expression("y*(1-y)", dim), 0.0, 0.0};
+    SolverOptions options;
+    options.device = DeviceChoice::cpu;
+    options.threads = 1;
+    options.precision = Precision::full_double;
+    options.rtol = 1e-11;
+    options.exact.velocity = VectorField{expression("x", dim), expression("y", dim), 0.0};
+    options.exact.pressure = expression("x*y", dim);
+    const Result one = solve(problem, options);
+    options.communicator = ranks();
+    options.replicated_cells = 1;
+    const Result all = solve(problem, options);
+    const auto near = [&](double expected, double got, const char* what) {
+      expect_everywhere(std::abs(expected - got) <= 1e-8 * (1.0 + std::abs(expected)),
+                        fmt::format("{}: {} and {}", what, expected, got));
+    };
+    near(*one.report.errors.velocity, *all.report.errors.velocity, "velocity error");
+    near(*one.report.errors.pressure, *all.report.errors.pressure, "pressure error");
+    near(one.solution.kinetic_energy(), all.solution.kinetic_energy(), "kinetic energy");
+    near(one.solution.dissipation(), all.solution.dissipation(), "dissipation");
+    near(one.solution.max_speed(), all.solution.max_speed(), "speed");
+    EXPECT_LT(all.solution.divergence_max(), 1e-9);
+    near(one.solution.flux(0, 0.5), all.solution.flux(0, 0.5), "flux");
+    near(one.solution.flux(1, 0.3), all.solution.flux(1, 0.3), "flux");
+    const auto forces = one.solution.forces();
+    const auto of_all = all.solution.forces();
+    ASSERT_EQ(forces.size(), of_all.size());
+    for (std::size_t i = 0; i < forces.size(); ++i) {
+      for (int a = 0; a < 3; ++a) {
+        near(forces[i].force[a], of_all[i].force[a], "force");
+        near(forces[i].torque[a], of_all[i].torque[a], "torque");
+      }
+    }
+    const std::vector<Point> points{
+        {0.5, 0.5, 0.5}, {0.25, 0.75, 0.125}, {0.1, 0.2, 0.3}, {1.0, 1.0, 1.0}, {2.0, 0.0, 0.0}};
+    const auto u = one.solution.velocity(points);
+    const auto v = all.solution.velocity(points);
+    for (std::size_t i = 0; i + 1 < points.size(); ++i) {
+      for (int a = 0; a < dim; ++a) near(u[i][a], v[i][a], "velocity at a point");
+    }
+    EXPECT_TRUE(std::isnan(v.back()[0]));
+    EXPECT_EQ(all.report.ranks, ranks()->size());
+    EXPECT_EQ(std::accumulate(all.report.rank_cells.begin(), all.report.rank_cells.end(), std::int64_t{0}),
+              all.report.cells);
+  }
+}
+
+/// An error on one rank is one of all.
+TEST(RanksErrors, AreThoseOfAll) {
+  Problem problem;
+  problem.mesh = Mesh::unit(2, 4);
+  problem.order = available_orders(2).back();
+  problem.force[0] = ScalarField([](const Point& x) { return x[0] > 0.9 ? std::nan("") : 1.0; });
+  SolverOptions options;
+  options.device = DeviceChoice::cpu;
+  options.threads = 1;
+  options.communicator = ranks();
+  options.replicated_cells = 1;
+  try {
+    solve(problem, options);
+    ADD_FAILURE() << "no error";
+  } catch (const InputError& error) {
+    EXPECT_NE(std::string(error.what()).find("must be finite"), std::string::npos) << error.what();
+  }
+}
+
+}  // namespace
+}  // namespace solenoid
+
+int main(int argc, char** argv) {
+  testing::InitGoogleTest(&argc, argv);
+  const auto ranks = solenoid::launched_ranks();
+  if (ranks == nullptr) {
+    fmt::print(stderr, "start this with mpirun -n 2 or more\n");
+    return 2;
+  }
+  auto& listeners = testing::UnitTest::GetInstance()->listeners();
+  if (ranks->rank() != 0) delete listeners.Release(listeners.default_result_printer());
+  const int mine = RUN_ALL_TESTS();
+  return ranks->any(mine != 0) ? 1 : 0;
+}
