@@ -22,6 +22,9 @@ function(solenoid_add_communicator library)
     return()
   endif()
   target_sources(${library} PRIVATE ${sources}/mpi_communicator.cpp)
+  # Without MPI's old C++ bindings.
+  set_source_files_properties(${sources}/mpi_communicator.cpp PROPERTIES
+    COMPILE_DEFINITIONS "OMPI_SKIP_MPICXX;MPICH_SKIP_MPICXX")
   target_include_directories(${library} SYSTEM PRIVATE ${MPI_CXX_INCLUDE_DIRS})
   target_link_libraries(${library} PRIVATE ${MPI_CXX_LIBRARIES})
 endfunction()

@@ -135,6 +135,9 @@ class Kernels {
                        T* x) = 0;  ///< x[index[i]] = values[i]
 
   // Of the part of a level that a rank has (engine/distributed/): not all engines can do that.
+  /// Whether smooth() reads of x no more than what lies around patches and the pressures in them, where patches have
+  /// neighbours on all sides; of other patches their old values too.
+  [[nodiscard]] virtual bool smooths_from_halo() const { return false; }
   /// Copies what messages have out of a vector, and into it.
   virtual void pack(std::span<const PackedRecords> /*what*/, const T* /*x*/, T* /*values*/) { throw whole_only(); }
   virtual void unpack(std::span<const PackedRecords> /*what*/, const T* /*values*/, T* /*x*/) { throw whole_only(); }

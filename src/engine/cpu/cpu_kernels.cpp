@@ -51,6 +51,8 @@ class CpuKernels final : public VectorOperations<T> {
     CpuKernels::use_tables(CpuKernels::make_tables());
   }
 
+  [[nodiscard]] bool smooths_from_halo() const override { return smoother_.has_halo_form(); }
+
   void apply(const T* x, T* y) override { apply_or_residual(nullptr, x, y); }
   void residual(const T* b, const T* x, T* r) override { apply_or_residual(b, x, r); }
 

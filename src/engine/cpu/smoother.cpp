@@ -24,7 +24,7 @@ Smoother<T>::Smoother(Team& team, const Level& level, LocalSolverKind local, con
       table_(table),
       topology_(topology_of(level.grid)),
       takes_halo_(level.patches.kinds.size(), false) {
-  if (level.equation.kind == EquationKind::stokes && local == LocalSolverKind::direct) takes_halo_ = halo_kinds(level);
+  if (has_halo_form()) takes_halo_ = halo_kinds(level);
   workspace_.resize(team.size());
 }
 

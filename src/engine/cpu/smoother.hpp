@@ -35,6 +35,10 @@ class Smoother {
 
   Smoother(Team& team, const Level& level, LocalSolverKind local, const KernelTable<T>& table);
 
+  /// Whether patches that have neighbours on all sides take the smoother without old velocities.
+  [[nodiscard]] bool has_halo_form() const {
+    return level_.equation.kind == EquationKind::stokes && local_ == LocalSolverKind::direct;
+  }
   /// Finds the batches for one way of smoothing. True if there were none: tables made before lack its local problems.
   bool prepare(bool additive);
   [[nodiscard]] Tables make_tables() const;

@@ -61,6 +61,10 @@ class CudaKernels final : public Kernels<T> {
     return before;
   }
 
+  [[nodiscard]] bool smooths_from_halo() const override {
+    return !multiplicative_.empty() && multiplicative_.front()->from_halo();
+  }
+
   void apply(const T* x, T* y) override { apply_or_residual(device_->tiles(), nullptr, x, y); }
   void residual(const T* b, const T* x, T* r) override { apply_or_residual(device_->tiles(), b, x, r); }
 

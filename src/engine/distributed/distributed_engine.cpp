@@ -77,7 +77,7 @@ class DistributedEngine final : public Engine {
 
   void* allocate(std::size_t bytes) override {
     void* const memory = engine_->allocate(bytes);
-    shared_.ghosts.set(memory, Ghosts::State::fresh);  // zero
+    shared_.ghosts.set(memory, Ghosts::fresh);  // zero
     return memory;
   }
   void release(void* memory, std::size_t bytes) noexcept override {
@@ -86,11 +86,11 @@ class DistributedEngine final : public Engine {
   }
   void zero(void* memory, std::size_t bytes) override {
     engine_->zero(memory, bytes);
-    shared_.ghosts.set(memory, Ghosts::State::fresh);
+    shared_.ghosts.set(memory, Ghosts::fresh);
   }
   void upload(const void* host, void* device, std::size_t bytes) override {
     engine_->upload(host, device, bytes);
-    shared_.ghosts.set(device, Ghosts::State::stale);
+    shared_.ghosts.set(device, Ghosts::stale);
   }
   void download(const void* device, void* host, std::size_t bytes) override { engine_->download(device, host, bytes); }
 

@@ -4,107 +4,19 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
-#include <map>
 #include <memory>
+#include <optional>
 #include <span>
-#include <tuple>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
 #include "base/interrupt.hpp"
-#include "engine/distributed/ghosts.hpp"
-#include "engine/distributed/transport.hpp"
+#include "engine/distributed/exchange.hpp"
 #include "engine/engine.hpp"
 #include "mesh/shared_records.hpp"
 
 namespace solenoid::distributed {
-
-template <class T>
-class Exchange;
-
-/// What all kernels of an engine share.
-struct Shared {
-  Engine& engine;  ///< of this rank
-  Transport& transport;
-  const Communicator& ranks;
-  Ghosts ghosts;
-  bool poisons = false;  ///< writes NaN into ghosts that become stale: a test of who reads them
-  std::tuple<std::map<const Level*, std::weak_ptr<Exchange<float>>>,
-             std::map<const Level*, std::weak_ptr<Exchange<double>>>>
-      exchanges;
-
-  /// Of a level's vectors.
-  template <class T>
-  std::shared_ptr<Exchange<T>> exchange(const Level& level) {
-    auto& known = std::get<std::map<const Level*, std::weak_ptr<Exchange<T>>>>(exchanges)[&level];
-    auto exchange = known.lock();
-    if (exchange == nullptr) known = exchange = std::make_shared<Exchange<T>>(*this, level);
-    return exchange;
-  }
-};
-
-/// Messages of one vector: records packed for each neighbour, one after the other.
-template <class T>
-class Exchange {
- public:
-  Exchange(Shared& shared, const Level& level) : shared_(shared) {
-    const ExchangePlan plan(level.grid);
-    std::vector<Record> sends;
-    std::vector<Record> receives;
-    const auto append = [](std::vector<Record>& all, const std::vector<Record>& some) {
-      all.insert(all.end(), some.begin(), some.end());
-    };
-    for (const auto& neighbour : plan.neighbours) {
-      append(sends, neighbour.sends);
-      append(receives, neighbour.receives);
-    }
-    const int record = level.equation.record();
-    send_records_ = on_device(shared.engine, sends);
-    receive_records_ = on_device(shared.engine, receives);
-    send_ = Vector<T>(shared.engine, std::max<std::int64_t>(1, std::ssize(sends) * record));
-    receive_ = Vector<T>(shared.engine, std::max<std::int64_t>(1, std::ssize(receives) * record));
-    if (shared.poisons) {
-      none_ = on_device(shared.engine, std::vector<T>(receive_.size(), std::numeric_limits<T>::quiet_NaN()));
-    }
-    std::int64_t sent = 0;
-    std::int64_t received = 0;
-    const auto message = [&](int rank, Vector<T>& memory, const Vector<Record>& records, std::int64_t& first,
-                             std::int64_t count, std::vector<PackedRecords>& packed,
-                             std::vector<Transport::Message>& messages) {
-      if (count == 0) return;
-      packed.push_back({records.data() + first, count, 0, record, first * record});
-      messages.push_back({rank, reinterpret_cast<std::byte*>(memory.data() + first * record),
-                          static_cast<std::size_t>(count * record) * sizeof(T)});
-      first += count;
-    };
-    for (const auto& [rank, its_sends, its_receives] : plan.neighbours) {
-      message(rank, send_, send_records_, sent, std::ssize(its_sends), packed_sends_, sends_);
-      message(rank, receive_, receive_records_, received, std::ssize(its_receives), packed_receives_, receives_);
-    }
-  }
-
-  /// Makes the ghosts of x what nobody must read.
-  void poison(Kernels<T>& kernels, T* x) { kernels.unpack(packed_receives_, none_.data(), x); }
-  /// Brings the ghosts of x.
-  void operator()(Kernels<T>& kernels, T* x) {
-    kernels.pack(packed_sends_, x, send_.data());
-    shared_.transport.exchange(sends_, receives_);
-    kernels.unpack(packed_receives_, receive_.data(), x);
-  }
-
- private:
-  Shared& shared_;
-  Vector<Record> send_records_;
-  Vector<Record> receive_records_;
-  Vector<T> send_;
-  Vector<T> receive_;
-  Vector<T> none_;  // what poisoned ghosts have
-  std::vector<PackedRecords> packed_sends_;
-  std::vector<PackedRecords> packed_receives_;
-  std::vector<Transport::Message> sends_;
-  std::vector<Transport::Message> receives_;
-};
 
 /// Between a level that ranks share and the next coarser one, which each has all of: the part of that which this rank
 /// has the finer cells of, and how it becomes all.
@@ -184,19 +96,21 @@ class DistributedKernels final : public Kernels<T> {
   void apply(const T* x, T* y) override {
     bring(x);
     kernels_->apply(x, y);
-    ghosts_.set(y, Ghosts::State::near);
+    ghosts_.set(y, Ghosts::near);
   }
   void residual(const T* b, const T* x, T* r) override {
-    bring(x);
-    const auto state = ghosts_.fresh(b) ? Ghosts::State::near : Ghosts::State::stale;
+    bring_for_residual(x);
+    const auto state = ghosts_.are_fresh(b) ? Ghosts::near : Ghosts::stale;
     kernels_->residual(b, x, r);
-    state == Ghosts::State::stale ? make_stale(r) : ghosts_.set(r, state);
+    state == Ghosts::stale ? make_stale(r) : ghosts_.set(r, state);
   }
   void smooth(int colour, const T* b, const T* x, T* y) override {
     bring(b);
-    bring(x);
+    const Ghosts::State state = bring_for_colour(colour, x);
     kernels_->smooth(colour, b, x, y);
-    make_stale(y);
+    if (state == Ghosts::stale) return make_stale(y);
+    ghosts_.set(y, state);
+    if (shared_.poisons) exchange_->poison(*kernels_, state, y);
   }
   void smooth_add(int colour, const T* b, const T* x, T* y, T damping) override {
     bring(b);
@@ -205,7 +119,17 @@ class DistributedKernels final : public Kernels<T> {
     make_stale(y);
   }
 
-  void prepare_smoother(bool additive) override { kernels_->prepare_smoother(additive); }
+  void prepare_smoother(bool additive) override {
+    kernels_->prepare_smoother(additive);
+    // Of all ranks, as messages are. Not where an open side has unknowns of its own, or ends are not alike all over.
+    const bool simple =
+        std::all_of(level_.patches.kinds.begin(), level_.patches.kinds.end(), [&](const PatchKind& kind) {
+          return std::none_of(kind.begin(), kind.begin() + level_.equation.dim, [](const PatchEnds& ends) {
+            return ends.hat[0] || ends.hat[1] || ends.face[0] == PatchEnds::mixed || ends.face[1] == PatchEnds::mixed;
+          });
+        });
+    if (!additive && shared_.ranks.all(simple && kernels_->smooths_from_halo())) exchange_->prepare_sweep();
+  }
   [[nodiscard]] std::shared_ptr<CoefficientTables> make_tables() override { return kernels_->make_tables(); }
   std::shared_ptr<CoefficientTables> use_tables(std::shared_ptr<CoefficientTables> tables) override {
     return kernels_->use_tables(std::move(tables));
@@ -218,32 +142,32 @@ class DistributedKernels final : public Kernels<T> {
     kernels_->prepare_transfer(gathering_->part());
   }
   void restrict_to(const Level& coarse, const T* fine_vector, T* coarse_vector) override {
-    if (ghosts_.of(fine_vector) == Ghosts::State::stale) bring(fine_vector);
+    if (ghosts_.of(fine_vector) != Ghosts::near) bring(fine_vector);
     if (coarse.grid.partition() != nullptr) {
       kernels_->restrict_to(coarse, fine_vector, coarse_vector);
-      return ghosts_.set(coarse_vector, Ghosts::State::stale);
+      return ghosts_.set(coarse_vector, Ghosts::stale);
     }
     prepare_transfer(coarse);
     kernels_->restrict_to(gathering_->part(), fine_vector, gathering_->vector());
     gathering_->gather(*kernels_, coarse_vector);
   }
   void prolong_add(const Level& coarse, const T* coarse_vector, T* fine_vector) override {
-    with_part(coarse, coarse_vector, fine_vector, ghosts_.fresh(fine_vector),
+    with_part(coarse, coarse_vector, fine_vector, ghosts_.of(fine_vector),
               [&](const Level& part, const T* vector) { kernels_->prolong_add(part, vector, fine_vector); });
   }
   void prolong(const Level& coarse, const T* coarse_vector, T* fine_vector) override {
-    with_part(coarse, coarse_vector, fine_vector, true,
+    with_part(coarse, coarse_vector, fine_vector, Ghosts::fresh,
               [&](const Level& part, const T* vector) { kernels_->prolong(part, vector, fine_vector); });
   }
 
   bool load(const VectorField& force, T* b) override {
-    ghosts_.set(b, Ghosts::State::stale);
+    ghosts_.set(b, Ghosts::stale);
     return kernels_->load(force, b);
   }
 
   void zero(T* x) override {
     kernels_->zero(x);
-    ghosts_.set(x, Ghosts::State::fresh);
+    ghosts_.set(x, Ghosts::fresh);
   }
   void copy(const T* x, T* y) override {
     kernels_->copy(x, y);
@@ -288,12 +212,12 @@ class DistributedKernels final : public Kernels<T> {
   }
   void scatter(std::int64_t count, const std::int64_t* index, const T* values, T* x) override {
     kernels_->scatter(count, index, values, x);  // x may have the records of another level
-    ghosts_.set(x, Ghosts::State::stale);
+    ghosts_.set(x, Ghosts::stale);
   }
   void bring_ghosts(const Level& of, T* x) override {
-    if (ghosts_.fresh(x)) return;
+    if (ghosts_.are_fresh(x)) return;
     (*shared_.exchange<T>(of))(*kernels_, x);
-    ghosts_.set(x, Ghosts::State::fresh);
+    ghosts_.set(x, Ghosts::fresh);
   }
 
   /// Levels that are solved by a matrix are whole.
@@ -314,7 +238,7 @@ class DistributedKernels final : public Kernels<T> {
     ghosts_.set(y, ghosts_.of(x));
   }
   void axpys_float(int count, const double* a, const float* const* v, T* w) override {
-    for (int i = 0; i < count && ghosts_.fresh(w); ++i) bring_float(v[i]);
+    for (int i = 0; i < count && ghosts_.are_fresh(w); ++i) bring_float(v[i]);
     kernels_->axpys_float(count, a, v, w);
     for (int i = 0; i < count; ++i) ghosts_.combine(v[i], w);
   }
@@ -322,29 +246,54 @@ class DistributedKernels final : public Kernels<T> {
  private:
   /// Ghosts are caches of what others own: bringing them changes no vector.
   void bring(const T* x) {
-    if (ghosts_.fresh(x)) return;
+    if (ghosts_.are_fresh(x)) return;
     (*exchange_)(*kernels_, const_cast<T*>(x));
-    ghosts_.set(x, Ghosts::State::fresh);
+    ghosts_.set(x, Ghosts::fresh);
+  }
+  /// Brings what a colour reads of x, which may be in some state of a sweep; returns that of the result.
+  Ghosts::State bring_for_colour(int colour, const T* x) {
+    const Sweep* const sweep = exchange_->sweep();
+    if (sweep == nullptr) {
+      bring(x);
+      return Ghosts::stale;
+    }
+    const Ghosts::State state = ghosts_.of(x);
+    std::optional<int> next = state < 0 ? std::nullopt : sweep->after_colour(state, colour);
+    if (!next) {
+      bring(x);
+      next = sweep->after_colour(Ghosts::fresh, colour);
+    } else if (state != Ghosts::fresh) {
+      (*exchange_)(*kernels_, state, const_cast<T*>(x));
+    }
+    return next && *next < sweep->states() ? *next : Ghosts::stale;
+  }
+  void bring_for_residual(const T* x) {
+    const Sweep* const sweep = exchange_->sweep();
+    const Ghosts::State state = ghosts_.of(x);
+    const auto next = sweep == nullptr || state < 0 ? std::nullopt : sweep->after_residual(state);
+    if (!next) return bring(x);
+    (*exchange_)(*kernels_, state, const_cast<T*>(x));
+    ghosts_.set(x, *next);
   }
   void make_stale(T* x) {
-    ghosts_.set(x, Ghosts::State::stale);
+    ghosts_.set(x, Ghosts::stale);
     if (shared_.poisons) exchange_->poison(*kernels_, x);
   }
   /// In single precision they take half the time: brought before numbers get wider.
   void bring_float(const float* x) {
-    if (std::is_same_v<T, float> || ghosts_.fresh(x)) return;
+    if (std::is_same_v<T, float> || ghosts_.are_fresh(x)) return;
     if (narrow_ == nullptr) {
       narrow_ = shared_.exchange<float>(level_);
       narrow_kernels_ = make_kernels<float>(shared_.engine, level_, LocalSolverKind::direct);
     }
     (*narrow_)(*narrow_kernels_, const_cast<float*>(x));
-    ghosts_.set(x, Ghosts::State::fresh);
+    ghosts_.set(x, Ghosts::fresh);
   }
 
   /// Prolongs from a coarser level with its ghosts. It writes the children of the cells next to owned ones: all ghosts,
-  /// where cells become one in each direction.
+  /// where cells become one in each direction, so that they stay as fresh as they were.
   template <class Prolong>
-  void with_part(const Level& coarse, const T* coarse_vector, const T* fine_vector, bool fresh,
+  void with_part(const Level& coarse, const T* coarse_vector, const T* fine_vector, Ghosts::State state,
                  const Prolong& prolong) {
     if (coarse.grid.partition() == nullptr) {
       prepare_transfer(coarse);
@@ -354,8 +303,10 @@ class DistributedKernels final : public Kernels<T> {
       bring_ghosts(coarse, const_cast<T*>(coarse_vector));
       prolong(coarse, coarse_vector);
     }
-    for (int a = 0; a < level_.equation.dim; ++a) fresh = fresh && level_.coarsening.merges(a);
-    ghosts_.set(fine_vector, fresh ? Ghosts::State::fresh : Ghosts::State::stale);
+    for (int a = 0; a < level_.equation.dim; ++a) {
+      if (!level_.coarsening.merges(a)) state = Ghosts::stale;
+    }
+    ghosts_.set(fine_vector, state);
   }
 
   Shared& shared_;

@@ -25,6 +25,7 @@ bool is_stretched(const SmoothedLevel<T>& level) {
 template <class T>
 class ParitySmoother final : public ColourSmoother<T> {
  public:
+  [[nodiscard]] bool from_halo() const override { return true; }
   ParitySmoother(const SmoothedLevel<T>& level, const ParityKernel<T>& kernel)
       : level_(level), kernel_(kernel), stretched_(is_stretched(level)) {
     Engine& engine = level.shared.engine;

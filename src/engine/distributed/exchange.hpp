@@ -1,0 +1,194 @@
+#pragma once
+/// \file
+/// Messages that bring ghosts.
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <memory>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "engine/distributed/ghosts.hpp"
+#include "engine/distributed/sweep.hpp"
+#include "engine/distributed/transport.hpp"
+#include "engine/engine.hpp"
+#include "mesh/shared_records.hpp"
+
+namespace solenoid::distributed {
+
+template <class T>
+class Exchange;
+
+/// What all kernels of an engine share.
+struct Shared {
+  Engine& engine;  ///< of this rank
+  Transport& transport;
+  const Communicator& ranks;
+  Ghosts ghosts;
+  bool poisons = false;  ///< writes NaN into ghosts that become stale: a test of who reads them
+  template <class Of>
+  using Known = std::map<const Level*, std::weak_ptr<Of>>;
+  std::tuple<Known<Exchange<float>>, Known<Exchange<double>>, Known<Sweep>> known;
+
+  /// That of a level, made if there is none.
+  template <class Of, class Make>
+  std::shared_ptr<Of> of_level(const Level& level, const Make& make) {
+    auto& entry = std::get<Known<Of>>(known)[&level];
+    auto one = entry.lock();
+    if (one == nullptr) entry = one = make();
+    return one;
+  }
+  template <class T>
+  std::shared_ptr<Exchange<T>> exchange(const Level& level) {
+    return of_level<Exchange<T>>(level, [&] { return std::make_shared<Exchange<T>>(*this, level); });
+  }
+};
+
+/// One side of the messages of a vector: some values of some records, packed in the memory of messages for one
+/// neighbour after the other.
+template <class T>
+class Packed {
+ public:
+  Packed() = default;
+
+  /// For a neighbour: of each class the records, none of which may be missing where `classes` has values.
+  void add(int rank, const std::vector<ValueClass>& classes, const std::vector<std::vector<Record>>& records) {
+    const std::int64_t first = size_;
+    for (std::size_t k = 0; k < classes.size(); ++k) {
+      const auto [begin, end] = classes[k];
+      const auto count = std::ssize(records[k]);
+      if (count == 0) continue;
+      parts_.push_back({nullptr, count, begin, end, size_});
+      size_ += count * (end - begin);
+      list_.insert(list_.end(), records[k].begin(), records[k].end());
+    }
+    if (size_ > first) messages_.push_back({rank, first, size_ - first});
+  }
+  [[nodiscard]] std::int64_t size() const { return size_; }
+  /// Once all are added.
+  void finish(Engine& engine, T* memory) {
+    records_ = on_device(engine, list_);
+    const Record* next = records_.data();
+    for (PackedRecords& part : parts_) next = (part.records = next) + part.count;
+    for (const auto& [rank, first, count] : messages_) {
+      sent_.push_back(
+          {rank, reinterpret_cast<std::byte*>(memory + first), static_cast<std::size_t>(count) * sizeof(T)});
+    }
+  }
+  [[nodiscard]] const std::vector<PackedRecords>& parts() const { return parts_; }
+  [[nodiscard]] const std::vector<Transport::Message>& messages() const { return sent_; }
+
+ private:
+  struct Range {
+    int rank;
+    std::int64_t first;
+    std::int64_t count;
+  };
+  std::vector<Record> list_;
+  Vector<Record> records_;
+  std::vector<PackedRecords> parts_;
+  std::vector<Range> messages_;
+  std::vector<Transport::Message> sent_;
+  std::int64_t size_ = 0;
+};
+
+/// The messages of vectors of a level: of all values of all ghosts and, once they are prepared, those of a Sweep.
+template <class T>
+class Exchange {
+ public:
+  Exchange(Shared& shared, const Level& level) : shared_(shared), level_(level), plan_(level.grid) {
+    const std::vector<ValueClass> all{{0, level.equation.record()}};
+    for (const auto& [rank, sends, receives] : plan_.neighbours) {
+      full_.sends.add(rank, all, {sends});
+      full_.receives.add(rank, all, {receives});
+    }
+    send_ = Vector<T>(shared.engine, std::max<std::int64_t>(1, full_.sends.size()));
+    receive_ = Vector<T>(shared.engine, std::max<std::int64_t>(1, full_.receives.size()));
+    finish(full_);
+    if (shared.poisons) {
+      none_ = on_device(shared.engine, std::vector<T>(receive_.size(), std::numeric_limits<T>::quiet_NaN()));
+      huge_ = on_device(shared.engine, std::vector<T>(receive_.size(), T(1e30)));
+    }
+  }
+
+  /// Makes the messages of a smoothing step. Collective.
+  void prepare_sweep() {
+    if (sweep_ != nullptr) return;
+    sweep_ = shared_.of_level<Sweep>(level_, [&] { return std::make_shared<Sweep>(level_, plan_); });
+    for (int state = 0; state < sweep_->states(); ++state) {
+      const auto& [sends, receives] = sweep_->message(state);
+      Both& both = of_states_.emplace_back();
+      const auto of = [](const std::vector<Record>& list, const Sweep::OfClasses& places) {
+        std::vector<std::vector<Record>> records(places.size());
+        for (std::size_t k = 0; k < places.size(); ++k) {
+          for (const std::int32_t place : places[k]) records[k].push_back(list[place]);
+        }
+        return records;
+      };
+      for (std::size_t n = 0; n < plan_.neighbours.size(); ++n) {
+        const auto& neighbour = plan_.neighbours[n];
+        both.sends.add(neighbour.rank, sweep_->classes(), of(neighbour.sends, sends[n]));
+        both.receives.add(neighbour.rank, sweep_->classes(), of(neighbour.receives, receives[n]));
+      }
+      finish(both);
+      if (!shared_.poisons) continue;
+      std::vector<std::vector<Record>> stale(sweep_->classes().size());
+      const auto& bits = sweep_->stale(state);
+      std::size_t place = 0;
+      for (const auto& neighbour : plan_.neighbours) {
+        for (const Record r : neighbour.receives) {
+          for (std::size_t k = 0; k < stale.size(); ++k) {
+            if ((bits[place] >> k & 1) != 0) stale[k].push_back(r);
+          }
+          ++place;
+        }
+      }
+      Packed<T>& poison = poisons_.emplace_back();
+      poison.add(0, sweep_->classes(), stale);
+      poison.finish(shared_.engine, huge_.data());
+    }
+  }
+  /// nullptr until it is prepared.
+  [[nodiscard]] const Sweep* sweep() const { return sweep_.get(); }
+
+  /// Brings all ghosts of x.
+  void operator()(Kernels<T>& kernels, T* x) { bring(kernels, full_, x); }
+  /// Brings those that the next step of a sweep needs in this state.
+  void operator()(Kernels<T>& kernels, int state, T* x) { bring(kernels, of_states_[state], x); }
+  /// Makes all ghosts of x, or those that are stale in a state, what nobody must read.
+  void poison(Kernels<T>& kernels, T* x) { kernels.unpack(full_.receives.parts(), none_.data(), x); }
+  void poison(Kernels<T>& kernels, int state, T* x) { kernels.unpack(poisons_[state].parts(), huge_.data(), x); }
+
+ private:
+  struct Both {
+    Packed<T> sends;
+    Packed<T> receives;
+  };
+  void finish(Both& both) {
+    both.sends.finish(shared_.engine, send_.data());
+    both.receives.finish(shared_.engine, receive_.data());
+  }
+  void bring(Kernels<T>& kernels, const Both& both, T* x) {
+    if (both.sends.size() == 0 && both.receives.size() == 0) return;
+    kernels.pack(both.sends.parts(), x, send_.data());
+    shared_.transport.exchange(both.sends.messages(), both.receives.messages());
+    kernels.unpack(both.receives.parts(), receive_.data(), x);
+  }
+
+  Shared& shared_;
+  const Level& level_;
+  ExchangePlan plan_;
+  Vector<T> send_;
+  Vector<T> receive_;
+  Vector<T> none_;  // what poisoned ghosts have: no numbers
+  Vector<T> huge_;  // or, where kernels may multiply by zero what they do not need, large ones
+  Both full_;
+  std::shared_ptr<Sweep> sweep_;
+  std::vector<Both> of_states_;  // [state of the sweep]
+  std::vector<Packed<T>> poisons_;
+};
+
+}  // namespace solenoid::distributed
