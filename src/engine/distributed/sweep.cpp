@@ -12,6 +12,29 @@ bool is_interior(const PatchKind& kind, int dim) {
   });
 }
 
+/// Whether ghosts lie within `reach` cells of the block of cells from `first` to `first` + `size` - 1 in each
+/// direction.
+bool near_ghosts(const Grid& grid, const LatticeBox& mine, const std::array<std::int32_t, 3>& first, int size,
+                 int reach) {
+  for (int a = 0; a < grid.dim(); ++a) {
+    if (mine.extent(a) == grid.extent()[a]) continue;  // there are none
+    if (first[a] - reach < mine.lower[a] || first[a] + size - 1 + reach >= mine.upper[a]) return true;
+  }
+  return false;
+}
+
+/// visit(run, lower cell) for the patches of a colour that read or change ghosts.
+template <class Visit>
+void for_patches_at_cuts(const Level& level, int colour, const Visit& visit) {
+  const LatticeBox mine = level.grid.owned_box();
+  for (const PatchRun& run : level.patches.colours[colour]) {
+    for (auto i = run.begin; i < run.end; ++i) {
+      const Record lower = level.patches.lower_cell[i];
+      if (near_ghosts(level.grid, mine, level.grid.position(lower), 2, 1)) visit(run, lower);
+    }
+  }
+}
+
 /// Names of classes as bits.
 struct Bits {
   int dim;
@@ -70,29 +93,26 @@ Sweep::Classes Sweep::read_by_colour(const Level& level, int colour) const {
   const auto behind = [&](Record record, int direction, bool up) {
     return grid.neighbour(record, 2 * direction + (up ? 1 : 0));
   };
-  for (const PatchRun& run : level.patches.colours[colour]) {
+  for_patches_at_cuts(level, colour, [&](const PatchRun& run, Record lower) {
     const bool interior = is_interior(level.patches.kinds[run.kind], dim);
-    for (auto i = run.begin; i < run.end; ++i) {
-      const auto cells = patch_cells(grid, level.patches.lower_cell[i]);
-      // Nearly all patches see owned cells only; their reads are not needed, but do no harm.
-      for (int o = 0; o < 1 << dim; ++o) {
-        const Record cell = cells[o];
-        reads[cell] |= bits.pressure();  // what of it is not a mean serves to cancel rounding
-        if (!interior) reads[cell] |= bits.all();  // at walls and open sides old values of the patch, too
-        for (int c = 0; c < dim; ++c) {
-          const bool upper = (o >> c & 1) != 0;
-          if (!upper) reads[cell] |= bits.hats(c);
-          if (upper) reads[behind(cell, c, true)] |= bits.hats(c);
-          for (int t = 0; t < dim; ++t) {
-            if (t == c) continue;
-            const Record beside = behind(cell, t, (o >> t & 1) != 0);
-            reads[beside] |= bits.hats(c) | bits.rest(c);
-            if (upper) reads[behind(beside, c, true)] |= bits.hats(c);
-          }
+    const auto cells = patch_cells(grid, lower);
+    for (int o = 0; o < 1 << dim; ++o) {
+      const Record cell = cells[o];
+      reads[cell] |= bits.pressure();            // what of it is not a mean serves to cancel rounding
+      if (!interior) reads[cell] |= bits.all();  // at walls and open sides old values of the patch, too
+      for (int c = 0; c < dim; ++c) {
+        const bool upper = (o >> c & 1) != 0;
+        if (!upper) reads[cell] |= bits.hats(c);
+        if (upper) reads[behind(cell, c, true)] |= bits.hats(c);
+        for (int t = 0; t < dim; ++t) {
+          if (t == c) continue;
+          const Record beside = behind(cell, t, (o >> t & 1) != 0);
+          reads[beside] |= bits.hats(c) | bits.rest(c);
+          if (upper) reads[behind(beside, c, true)] |= bits.hats(c);
         }
       }
     }
-  }
+  });
   reads.resize(grid.layout().records().size());
   return reads;
 }
@@ -117,7 +137,9 @@ Sweep::Classes Sweep::read_by_residual(const Level& level) const {
     }
     reads[grid.neighbour(cell, 2 * c + 1)] |= bits.hats(c);
   };
+  const LatticeBox mine = grid.owned_box();
   for (const Record cell : grid.layout().owned_cells()) {
+    if (!near_ghosts(grid, mine, grid.position(cell), 1, 2)) continue;
     for (int c = 0; c < dim; ++c) {
       hats_of(cell, c);
       const Record below = grid.neighbour(cell, 2 * c);
@@ -137,27 +159,29 @@ void Sweep::smooth(const Level& level, int colour, Classes& stale) const {
   const int dim = grid.dim();
   const Bits bits{dim};
   std::vector<char> covered(grid.layout().records().size(), 0);
-  for (const PatchRun& run : level.patches.colours[colour]) {
+  for_patches_at_cuts(level, colour, [&](const PatchRun& run, Record lower) {
     const PatchKind& kind = level.patches.kinds[run.kind];
-    for (auto i = run.begin; i < run.end; ++i) {
-      const auto cells = patch_cells(grid, level.patches.lower_cell[i]);
-      for (int o = 0; o < 1 << dim; ++o) {
-        covered[cells[o]] = 1;
-        std::uint32_t made = bits.pressure();
-        for (int c = 0; c < dim; ++c) {
-          const bool upper = (o >> c & 1) != 0;
-          made |= bits.rest(c) | (upper || kind[c].hat[0] ? bits.hats(c) : 0U);
-          const Record above = grid.neighbour(cells[o], 2 * c + 1);
-          if (!upper || !grid.layout().is_hat(above)) continue;
-          covered[above] = 1;
-          if (kind[c].hat[1]) stale[above] &= ~bits.hats(c);
-        }
-        stale[cells[o]] &= ~made;
+    const auto cells = patch_cells(grid, lower);
+    for (int o = 0; o < 1 << dim; ++o) {
+      covered[cells[o]] = 1;
+      std::uint32_t made = bits.pressure();
+      for (int c = 0; c < dim; ++c) {
+        const bool upper = (o >> c & 1) != 0;
+        made |= bits.rest(c) | (upper || kind[c].hat[0] ? bits.hats(c) : 0U);
+        const Record above = grid.neighbour(cells[o], 2 * c + 1);
+        if (!upper || !grid.layout().is_hat(above)) continue;
+        covered[above] = 1;
+        if (kind[c].hat[1]) stale[above] &= ~bits.hats(c);
       }
+      stale[cells[o]] &= ~made;
     }
-  }
-  for (const Record r : grid.layout().records()) {
-    if (!grid.layout().is_owned(r) && covered[r] == 0) stale[r] = bits.all();
+  });
+  const VectorLayout& layout = grid.layout();
+  for (const RecordRange ghosts : {RecordRange(layout.owned_cells().last(), layout.cells().last()),
+                                   RecordRange(layout.owned_hats().last(), layout.hats().last())}) {
+    for (const Record r : ghosts) {
+      if (covered[r] == 0) stale[r] = bits.all();
+    }
   }
 }
 
