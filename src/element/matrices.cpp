@@ -7,14 +7,12 @@
 namespace solenoid {
 namespace {
 
-using Vector = Eigen::VectorXd;
-
-Vector as_vector(const std::vector<double>& v) {
-  return Eigen::Map<const Vector>(v.data(), static_cast<long>(v.size()));
+Eigen::VectorXd as_vector(const std::vector<double>& v) {
+  return Eigen::Map<const Eigen::VectorXd>(v.data(), static_cast<long>(v.size()));
 }
 
 /// gamma v v^T - 1/2 d v^T - 1/2 v d^T: the face form E of traces v and outward derivatives d.
-Matrix face_form(double penalty, const Vector& v, const Vector& d) {
+Matrix face_form(double penalty, const Eigen::VectorXd& v, const Eigen::VectorXd& d) {
   return penalty * v * v.transpose() - 0.5 * (d * v.transpose() + v * d.transpose());
 }
 
@@ -34,10 +32,10 @@ CellMatrices::CellMatrices(int order_, double relative_penalty)
   for (std::size_t q = 0; q < rule.points.size(); ++q) {
     const double x = rule.points[q];
     const double w = rule.weights[q];
-    const Vector psi = as_vector(legendre(order, x));
-    const Vector dpsi = as_vector(legendre(order, x, 1));
-    const Vector b = as_vector(continuous(order, x));
-    const Vector db = as_vector(continuous(order, x, 1));
+    const Eigen::VectorXd psi = as_vector(legendre(order, x));
+    const Eigen::VectorXd dpsi = as_vector(legendre(order, x, 1));
+    const Eigen::VectorXd b = as_vector(continuous(order, x));
+    const Eigen::VectorXd db = as_vector(continuous(order, x, 1));
     mass += w * b * b.transpose();
     stiffness += w * db * db.transpose();
     divergence += w * psi * db.transpose();
@@ -46,7 +44,7 @@ CellMatrices::CellMatrices(int order_, double relative_penalty)
       const double coarse_x = 0.5 * (child + x);
       embed_o[child] += std::sqrt(0.5) * w * psi * as_vector(legendre(order, coarse_x)).transpose();
       // Bubble coefficients are moments of the derivative, since b_i' = psi_i.
-      const Vector coarse_db = 0.5 * as_vector(continuous(order, coarse_x, 1));
+      const Eigen::VectorXd coarse_db = 0.5 * as_vector(continuous(order, coarse_x, 1));
       embed_p[child].middleRows(1, order) += std::sqrt(0.5) * w * psi.tail(order) * coarse_db.transpose();
     }
   }
@@ -72,17 +70,17 @@ PatchMatrices::PatchMatrices(const CellMatrices& cell) : cell_(&cell) {
 
 Matrix PatchMatrices::laplace_o(int lower_weight, int upper_weight) const {
   const int n = cell_->order + 1;
-  Vector sign(n);
+  Eigen::VectorXd sign(n);
   for (int j = 0; j < n; ++j) sign[j] = j % 2 == 0 ? 1.0 : -1.0;
-  const Vector& v1 = cell_->value;  // upper face of a cell
-  const Vector& d1 = cell_->slope;
-  const Vector v0 = sign.cwiseProduct(v1);  // lower face: trace and derivative along the outward normal
-  const Vector d0 = sign.cwiseProduct(d1);
+  const Eigen::VectorXd& v1 = cell_->value;  // upper face of a cell
+  const Eigen::VectorXd& d1 = cell_->slope;
+  const Eigen::VectorXd v0 = sign.cwiseProduct(v1);  // lower face: trace and derivative along the outward normal
+  const Eigen::VectorXd d0 = sign.cwiseProduct(d1);
 
   Matrix laplace = Matrix::Zero(2 * n, 2 * n);
   for (int upper = 0; upper < 2; ++upper) laplace.block(upper * n, upper * n, n, n) = cell_->volume;
-  Vector jump(2 * n);
-  Vector mean(2 * n);
+  Eigen::VectorXd jump(2 * n);
+  Eigen::VectorXd mean(2 * n);
   jump << v1, -v0;
   mean << 0.5 * d1, -0.5 * d0;
   laplace += cell_->penalty * jump * jump.transpose() - mean * jump.transpose() - jump * mean.transpose();
