@@ -1,15 +1,18 @@
 # Sourced by the scripts that build: makes sure that the Debian packages of the build are there.
 
 solenoid_packages=(g++ cmake ninja-build libeigen3-dev libcli11-dev libtomlplusplus-dev nlohmann-json3-dev libfmt-dev
-  libmuparser-dev libpng-dev zlib1g-dev libhdf5-dev libopenmpi-dev libgtest-dev python3-venv)
+  libmuparser-dev libpng-dev zlib1g-dev libhdf5-dev libgtest-dev python3-venv)
+# For several ranks; a first look does without.
+solenoid_mpi_packages=(libopenmpi-dev openmpi-bin)
 
+# install_dependencies [PACKAGE]...    those of the build, and these
 install_dependencies() {
   if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
-    echo "Not a Debian system, so nothing is installed. Needed are the equivalents of: ${solenoid_packages[*]}" >&2
+    echo "Not a Debian system, so nothing is installed. Needed are the equivalents of: ${solenoid_packages[*]} $*" >&2
     return 0
   fi
   local package missing=()
-  for package in "${solenoid_packages[@]}"; do
+  for package in "${solenoid_packages[@]}" "$@"; do
     dpkg-query --show --showformat='${db:Status-Abbrev}' "$package" 2>/dev/null | grep -q '^.i' || missing+=("$package")
   done
   [ ${#missing[@]} -eq 0 ] && return 0
