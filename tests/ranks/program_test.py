@@ -47,6 +47,19 @@ def expect(good, what, result=None):
         wrong.append(what + ("" if result is None else f": exit {result.returncode}\n{result.stdout}{result.stderr}"))
 
 
+def children_of(parent):
+    """Processes that another one started, in the order of their numbers."""
+    children = []
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = stat.read_text().rpartition(")")[2].split()
+        except OSError:
+            continue  # it has ended
+        if int(fields[1]) == parent:
+            children.append(int(stat.parent.name))
+    return sorted(children)
+
+
 def arrays(file):
     """The arrays of a VTU file by name, in the order in which it declares them."""
     data = file.read_bytes()
@@ -121,9 +134,9 @@ with tempfile.TemporaryDirectory() as folder:
     children = []
     while len(children) < 2 and time.monotonic() < deadline:
         time.sleep(0.2)
-        children = run("pgrep", "-P", str(process.pid)).stdout.split()
+        children = children_of(process.pid)
     time.sleep(1.0)
-    os.kill(int(children[-1]), signal.SIGKILL)
+    os.kill(children[-1], signal.SIGKILL)
     died = time.monotonic()
     output, _ = process.communicate(timeout=30)
     expect(process.returncode != 0 and time.monotonic() - died < 10, "a rank that dies ends all")
