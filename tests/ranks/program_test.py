@@ -17,7 +17,11 @@ import zlib
 from pathlib import Path
 
 MPIEXEC, PROGRAM = sys.argv[1:]
-ENVIRONMENT = os.environ | {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+ENVIRONMENT = os.environ | {
+    "OMPI_MCA_plm": "isolated",
+    "OMPI_ALLOW_RUN_AS_ROOT": "1",
+    "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+}
 # 16384 cells: more than what is the same on all ranks.
 CASE = """[mesh]
 cells = [1, 1]
