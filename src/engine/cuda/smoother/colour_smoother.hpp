@@ -18,7 +18,8 @@ template <class T>
 class ColourSmoother {
  public:
   virtual ~ColourSmoother() = default;
-  /// Whether patches that have neighbours on all sides are its, and of x it reads only what lies around them and pressures.
+  /// Whether patches that have neighbours on all sides are its, and of x it reads only what lies around them and
+  /// pressures.
   [[nodiscard]] virtual bool from_halo() const { return false; }
   /// Starts the kernels of its patches of a colour.
   virtual void smooth(const Colour<T>& colour) = 0;
