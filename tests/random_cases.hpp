@@ -13,6 +13,7 @@
 #include <array>
 #include <cmath>
 #include <cstdint>
+#include <cstdlib>
 #include <random>
 #include <string>
 #include <string_view>
@@ -23,6 +24,12 @@
 #include "solenoid/case.hpp"
 
 namespace solenoid::test {
+
+/// A whole number from the environment, how many cases to draw for example.
+inline int setting(const char* name, int otherwise) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? otherwise : std::stoi(value);
+}
 
 struct RandomCase {
   std::uint64_t seed = 0;

@@ -8,7 +8,6 @@
 
 #include <cmath>
 #include <cstdio>
-#include <cstdlib>
 #include <limits>
 #include <thread>
 
@@ -18,6 +17,7 @@
 #include "problem/validate.hpp"
 #include "random_cases.hpp"
 #include "solenoid/error.hpp"
+#include "solve_on.hpp"
 #include "solver/discretisation.hpp"
 #include "solver/methods.hpp"
 
@@ -26,12 +26,8 @@ namespace {
 
 using Values = std::vector<double>;
 
-int setting(const char* name, int otherwise) {
-  const char* value = std::getenv(name);
-  return value == nullptr ? otherwise : std::stoi(value);
-}
-int count_of_cases() { return setting("SOLENOID_RANDOM_CASES", test::sanitized ? 8 : 40); }
-int first_seed() { return setting("SOLENOID_RANDOM_FIRST", 1); }
+int count_of_cases() { return test::setting("SOLENOID_RANDOM_CASES", test::sanitized ? 8 : 40); }
+int first_seed() { return test::setting("SOLENOID_RANDOM_FIRST", 1); }
 
 // The reference engine is slow.
 test::RandomCase small_case(int seed) { return test::draw_case(seed, 500, 12000); }
@@ -111,20 +107,9 @@ struct Solved {
 
 template <class T>
 Solved solve_on(Engine& engine, Discretisation& discretisation, const SolverOptions& options) {
-  Solved result;
-  result.convergence.rtol = options.rtol;
-  result.convergence.max_iterations = options.max_iterations;
-  Solve<T> solve(engine, discretisation.hierarchy(), options);
-  Vector<double> x(engine, discretisation.room());
-  Vector<double> b(engine, discretisation.room());
-  discretisation.load(engine, solve.outer(), x, b);
-  solve.reserve();
-  solve.run(b.data(), x.data(), true, result.convergence);
-  solve.outer().project(x.data());
+  const auto [b, x, convergence] = test::solve_on<T>(engine, discretisation, options);
   const std::int64_t size = discretisation.finest().size();
-  result.b = to_host(engine, b.data(), size);
-  result.x = to_host(engine, x.data(), size);
-  return result;
+  return {to_host(engine, b.data(), size), to_host(engine, x.data(), size), convergence};
 }
 
 Values residual(Engine& engine, const Level& level, const Solved& solved) {
@@ -397,7 +382,7 @@ TEST(RandomDraws, AreMostlyCasesThatCanBeSolved) {
 /// Large cases, for which a GPU is there, with their times. A coarsest problem of more than 8192 unknowns is solved by
 /// an inner Krylov method with parts on the host: there the GPU may be slower, and two iterations tell by how much.
 TEST(LargeRandomCases, AreSolvedFasterByAGpu) {
-  const int count = setting("SOLENOID_RANDOM_LARGE", 0);
+  const int count = test::setting("SOLENOID_RANDOM_LARGE", 0);
   if (count == 0) GTEST_SKIP() << "SOLENOID_RANDOM_LARGE is not set";
   if (const auto reason = cuda_unavailable(); !reason.empty()) GTEST_SKIP() << reason;
   constexpr std::int64_t large = 20000;

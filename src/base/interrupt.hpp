@@ -13,6 +13,7 @@ namespace solenoid {
 /// Whether the innermost scope of this thread (Interruptible), or of the one whose work it shares, was asked to end.
 /// Nanoseconds.
 bool ends_early();
+
 /// While one of these lives check_interrupt() does nothing: ranks that work together end together, where they have
 /// agreed to (engine/distributed/).
 class DeferredInterruption {

@@ -54,6 +54,10 @@ std::unique_ptr<Engine> make_engine(DeviceChoice device, int threads, const std:
   in_agreement(ranks.get(), [&] {
     engine = cuda ? make_cuda_engine() : make_cpu_engine(threads != 0 ? threads : share_of_cores(*ranks));
   });
+  if (!cuda && transport != TransportChoice::automatic) {
+    throw InputError(
+        fmt::format("transport \"{}\" is between GPUs, but the ranks have processors", name_of(transport)));
+  }
   auto messages = cuda ? make_transport(*engine, ranks, transport) : distributed::make_host_transport(ranks);
   return make_distributed_engine(std::move(engine), std::move(messages), ranks);
 }

@@ -33,10 +33,17 @@ std::vector<Constant> constants_of(const Equation& equation, const Coefficients&
 
 /// How many records have a constant on all ranks.
 void count_carriers(const Equation& equation, const Grid& grid, std::vector<Constant>& constants) {
+  const VectorLayout& layout = grid.layout();
   std::vector<std::int64_t> counts;
-  for (const Constant& constant : constants) {
-    std::int64_t count = 0;
-    for_each_carrier(grid, equation, constant, [&](Record r) { count += grid.layout().is_owned(r) ? 1 : 0; });
+  for (const auto& [part, field, records, carriers] : constants) {
+    if (grid.parts() > 1) {
+      counts.push_back(std::count_if(records.begin(), records.end(), [&](Record r) { return layout.is_owned(r); }));
+      continue;
+    }
+    std::int64_t count = layout.owned_cells().size();
+    for (const Record hat : layout.owned_hats()) {
+      count += field < equation.velocities() && grid.hat_direction(hat) == field ? 1 : 0;
+    }
     counts.push_back(count);
   }
   grid.add_up<std::int64_t>(counts);

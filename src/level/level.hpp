@@ -46,20 +46,6 @@ struct Constant {
   bool operator==(const Constant&) const = default;
 };
 
-/// visit(record) for the records that carry a constant, ghosts among them.
-template <class Visit>
-void for_each_carrier(const Grid& grid, const Equation& equation, const Constant& constant, Visit visit) {
-  if (grid.parts() > 1) {
-    for (const Record r : constant.records) visit(r);
-    return;
-  }
-  for (const Record cell : grid.layout().cells()) visit(cell);
-  if (constant.field == equation.velocities()) return;
-  for (const Record hat : grid.layout().hats()) {
-    if (grid.hat_direction(hat) == constant.field) visit(hat);
-  }
-}
-
 class SchurInverses;
 
 struct Level {

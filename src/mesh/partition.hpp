@@ -18,12 +18,6 @@ struct LatticeBox {
   std::array<int, 3> upper{1, 1, 1};
 
   [[nodiscard]] int extent(int a) const { return upper[a] - lower[a]; }
-  [[nodiscard]] bool contains(const std::array<std::int32_t, 3>& position) const {
-    for (int a = 0; a < 3; ++a) {
-      if (position[a] < lower[a] || position[a] >= upper[a]) return false;
-    }
-    return true;
-  }
   bool operator==(const LatticeBox&) const = default;
 };
 

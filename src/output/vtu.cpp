@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/agreement.hpp"
@@ -198,9 +199,13 @@ class VtuWriter {
   std::size_t arrays_written_ = 0;
 };
 
-}  // namespace
-
-namespace {
+// The head of a file. Version 2.2 says how the nodes of Lagrange cells are counted; 1.0 is what all readers know.
+std::string file_element(std::string_view type, int subdivide) {
+  return fmt::format(
+      "<?xml version=\"1.0\"?>\n<VTKFile type=\"{}\" version=\"{}\" byte_order=\"{}\" header_type=\"UInt64\" "
+      "compressor=\"vtkZLibDataCompressor\">\n",
+      type, subdivide == 0 ? "2.2" : "1.0", std::endian::native == std::endian::little ? "LittleEndian" : "BigEndian");
+}
 
 /// The owned cells.
 void write_piece(const Solution& solution, const std::filesystem::path& file, int subdivide) {
@@ -212,11 +217,7 @@ void write_piece(const Solution& solution, const std::filesystem::path& file, in
 
   NewFile output(file);
   VtuWriter vtu(output, grid);
-  const std::string endian = std::endian::native == std::endian::little ? "LittleEndian" : "BigEndian";
-  // Version 2.2 says how the nodes of Lagrange cells are counted; 1.0 is what all readers know.
-  const std::string version = subdivide == 0 ? "2.2" : "1.0";
-  vtu.text("<?xml version=\"1.0\"?>\n<VTKFile type=\"UnstructuredGrid\" version=\"" + version + "\" byte_order=\"" +
-           endian + "\" header_type=\"UInt64\" compressor=\"vtkZLibDataCompressor\">\n");
+  vtu.text(file_element("UnstructuredGrid", subdivide));
   vtu.text("<UnstructuredGrid>\n<Piece NumberOfPoints=\"" + std::to_string(cells * subcells.points) +
            "\" NumberOfCells=\"" + std::to_string(cells * subcells.count) + "\">\n");
   const bool has_velocity = solution.problem().equation == EquationKind::stokes;
@@ -290,12 +291,8 @@ void write_piece(const Solution& solution, const std::filesystem::path& file, in
 void write_index(const Solution& solution, const std::filesystem::path& file,
                  const std::vector<std::filesystem::path>& pieces, int subdivide) {
   const bool has_velocity = solution.problem().equation == EquationKind::stokes;
-  const std::string endian = std::endian::native == std::endian::little ? "LittleEndian" : "BigEndian";
   NewFile output(file);
-  output.stream() << "<?xml version=\"1.0\"?>\n<VTKFile type=\"PUnstructuredGrid\" version=\""
-                  << (subdivide == 0 ? "2.2" : "1.0") << "\" byte_order=\"" << endian
-                  << "\" header_type=\"UInt64\" compressor=\"vtkZLibDataCompressor\">\n"
-                     "<PUnstructuredGrid GhostLevel=\"0\">\n";
+  output.stream() << file_element("PUnstructuredGrid", subdivide) << "<PUnstructuredGrid GhostLevel=\"0\">\n";
   if (has_velocity) {
     output.stream() << "<PPointData Vectors=\"velocity\" Scalars=\"pressure\">\n"
                        "<PDataArray type=\"Float64\" Name=\"velocity\" NumberOfComponents=\"3\"/>\n"

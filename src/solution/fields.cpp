@@ -11,6 +11,7 @@
 #include "solenoid/error.hpp"
 #include "solenoid/solution.hpp"
 #include "solution/cell_evaluator.hpp"
+#include "solution/joined.hpp"
 
 namespace solenoid {
 namespace {
@@ -106,6 +107,7 @@ ScalarField scalar_field(const Solution& s, const char* label) {
 }  // namespace
 
 Solution Solution::bare() const {
+  require_whole(*grid_, "a solution as data");
   Problem problem;
   problem.mesh = problem_.mesh;
   problem.order = problem_.order;

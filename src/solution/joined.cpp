@@ -2,8 +2,16 @@
 
 #include <array>
 #include <cmath>
+#include <vector>
+
+#include "solenoid/error.hpp"
 
 namespace solenoid {
+
+void require_whole(const Grid& grid, const std::string& what) {
+  if (grid.partition() == nullptr) return;
+  throw InputError(what + ": the solution is the part of one of several ranks: take the one that gathered() returns");
+}
 
 FlowIntegrals joined(const FlowIntegrals& mine, const Communicator& ranks) {
   FlowIntegrals all = mine;

@@ -2,15 +2,17 @@
 /// \file
 /// What ranks found on their parts of a domain, joined: the same on all of them. Collective.
 
-#include <map>
 #include <span>
-#include <vector>
+#include <string>
 
 #include "base/statistics.hpp"
 #include "mesh/grid.hpp"
 #include "solenoid/integrals.hpp"
 
 namespace solenoid {
+
+/// \throws InputError if a grid has the cells of one of several ranks only; `what` needs all.
+void require_whole(const Grid& grid, const std::string& what);
 
 FlowIntegrals joined(const FlowIntegrals& mine, const Communicator& ranks);
 void join(std::span<Variance> variances, const Communicator& ranks);

@@ -259,6 +259,7 @@ Solution::Solution(Problem problem, std::shared_ptr<const Grid> grid, HostVector
 std::span<const double> Solution::coefficients() const { return *coefficients_; }
 
 std::vector<double> Solution::unknowns() const {
+  require_whole(*grid_, "unknowns");
   const UnknownsByPlace unknowns(*grid_, problem_.order, problem_.equation);
   std::vector<double> values(unknowns.size());
   unknowns.pack(coefficients_->data(), values.data());

@@ -14,6 +14,7 @@
 #include "mesh/places.hpp"
 #include "mesh/record.hpp"
 #include "solenoid/error.hpp"
+#include "solution/joined.hpp"
 #include "solution/univariate.hpp"
 
 namespace solenoid {
@@ -222,6 +223,7 @@ void check_lattices(const Grid& source, const Grid& target, const std::string& w
 }  // namespace
 
 HostVector unknowns_on(const Solution& solution, const Grid& grid, int order, const std::string& what) {
+  require_whole(solution.grid(), what);
   check_lattices(solution.grid(), grid, what);
   const EquationKind equation = solution.problem().equation;
   const int dim = grid.dim();
@@ -232,7 +234,7 @@ HostVector unknowns_on(const Solution& solution, const Grid& grid, int order, co
   const Transfer transfer(solution, grid, order);
   const Ranges cells{grid.layout().owned_cells().size(), 1024};
   const auto [targets, sources] = transfer.overlap();
-  std::atomic<bool> same = cells.count * sources == solution.grid().layout().owned_cells().size() * targets;
+  std::atomic<bool> same = grid.cell_count() * sources == solution.grid().cell_count() * targets;
   parallel_ranges(cells, [&](CellRange range, std::int64_t) {
     for (auto cell = static_cast<Record>(range.begin); cell < range.end && same; ++cell) {
       if (!transfer.covered(cell)) same = false;

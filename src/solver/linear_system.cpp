@@ -35,6 +35,9 @@ const SolverOptions& checked(const Problem& problem, const SolverOptions& option
         "method: full multigrid needs the loads of all levels, which a vector b is not: use \"gmres\" or \"vcycle\" "
         "for a linear system, or solve() for the problem");
   }
+  if (options.communicator != nullptr && options.communicator->size() > 1) {
+    throw InputError("communicator: a linear system is for one rank, several ranks solve() a problem");
+  }
   check(problem, without_method(options));
   return options;
 }

@@ -5,6 +5,7 @@ program_test.py MPIEXEC PROGRAM    exit status 1 if something is not as it shoul
 """
 
 import array
+import json
 import os
 import re
 import signal
@@ -119,6 +120,16 @@ with tempfile.TemporaryDirectory() as folder:
     largest = max(abs(value) for cell in one for value in cell[1] + cell[2])
     difference = max(abs(a - b) for x, y in zip(one, three) for p, q in zip(x, y) for a, b in zip(p, q))
     expect(difference < 1e-6 * largest, f"VTU files differ by {difference} of {largest}")
+
+    # Solutions that are saved are those of any number of ranks.
+    saved = [folder / "of_three.h5", folder / "of_one.h5"]
+    steps = [(3, "--save", saved[0]), (1, "--start-from", saved[0], "--save", saved[1]), (2, "--start-from", saved[1])]
+    for ranks, *options in steps:
+        result = run(*command(ranks, *solve, "--precision", "double", "--json", folder / "result.json", *options))
+        report = json.loads((folder / "result.json").read_text()) if result.returncode == 0 else {}
+        started = "--start-from" in options
+        expect(report.get("iterations", -1) == 0 if started else report.get("iterations", 0) > 0,
+               f"{ranks} ranks, {options}: {report.get('iterations')} iterations", result)
 
     def once(result, code, message, what):
         text = result.stdout + result.stderr

@@ -26,8 +26,8 @@
 #include "random_cases.hpp"
 #include "solenoid/communicator.hpp"
 #include "solenoid/error.hpp"
+#include "solve_on.hpp"
 #include "solver/discretisation.hpp"
-#include "solver/methods.hpp"
 
 namespace solenoid {
 namespace {
@@ -381,20 +381,11 @@ struct Solved {
 template <class T>
 Solved solve_on(Engine& engine, const Problem& problem, const SolverOptions& options) {
   Discretisation discretisation(problem, options, engine.dense_limits());
-  Solved result;
-  result.convergence.rtol = options.rtol;
-  result.convergence.max_iterations = options.max_iterations;
-  Solve<T> solve(engine, discretisation.hierarchy(), options);
-  Vector<double> x(engine, discretisation.room());
-  Vector<double> b(engine, discretisation.room());
-  discretisation.load(engine, solve.outer(), x, b);
-  solve.reserve();
-  solve.run(b.data(), x.data(), true, result.convergence);
-  solve.outer().project(x.data());
-  discretisation.complete(engine, solve.outer(), x);
+  auto [b, x, convergence] = test::solve_on<T>(engine, discretisation, options);
+  const auto kernels = make_kernels<double>(engine, discretisation.finest(), LocalSolverKind::direct);
+  discretisation.complete(engine, *kernels, x);
   const auto whole = discretisation.solution(engine, x).gathered();
-  if (whole) result.x = whole->unknowns();
-  return result;
+  return {convergence, whole ? whole->unknowns() : Values{}};
 }
 
 Solved solve_on(Engine& engine, const Problem& problem, const SolverOptions& options) {
@@ -402,16 +393,11 @@ Solved solve_on(Engine& engine, const Problem& problem, const SolverOptions& opt
                                                : solve_on<double>(engine, problem, options);
 }
 
-int setting(const char* name, int otherwise) {
-  const char* value = std::getenv(name);
-  return value == nullptr ? otherwise : std::stoi(value);
-}
-
 /// Random cases: the same history, to rounding, and the same solution, with NaN in all ghosts that are not fresh.
 TEST(RanksSolves, EqualThoseOfOne) {
   int compared = 0;
-  const int first = setting("SOLENOID_RANDOM_FIRST", 1);
-  for (int seed = first; seed < first + setting("SOLENOID_RANDOM_CASES", 40); ++seed) {
+  const int first = test::setting("SOLENOID_RANDOM_FIRST", 1);
+  for (int seed = first; seed < first + test::setting("SOLENOID_RANDOM_CASES", 40); ++seed) {
     test::RandomCase drawn = test::draw_case(seed, 2000, 12000);
     drawn.random_load = 0;
     SCOPED_TRACE(drawn.file);

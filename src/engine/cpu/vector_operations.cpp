@@ -231,29 +231,27 @@ void VectorOperations<T>::scatter(std::int64_t count, const std::int64_t* index,
   });
 }
 
+/// move(place in the message, place in a vector) for all of a message.
 template <class T>
-void VectorOperations<T>::pack(std::span<const PackedRecords> what, const T* x, T* values) {
+template <class Move>
+void VectorOperations<T>::for_packed(std::span<const PackedRecords> what, const Move& move) {
   team_.run([&](int t) {
     for (const PackedRecords& some : what) {
       const auto range = team_.range(some.count, t);
       for (int i = some.first; i < some.last; ++i) {
-        T* const to = values + some.at + (i - some.first) * some.count;
-        for (auto j = range.begin; j < range.end; ++j) to[j] = x[level_.index(some.records[j], i)];
+        const std::int64_t at = some.at + (i - some.first) * some.count;
+        for (auto j = range.begin; j < range.end; ++j) move(at + j, level_.index(some.records[j], i));
       }
     }
   });
 }
 template <class T>
+void VectorOperations<T>::pack(std::span<const PackedRecords> what, const T* x, T* values) {
+  for_packed(what, [=](std::int64_t at, std::int64_t place) { values[at] = x[place]; });
+}
+template <class T>
 void VectorOperations<T>::unpack(std::span<const PackedRecords> what, const T* values, T* x) {
-  team_.run([&](int t) {
-    for (const PackedRecords& some : what) {
-      const auto range = team_.range(some.count, t);
-      for (int i = some.first; i < some.last; ++i) {
-        const T* const from = values + some.at + (i - some.first) * some.count;
-        for (auto j = range.begin; j < range.end; ++j) x[level_.index(some.records[j], i)] = from[j];
-      }
-    }
-  });
+  for_packed(what, [=](std::int64_t at, std::int64_t place) { x[place] = values[at]; });
 }
 
 template <class T>

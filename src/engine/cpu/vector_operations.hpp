@@ -44,6 +44,8 @@ class VectorOperations : public Kernels<T> {
  private:
   template <class F>
   void for_range(F&& f);
+  template <class Move>
+  void for_packed(std::span<const PackedRecords> what, const Move& move);
   template <class S>
   void add_all(int count, const double* a, const S* const* v, T scale, T* w);
   template <class S>

@@ -52,9 +52,7 @@ struct Shared {
 template <class T>
 class Packed {
  public:
-  Packed() = default;
-
-  /// For a neighbour: of each class the records, none of which may be missing where `classes` has values.
+  /// For a neighbour: the records of each class.
   void add(int rank, const std::vector<ValueClass>& classes, const std::vector<std::vector<Record>>& records) {
     const std::int64_t first = size_;
     for (std::size_t k = 0; k < classes.size(); ++k) {

@@ -39,7 +39,6 @@ class Sweep {
   };
 
   [[nodiscard]] const std::vector<ValueClass>& classes() const { return classes_; }
-  [[nodiscard]] int colours() const { return colours_; }
   /// The state that follows another one (0: fresh) once a colour is smoothed; nothing if that is not the next one. What
   /// follows the last one is states(): no more is known then.
   [[nodiscard]] std::optional<int> after_colour(int state, int colour) const;

@@ -35,6 +35,7 @@
 #include "solenoid/version.hpp"
 #include "solution/file/envelope.hpp"
 #include "solution/file/hdf5.hpp"
+#include "solution/joined.hpp"
 
 namespace solenoid {
 namespace {
@@ -537,6 +538,7 @@ void check_savable(const Problem& problem) {
 
 void Solution::save(const fs::path& file) const {
   check_savable(problem_);
+  require_whole(*grid_, "save");
   if (!replaced_by(file)) {
     throw Error(fmt::format("cannot save to '{}': expected the name of a file, got a folder, a device or a pipe",
                             file.string()));
