@@ -66,6 +66,11 @@ Json settings(const Case& what, const Report& report) {
   result["element"] = {{"order", problem.order}};
   result["physics"] = {
       {"equation", name_of(problem.equation)}, {"viscosity", problem.viscosity}, {"mass", problem.mass}};
+  if (what.time) {
+    const auto& [time, end] = *what.time;
+    result["physics"]["convection"] = problem.convection;
+    result["time"] = {{"end", end}, {"step", time.step}, {"cfl", time.cfl}, {"scheme", name_of(time.scheme)}};
+  }
   result["boundary"] = boundary(problem);
   result["solver"] = {{"method", name_of(options.method)},
                       {"rtol", options.rtol},
@@ -174,6 +179,10 @@ std::string result_json(const Case& what, const Report& report, const Measures* 
   json["iterations"] = report.iterations;
   json["fractional_iterations"] = finite(report.fractional_iterations);
   json["residual_history"] = list(report.residual_history, report.residual_history.size());
+  if (what.time) {
+    json["steps"] = report.steps;
+    json["end_time"] = report.end_time;
+  }
   json["dofs"] = report.dofs;
   json["cells"] = report.cells;
   json["levels"] = report.levels;
