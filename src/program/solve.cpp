@@ -4,7 +4,6 @@
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
-#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -284,16 +283,6 @@ void check_save(const Problem& problem, const fs::path& file) {
   throw InputError(fmt::format("--save '{}': expected the name of a file, got a device or a pipe", file.string()));
 }
 
-/// \throws InputError if the ranks were not started alike.
-void check_same(const Communicator& ranks, const Case& what) {
-  const std::string mine = fmt::format("{} {}", build_info::commit, result_json(what, {}, nullptr));
-  const auto texts = ranks.texts(fmt::format("{}", std::hash<std::string>()(mine)));
-  for (std::size_t rank = 1; rank < texts.size(); ++rank) {
-    if (texts[rank] == texts[0]) continue;
-    throw InputError(fmt::format("rank {} has another case, other options or another build than rank 0", rank));
-  }
-}
-
 int solve_case(const Arguments& arguments) {
   const auto ranks = launched_ranks();
   const bool first = ranks == nullptr || ranks->rank() == 0;
@@ -312,7 +301,7 @@ int solve_case(const Arguments& arguments) {
     }
     if (!arguments.start.empty()) start = load_solution(arguments.start);
   });
-  if (ranks != nullptr) check_same(*ranks, what);
+  if (ranks != nullptr) check_same(*ranks, what, build_info::commit);
   if (!first) targets.emplace(arguments, what.output, what.name, ranks->size());
   what.solver.communicator = ranks;
 

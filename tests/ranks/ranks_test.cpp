@@ -26,6 +26,7 @@
 #include "random_cases.hpp"
 #include "solenoid/communicator.hpp"
 #include "solenoid/error.hpp"
+#include "solenoid/output.hpp"
 #include "solve_on.hpp"
 #include "solver/discretisation.hpp"
 
@@ -532,6 +533,28 @@ TEST(RanksErrors, AreThoseOfAll) {
   } catch (const InputError& error) {
     EXPECT_NE(std::string(error.what()).find("must be finite"), std::string::npos) << error.what();
   }
+
+  problem.force[0] = 1.0;
+  const Solution part = solve(problem, options).solution;
+  const ScalarField known([](const Point& x) { return x[1] > 0.9 ? std::nan("") : 1.0; });
+  EXPECT_THROW((void)part.velocity_error({known, 0.0, 0.0}), InputError);
+  EXPECT_THROW((void)part.pressure_error(known), InputError);
+}
+
+/// Files of all cells are not made of a part.
+TEST(RanksErrors, ArePartsWhereAllCellsAreNeeded) {
+  Problem problem;
+  problem.mesh = Mesh::unit(2, 4);
+  problem.order = available_orders(2).back();
+  SolverOptions options;
+  options.device = DeviceChoice::cpu;
+  options.threads = 1;
+  options.communicator = ranks();
+  options.replicated_cells = 1;
+  const Solution part = solve(problem, options).solution;
+  EXPECT_THROW(write_picture(part, "part.png"), InputError);
+  EXPECT_THROW(write_csv(part, std::vector<Point>{{0.5, 0.5, 0.0}}, "part.csv"), InputError);
+  EXPECT_THROW(write_vtu(part, "part.vtu"), InputError);
 }
 
 }  // namespace
