@@ -196,5 +196,146 @@ TEST_F(InTime, SchemesHaveTheirOrders) {
   }
 }
 
+/// Orders in time where the flow leaves through an open side, between periodic sides, and in 3D with both.
+TEST_F(InTime, HasItsOrderWithEveryKindOfSide) {
+  if (!has_order(2, 2) || !has_order(3, 2)) GTEST_SKIP() << "order 2 is not in this build";
+  // With u = (g(t), h(t) ...) and a pressure that vanishes on the open side, do-nothing is exact there.
+  const Flow channel{"channel",
+                     2,
+                     {"(1 + 0.5*sin(2*t))*(y+0.2)*(0.9-y)", "0"},
+                     "(1.3-x)*cos(t)",
+                     {"cos(2*t)*(y+0.2)*(0.9-y) + 2*nu*(1+0.5*sin(2*t)) - cos(t)", "0"},
+                     0.05};
+  const Flow duct{"duct",
+                  3,
+                  {"(1 + 0.5*sin(2*t))*(y+0.2)*(0.9-y)", "0", "0.3*cos(3*t)*y"},
+                  "(1.3-x)*cos(t)",
+                  {"cos(2*t)*(y+0.2)*(0.9-y) + 2*nu*(1+0.5*sin(2*t)) - cos(t)", "0", "-0.9*sin(3*t)*y"},
+                  0.05};
+  for (const Flow& flow : {channel, duct}) {
+    double before = 0.0;
+    double rate = 0.0;
+    for (const int steps : {20, 40}) {
+      Problem problem = problem_of(flow, 2, 1, true);
+      problem.boundary.sides[1] = {SideKind::outflow};
+      if (flow.dim == 3) problem.boundary.sides[4] = problem.boundary.sides[5] = {SideKind::periodic};
+      TimeStepper stepper(problem, options_of(flow, TimeScheme::sbdf3, 1.0 / steps), on_cpu());
+      stepper.advance(1.0);
+      const Errors errors = errors_at(stepper, flow, 1.0);
+      const double now = *errors.velocity + *errors.pressure;
+      rate = std::log2(before / now);
+      before = now;
+    }
+    EXPECT_GT(rate, 2.6) << flow.name << " " << before;
+  }
+}
+
+/// Taylor-Green vortices in a periodic square, which decay without changing their shape.
+Problem vortices(int order, int refine, double viscosity) {
+  constexpr double pi = 3.14159265358979323846;
+  Problem problem;
+  problem.mesh = Mesh::unit(2, refine);
+  problem.mesh.upper = {2 * pi, 2 * pi, 1.0};
+  problem.order = order;
+  problem.viscosity = viscosity;
+  problem.convection = true;
+  for (int side = 0; side < 4; ++side) problem.boundary.sides[side].kind = SideKind::periodic;
+  return problem;
+}
+TimeOptions from_vortices(double step) {
+  return {.scheme = TimeScheme::sbdf3,
+          .step = step,
+          .initial = {in_time("sin(x)*cos(y)", 2), in_time("-cos(x)*sin(y)", 2), 0.0}};
+}
+
+TEST_F(InTime, VorticesDecayWithTheOrderOfTheElement) {
+  constexpr double viscosity = 0.05;
+  for (const int order : {1, 2, 3}) {
+    if (!has_order(2, order)) continue;
+    double before[2]{};
+    double rates[2]{};
+    for (const int refine : {3, 4}) {
+      TimeStepper stepper(vortices(order, refine, viscosity), from_vortices(0.01), on_cpu());
+      stepper.advance(0.5);
+      const std::string decay = fmt::format("*exp(-2*{}*0.5)", viscosity);
+      Exact exact;
+      exact.velocity = VectorField{in_time("sin(x)*cos(y)" + decay, 2), in_time("-cos(x)*sin(y)" + decay, 2), 0.0};
+      exact.pressure = in_time("0.25*(cos(2*x)+cos(2*y))" + decay + decay, 2);
+      const Errors errors = stepper.solution(0.5).errors(exact);
+      const double now[2]{*errors.velocity, *errors.pressure};
+      for (int i = 0; i < 2; ++i) {
+        rates[i] = std::log2(before[i] / now[i]);
+        before[i] = now[i];
+      }
+    }
+    EXPECT_GT(rates[0], order + 0.8) << before[0];
+    EXPECT_GT(rates[1], order + 0.8) << before[1];
+  }
+}
+
+/// Velocities do not know of gradients in the force, be they large and change in time, and stay divergence-free in
+/// either precision.
+TEST_F(InTime, GradientsInTheForceMoveThePressureAlone) {
+  if (!has_order(2, 2)) GTEST_SKIP() << "order 2 is not in this build";
+  for (const Precision precision : {Precision::full_double, Precision::mixed}) {
+    Problem problem = vortices(2, 3, 0.01);
+    const auto run = [&] {
+      TimeStepper stepper(problem, from_vortices(0.02), on_cpu(precision));
+      for (int i = 0; i < 60; ++i) stepper.step();
+      return stepper.solution();
+    };
+    const Solution plain = run();
+    problem.force = {in_time("10*cos(x)*cos(y)*cos(5*t)", 2), in_time("-10*sin(x)*sin(y)*cos(5*t)", 2), 0.0};
+    const Solution pushed = run();
+    EXPECT_LT(pushed.divergence_max(), precision == Precision::mixed ? 1e-8 : 1e-12);
+    // The solve stops at a part of its guess's residual: the velocity has a little of that.
+    EXPECT_LT(pushed.velocity_error(plain.velocity_field()), 1e-5 * std::sqrt(2.0 * plain.kinetic_energy()));
+  }
+}
+
+/// Energy changes by what viscosity and upwinding take alone.
+TEST_F(InTime, EnergyFallsWithoutForce) {
+  if (!has_order(2, 2)) GTEST_SKIP() << "order 2 is not in this build";
+  TimeOptions options = from_vortices(0.0);
+  options.cfl = 0.5;
+  options.initial[0] = in_time("sin(x)*cos(y) + sin(2*y)", 2);
+  Problem problem = vortices(2, 3, 1e-6);
+  TimeStepper stepper(problem, options, on_cpu());
+  double energy = stepper.solution().kinetic_energy();
+  const double first = energy;
+  while (stepper.time() < 4.0) {
+    stepper.step();
+    const double now = stepper.solution().kinetic_energy();
+    EXPECT_LT(now, energy * (1.0 + 1e-6));
+    energy = now;
+  }
+  EXPECT_GT(energy, 0.8 * first);
+  EXPECT_LT(stepper.solution().divergence_max(), 1e-12);
+}
+
+TEST_F(InTime, WhatCannotMarchIsRefused) {
+  const int order = available_orders(2).front();
+  const Problem flow = vortices(order, 3, 0.1);
+  const auto refusal = [&](const Problem& problem, const TimeOptions& options) -> std::string {
+    try {
+      TimeStepper(problem, options, on_cpu());
+    } catch (const InputError& error) {
+      return error.what();
+    }
+    return "no error";
+  };
+  EXPECT_NE(refusal(flow, {}).find("expected a length of steps"), std::string::npos);
+  EXPECT_NE(refusal(flow, {.step = -1.0}).find("time.step"), std::string::npos);
+  Problem slow = flow;
+  slow.convection = false;
+  EXPECT_NE(refusal(slow, {.cfl = 0.5}).find("give `step`"), std::string::npos);
+  EXPECT_THROW(solve(flow, on_cpu()), InputError);
+  TimeStepper at_rest(flow, {.cfl = 0.5}, on_cpu());
+  EXPECT_THROW(at_rest.step(), InputError);
+  TimeStepper moving(flow, from_vortices(0.1), on_cpu());
+  moving.step();
+  EXPECT_THROW((void)moving.solution(7.0), InputError);
+}
+
 }  // namespace
 }  // namespace solenoid

@@ -1,5 +1,7 @@
 #include "solver/boundary_hats.hpp"
 
+#include <algorithm>
+
 namespace solenoid {
 
 BoundaryHats::BoundaryHats(Engine& engine, const Level& all, const Level& some) {
@@ -7,7 +9,8 @@ BoundaryHats::BoundaryHats(Engine& engine, const Level& all, const Level& some) 
   shared_in_all_ = on_device(engine, shared.all);
   shared_in_some_ = on_device(engine, shared.some);
   boundary_ = on_device(engine, boundary_hats(all));
-  zeros_ = Vector<double>(engine, boundary_.size());
+  hat_only_ = on_device(engine, hat_only(some));
+  zeros_ = Vector<double>(engine, std::max(boundary_.size(), hat_only_.size()));
   moved_ = Vector<double>(engine, shared_in_all_.size());
 }
 
@@ -19,7 +22,7 @@ void BoundaryHats::to_some(Kernels<double>& kernels, double* x) {
 
 void BoundaryHats::to_all(Kernels<double>& kernels, double* x) {
   kernels.gather(moved_.size(), shared_in_some_.data(), x, moved_.data());
-  kernels.scatter(moved_.size(), shared_in_some_.data(), zeros_.data(), x);
+  kernels.scatter(hat_only_.size(), hat_only_.data(), zeros_.data(), x);
   kernels.scatter(moved_.size(), shared_in_all_.data(), moved_.data(), x);
 }
 

@@ -21,11 +21,12 @@ class BoundaryHats {
   void to_all(Kernels<double>& kernels, double* x);
 
  private:
-  // Places of hats on upper sides where they are unknowns, in vectors of either level, and of all boundary hats of
-  // `all`:
+  // Places of hats on upper sides where they are unknowns, in vectors of either level,
   Vector<std::int64_t> shared_in_all_;
   Vector<std::int64_t> shared_in_some_;
-  Vector<std::int64_t> boundary_;
+  // and of those that are to be cleared, as the other level has something else there:
+  Vector<std::int64_t> boundary_;  // in vectors of `all`
+  Vector<std::int64_t> hat_only_;  // of `some`
   Vector<double> zeros_;
   Vector<double> moved_;
 };
