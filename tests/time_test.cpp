@@ -163,7 +163,7 @@ class InTime : public testing::Test {
   static SolverOptions on_cpu(Precision precision = Precision::full_double) {
     SolverOptions options;
     options.device = DeviceChoice::cpu;
-    options.threads = 2;
+    options.threads = 1;  // small problems, beside other tests
     options.precision = precision;
     return options;
   }
@@ -311,6 +311,43 @@ TEST_F(InTime, EnergyFallsWithoutForce) {
   }
   EXPECT_GT(energy, 0.8 * first);
   EXPECT_LT(stepper.solution().divergence_max(), 1e-12);
+}
+
+// Figures of others: an independent program's, with exact solves, or published ones.
+
+TEST_F(InTime, KovasznayFlowIsSteady) {
+  if (!has_order(2, 2)) GTEST_SKIP() << "order 2 is not in this build";
+  // Behind a grid, Re = 40: lambda = 20 - sqrt(400 + 4 pi^2).
+  const Parameters parameters{{"l", 20.0 - std::sqrt(400.0 + 4.0 * 9.869604401089358)}};
+  const auto field = [&](const char* text) { return ScalarField::expression(text, 2, "", parameters); };
+  const VectorField velocity{field("1-exp(l*x)*cos(2*pi*y)"), field("l/(2*pi)*exp(l*x)*sin(2*pi*y)"), 0.0};
+  Problem problem;
+  problem.mesh = Mesh::unit(2, 4);
+  problem.mesh.lower = {-0.5, -0.75, 0.0};
+  problem.mesh.upper = {1.0, 0.75, 1.0};
+  problem.order = 2;
+  problem.viscosity = 1.0 / 40.0;
+  problem.convection = true;
+  for (int side = 0; side < 4; ++side) problem.boundary.sides[side].data = velocity;
+  TimeStepper stepper(problem, {.cfl = 0.5, .initial = velocity}, on_cpu(Precision::mixed));
+  stepper.advance(0.3);
+  Exact exact;
+  exact.velocity = velocity;
+  exact.pressure = field("-exp(2*l*x)/2");
+  const Errors errors = stepper.solution().errors(exact);
+  EXPECT_NEAR(*errors.velocity, 8.3e-4, 0.1e-4);
+  EXPECT_NEAR(*errors.pressure, 4.0e-4, 0.1e-4);
+}
+
+TEST_F(InTime, ShearLayerKeepsTheEnergyThatItShould) {
+  if (!has_order(2, 2)) GTEST_SKIP() << "order 2 is not in this build";
+  Problem problem = vortices(2, 4, 1e-4);
+  TimeOptions options{.cfl = 0.5};
+  options.initial = {in_time("tanh((min(y,2*pi-y)-pi/2)*15/pi)", 2), in_time("0.05*sin(x)", 2), 0.0};
+  TimeStepper stepper(problem, options, on_cpu(Precision::mixed));
+  const double first = stepper.solution().kinetic_energy();
+  stepper.advance(8.0);
+  EXPECT_NEAR(stepper.solution(8.0).kinetic_energy() / first, 0.99250, 1e-5);
 }
 
 TEST_F(InTime, WhatCannotMarchIsRefused) {

@@ -9,7 +9,8 @@
 namespace solenoid {
 
 MassMatrix::MassMatrix(Engine& engine, const Level& like, LocalSolverKind local)
-    : level_(like.equation, {.viscosity = no_viscosity, .reaction = 1.0}, Grid(like.grid)),
+    : engine_(engine),
+      level_(like.equation, {.viscosity = no_viscosity, .reaction = 1.0}, Grid(like.grid)),
       kernels_(make_kernels<double>(engine, level_, local)) {
   if (level_.equation.velocities() == 0) return;
   const int first = level_.equation.velocities() * power(level_.equation.n(), level_.equation.dim);
@@ -17,16 +18,20 @@ MassMatrix::MassMatrix(Engine& engine, const Level& like, LocalSolverKind local)
   for (const Record cell : level_.grid.layout().owned_cells()) {
     for (int i = first; i < level_.equation.record(); ++i) places.push_back(level_.index(cell, i));
   }
-  velocity_ = Vector<double>(engine, level_.size());
   pressures_ = on_device(engine, places);
   zeros_ = Vector<double>(engine, pressures_.size());
 }
 
 void MassMatrix::apply(const double* x, double* y) {
   if (pressures_.size() == 0) return kernels_->apply(x, y);
+  if (velocity_.size() == 0) velocity_ = Vector<double>(engine_, level_.size());
   kernels_->copy(x, velocity_.data());
-  clear_pressure(velocity_.data());
-  kernels_->apply(velocity_.data(), y);
+  apply_to_velocity(velocity_.data(), y);
+}
+
+void MassMatrix::apply_to_velocity(double* x, double* y) {
+  clear_pressure(x);
+  kernels_->apply(x, y);
   clear_pressure(y);
 }
 

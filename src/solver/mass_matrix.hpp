@@ -18,15 +18,18 @@ class MassMatrix {
   /// y = M x for velocities; nothing for pressures. x and y are different vectors.
   void apply(const double* x, double* y);
 
+  /// The same; x loses its pressure.
+  void apply_to_velocity(double* x, double* y);
   /// x without its pressure.
   void clear_pressure(double* x);
 
  private:
   static constexpr double no_viscosity = 1e-60;
 
+  Engine& engine_;
   Level level_;
   std::unique_ptr<Kernels<double>> kernels_;
-  Vector<double> velocity_;  // x without its pressure
+  Vector<double> velocity_;  // x without its pressure, once apply() is called
   // Of a flow: where the pressure's unknowns are, and as many zeros.
   Vector<std::int64_t> pressures_;
   Vector<double> zeros_;

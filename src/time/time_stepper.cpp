@@ -91,7 +91,6 @@ struct TimeStepper::Data {
   Vector<double> b;
   Vector<double> x;
   Vector<double> work;
-  Vector<double> explicit_part;
   int number = 0;
   double rate = 0.0;
 
@@ -110,8 +109,7 @@ struct TimeStepper::Data {
         load(vector()),
         b(vector()),
         x(vector()),
-        work(vector()),
-        explicit_part(vector()) {
+        work(vector()) {
     solver->reserve();
     if (problem.convection) {
       convection = engine->make_convection(all(), ConvectiveFlux::upwind);
@@ -226,14 +224,13 @@ struct TimeStepper::Data {
     std::vector<double> history(scheme.derivative.begin() + 1, scheme.derivative.end());
     for (double& c : history) c = -c;
     combine(history, &State::flow, work);
-    mass.apply(work.data(), explicit_part.data());
+    mass.apply_to_velocity(work.data(), b.data());
     if (convection != nullptr) {
       combine(scheme.extrapolation, &State::convection, work);
-      with_sides->axpy(-1.0, work.data(), explicit_part.data());
+      with_sides->axpy(-1.0, work.data(), b.data());
     }
-    hats.to_some(*with_sides, explicit_part.data());
-    kernels().copy(load.data(), b.data());
-    kernels().axpy(1.0, explicit_part.data(), b.data());
+    hats.to_some(*with_sides, b.data());
+    kernels().axpy(1.0, load.data(), b.data());
 
     combine(interpolation_weights(0.0, first(before, lengths_of(time.scheme).derivative)), &State::flow, x);
     hats.to_some(*with_sides, x.data());
