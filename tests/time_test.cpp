@@ -313,6 +313,43 @@ TEST_F(InTime, EnergyFallsWithoutForce) {
   EXPECT_LT(stepper.solution().divergence_max(), 1e-12);
 }
 
+/// The forces on all sides together are what the fluid loses: force less acceleration, and what leaves with the flow.
+TEST_F(InTime, ForcesBalance) {
+  if (!has_order(2, 2)) GTEST_SKIP() << "order 2 is not in this build";
+  Problem problem;
+  problem.mesh = {.dim = 2, .cells = {4, 3, 1}, .refine = 1, .holes = {{{1, 1, 0}, {2, 2, 1}}}};
+  problem.order = 2;
+  problem.viscosity = 0.05;
+  problem.mass = 0.3;
+  problem.convection = true;
+  problem.force = {in_time("1+sin(t)*y", 2), in_time("x*x", 2), 0.0};
+  problem.boundary.sides[3].data[0] = in_time("1+t", 2);
+  TimeStepper closed(problem, {.step = 0.02}, on_cpu());
+  for (int i = 0; i < 30; ++i) closed.step();
+  const Solution flow = closed.solution();
+  const auto mean = [](const Solution& solution) {
+    Point sum = solution.integrals().velocity;
+    return sum;
+  };
+  // du/dt from the momentum itself, by a step to either side: the scheme is of third order.
+  const double t = closed.time();
+  Point before = mean(closed.solution(t - 0.02));
+  closed.step();
+  Point after = mean(closed.solution(t + 0.02));
+  const Point now = mean(flow);
+  Point total{};
+  for (const BoundaryForce& body : flow.forces()) {
+    for (int a = 0; a < 2; ++a) total[a] += body.force[a];
+  }
+  const double area = 1.0 - 1.0 / 12.0;
+  // integral of the force: 1 + sin(t) y, x^2 over the square less the hole [1/4, 1/2] x [1/3, 2/3].
+  const Point pushed{area + std::sin(t) * (0.5 - 0.25 * (1.0 / 6.0)), 1.0 / 3.0 - (1.0 / 3.0) * (7.0 / 192.0), 0.0};
+  for (int a = 0; a < 2; ++a) {
+    const double lost = pushed[a] - 0.3 * now[a] - (after[a] - before[a]) / 0.04;
+    EXPECT_NEAR(total[a], lost, 2e-4 * std::abs(pushed[a]));
+  }
+}
+
 // Figures of others: an independent program's, with exact solves, or published ones.
 
 TEST_F(InTime, KovasznayFlowIsSteady) {

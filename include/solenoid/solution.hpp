@@ -30,7 +30,8 @@ using Gradient = std::array<std::array<double, 3>, 3>;  ///< [component][directi
 ///
 /// `force` and `torque` are made of the rows of the discrete equation that boundary conditions have replaced (normal
 /// component) and of the discrete stress nu (du/dn - 2 gamma (u - g)) (tangential ones). So all forces together are the
-/// integral of f - alpha u, to the residual of the solve, and they are more accurate than a stress at points. Which
+/// integral of f - alpha u, to the residual of the solve (of a flow in time f - alpha u - du/dt, less the momentum that
+/// leaves through sides), and they are more accurate than a stress at points. Which
 /// part is pressure and which is friction, only the stress at points can tell: `sampled_pressure` and `sampled_viscous`
 /// are integrals of p_h n and of - nu du_h/dn, and their sum is not quite `force`.
 struct BoundaryForce {
@@ -83,12 +84,16 @@ class Solution {
   void evaluate_cell_gradient(std::int64_t cell, const std::array<std::vector<double>, 3>& xi,
                               std::vector<double>& g) const;
 
+  /// Of a flow in time: du/dt as the velocity of a solution on the same grid, or nothing where it is not known, before
+  /// the first step. It is part of what forces() are made of.
+  void set_acceleration(const std::optional<Solution>& acceleration);
+
   /// Integral of u.e_axis over the part of the plane {x_axis = position} inside the domain. \throws InputError if there
   /// is no such axis or the position is not finite.
   [[nodiscard]] double flux(int axis, double position) const;
   /// On every side of the bounding box that is not periodic, then on every hole of the mesh, torques about the point
   /// `about`. On an outflow side it is the integral of its traction; the surface of two holes that overlap is that of
-  /// the later one.
+  /// the later one. \throws InputError for a flow in time before its first step.
   [[nodiscard]] std::vector<BoundaryForce> forces(const Point& about = {}) const;
   /// Integral of u over the domain, divided by the volume of the bounding box: the superficial velocity of a porous
   /// sample.
@@ -133,6 +138,8 @@ class Solution {
   std::shared_ptr<const Grid> grid_;
   std::shared_ptr<const HostVector> coefficients_;
   std::shared_ptr<Known> known_;
+  bool in_time_ = false;
+  std::shared_ptr<const Solution> acceleration_;  // of a flow in time, if it is known
 };
 
 /// The interpolant of a velocity and a pressure in RT_k x Q_k: normal velocities by their moments on faces, the rest by

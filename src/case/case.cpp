@@ -32,7 +32,6 @@ Case case_of(const toml::table& document, const std::string& name) {
       TimeOptions& time = result.time->options;
       if (time.step == 0.0 && time.cfl == 0.0) time.cfl = default_cfl(time.scheme, result.problem.order);
       validate(result.problem, time);
-      if (result.output.forces) throw InvalidEntry("output.forces", "not of flows in time yet: leave it out");
       if (result.output.permeability) {
         throw InvalidEntry("output.permeability", "is that of a steady flow: leave [time] out");
       }

@@ -351,4 +351,13 @@ void validate_regions(const Problem& problem) {
   }
 }
 
+std::vector<std::string> bodies(const Problem& problem) {
+  std::vector<std::string> names;
+  for (int side = 0; side < 2 * problem.mesh.dim; ++side) {
+    if (problem.boundary.sides[side].kind != SideKind::periodic) names.emplace_back(side_names[side]);
+  }
+  for (std::size_t i = 0; i < problem.mesh.holes.size(); ++i) names.push_back(fmt::format("holes[{}]", i));
+  return names;
+}
+
 }  // namespace solenoid

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "solenoid/problem.hpp"
@@ -43,6 +44,9 @@ Boundary without_data(Boundary boundary);
 
 /// All conditions of a problem.
 std::vector<Side> conditions(const Problem& problem);
+
+/// The sides of the bounding box that are not periodic, and the holes: "xmin", "holes[0]".
+std::vector<std::string> bodies(const Problem& problem);
 
 /// \throws InvalidEntry if conditions on single holes name no hole, or the same one.
 void validate_single_holes(const Problem& problem);

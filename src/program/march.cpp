@@ -12,6 +12,7 @@
 
 #include "base/agreement.hpp"
 #include "base/new_file.hpp"
+#include "problem/regions.hpp"
 #include "program/commands.hpp"
 #include "solenoid/error.hpp"
 #include "solenoid/interrupt.hpp"
@@ -54,6 +55,15 @@ class History {
       for (int a = 0; a < what_.problem.mesh.dim; ++a) line += fmt::format(",{}", velocity[i][a]);
       line += fmt::format(",{}", pressure[i]);
     }
+    if (what_.output.forces) {
+      // Not known before the first step.
+      const auto forces = step.number > 0 ? solution.forces(what_.output.torques_about) : std::vector<BoundaryForce>();
+      for (std::size_t i = 0; i < bodies(what_.problem).size(); ++i) {
+        for (int a = 0; a < what_.problem.mesh.dim; ++a) {
+          line += fmt::format(",{}", forces.empty() ? std::nan("") : forces[i].force[a]);
+        }
+      }
+    }
     for (const auto& [axis, position] : what_.output.fluxes) line += fmt::format(",{}", solution.flux(axis, position));
     line += '\n';
     in_agreement(what_.solver.communicator.get(), [&] {
@@ -69,6 +79,11 @@ class History {
     for (std::size_t i = 0; i < what_.probes.size(); ++i) {
       for (int a = 0; a < what_.problem.mesh.dim; ++a) names += fmt::format(",probe{}_u_{}", i, "xyz"[a]);
       names += fmt::format(",probe{}_p", i);
+    }
+    if (what_.output.forces) {
+      for (const std::string& body : bodies(what_.problem)) {
+        for (int a = 0; a < what_.problem.mesh.dim; ++a) names += fmt::format(",{}_force_{}", body, "xyz"[a]);
+      }
     }
     for (std::size_t i = 0; i < what_.output.fluxes.size(); ++i) names += fmt::format(",flux{}", i);
     stream_ << names << '\n' << std::flush;

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <string>
 
+#include "element/convection_points.hpp"
 #include "level/level.hpp"
 #include "mesh/grid.hpp"
 #include "problem/names.hpp"
@@ -50,6 +52,10 @@ struct SumsOfBodies {
 // Sides of the bounding box are bodies 0 to 5, holes[i] is body 6 + i.
 constexpr int sides_of_box = 6;
 
+// What upwinding lets through a face, of a component with u on this side and `other` behind; w is the normal velocity
+// out.
+double upwind_flux(double w, double u, double other) { return w * (w > 0.0 ? u : other); }
+
 // u and its gradient, and p, at the points of a rule.
 struct FlowValues {
   std::vector<double> u;
@@ -71,7 +77,9 @@ struct FlowValues {
 // serves one thread.
 class BoundaryForces {
  public:
-  BoundaryForces(const Solution& solution, const Point& about, const std::vector<std::int32_t>& holes)
+  /// `acceleration`: du/dt, or nullptr.
+  BoundaryForces(const Solution& solution, const Solution* acceleration, const Point& about,
+                 const std::vector<std::int32_t>& holes)
       : problem_(&solution.problem()),
         grid_(&solution.grid()),
         holes_(&holes),
@@ -79,6 +87,10 @@ class BoundaryForces {
         dim_(grid_->dim()),
         equation_{dim_, problem_->order},
         volume_(solution, CellRule::inside) {
+    if (acceleration != nullptr) {
+      acceleration_.emplace(*acceleration);
+      acceleration_->set_points(volume_.rule.xi());
+    }
     for (int side = 0; side < 2 * dim_; ++side) {
       sides_.emplace_back(solution, side);
       side_data_[side] = data_on(problem_->boundary, side);
@@ -101,12 +113,16 @@ class BoundaryForces {
   // A rule in a cell, or on a side of it, with the values at its points.
   struct Place {
     Place(const Solution& solution, int side)
-        : rule(solution.grid(), solution.problem().order + 2, side), evaluator(solution), behind(solution) {
+        : rule(solution.grid(), points(solution.problem()), side), evaluator(solution), behind(solution) {
       evaluator.set_points(rule.xi(), CellEvaluator::Tables::values_and_derivatives);
       if (side == CellRule::inside) return;
       TensorPoints other = rule.xi();
       other[side / 2] = {side % 2 == 0 ? 1.0 : 0.0};
       behind.set_points(other, CellEvaluator::Tables::values_and_derivatives);
+    }
+
+    static int points(const Problem& problem) {
+      return std::max(problem.order + 2, problem.convection ? convection_points(problem.order) : 0);
     }
 
     CellRule rule;
@@ -143,6 +159,8 @@ class BoundaryForces {
     volume_.rule.move_to(cell);
     volume_.values.evaluate(volume_.evaluator, cell);
     volume_.evaluate(problem_->force, dim_);
+    changes_.assign(volume_.rule.size() * dim_, 0.0);
+    if (acceleration_) acceleration_->velocity(cell, changes_.data());
     for (int side = 0; side < 2 * dim_; ++side) {
       Place& place = sides_[side];
       place.face = grid_->face(cell, side);
@@ -197,6 +215,14 @@ class BoundaryForces {
     Point gradient{};
   };
 
+  // What of component c leaves through a face at a point.
+  [[nodiscard]] double convected(const Place& place, int side, int c, std::size_t q) const {
+    const double w = outward(side) * place.values.u[q * dim_ + side / 2];
+    const double u = place.values.u[q * dim_ + c];
+    if (place.face == Face::interior) return upwind_flux(w, u, place.values_behind.u[q * dim_ + c]);
+    return upwind_flux(w, u, place.face == Face::velocity ? place.data[c][q] : 0.0);
+  }
+
   // The row of the discrete equation for the hat on a side, normal velocity 1 there or, unless b is -1, coordinate b.
   double row(int side, int b) {
     const int c = side / 2;
@@ -220,10 +246,20 @@ class BoundaryForces {
     const FlowValues& values = volume_.values;
     for (std::size_t q = 0; q < volume_.rule.size(); ++q) {
       const Test v = test(volume_.rule, q);
-      double integrand = (problem_->mass * values.u[q * dim_ + c] - volume_.data[c][q]) * v.value;
+      double integrand =
+          (problem_->mass * values.u[q * dim_ + c] + changes_[q * dim_ + c] - volume_.data[c][q]) * v.value;
       integrand -= values.p[q] * v.gradient[c];
-      for (int a = 0; a < dim_; ++a) integrand += nu * values.gradient[(q * dim_ + c) * dim_ + a] * v.gradient[a];
+      for (int a = 0; a < dim_; ++a) {
+        integrand += nu * values.gradient[(q * dim_ + c) * dim_ + a] * v.gradient[a];
+        if (problem_->convection) integrand -= values.u[q * dim_ + a] * values.u[q * dim_ + c] * v.gradient[a];
+      }
       sum += volume_.rule.weights()[q] * integrand;
+    }
+    if (problem_->convection) {  // through the side itself
+      const Place& place = sides_[side];
+      for (std::size_t q = 0; q < place.rule.size(); ++q) {
+        sum += place.rule.weights()[q] * convected(place, side, c, q) * test(place.rule, q).value;
+      }
     }
     // Tangential terms of the faces around the side.
     for (int other = 0; other < 2 * dim_; ++other) {
@@ -249,6 +285,7 @@ class BoundaryForces {
         } else if (place.face == Face::outflow) {
           integrand = -place.data[c][q] * v.value;
         }
+        if (problem_->convection) integrand += convected(place, other, c, q) * v.value;
         sum += place.rule.weights()[q] * integrand;
       }
     }
@@ -264,6 +301,8 @@ class BoundaryForces {
   Point widths_{};  // of the cell
   Place volume_;
   std::vector<Place> sides_;
+  std::optional<CellEvaluator> acceleration_;
+  std::vector<double> changes_;  // du/dt at the points in the cell
   std::array<VectorField, 6> side_data_;
 };
 
@@ -273,9 +312,13 @@ std::vector<BoundaryForce> Solution::forces(const Point& about) const {
   if (problem_.equation == EquationKind::poisson) {
     throw InputError("forces: the solution of Poisson's equation has no velocity");
   }
+  if (in_time_ && acceleration_ == nullptr) {
+    throw InputError("forces: before its first step a flow in time has neither a pressure nor an acceleration");
+  }
   const std::vector<std::int32_t> holes = holes_of_boxes(problem_.mesh);
   const auto sums = reduce_owned_cells<SumsOfBodies>(*grid_, [&] {
-    return [forces = BoundaryForces(*this, about, holes)](CellRange range, SumsOfBodies& bodies) mutable {
+    return [forces = BoundaryForces(*this, acceleration_.get(), about, holes)](CellRange range,
+                                                                               SumsOfBodies& bodies) mutable {
       for (std::int64_t cell = range.begin; cell < range.end; ++cell) forces.add(cell, bodies);
     };
   });

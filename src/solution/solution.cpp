@@ -268,6 +268,11 @@ std::vector<double> Solution::unknowns() const {
   return values;
 }
 
+void Solution::set_acceleration(const std::optional<Solution>& acceleration) {
+  in_time_ = true;
+  acceleration_ = acceleration ? std::make_shared<const Solution>(*acceleration) : nullptr;
+}
+
 std::int64_t Solution::find_cell(const Point& point) const { return locate(*grid_, point).cell; }
 
 std::vector<Point> Solution::velocity(std::span<const Point> points) const {
@@ -477,6 +482,7 @@ std::optional<Solution> Solution::gathered() const {
   const auto message = [](int rank, std::vector<double>& values) {
     return Communicator::Message{rank, reinterpret_cast<std::byte*>(values.data()), values.size() * sizeof(double)};
   };
+  const auto acceleration = acceleration_ ? acceleration_->gathered() : std::nullopt;
   const std::vector<Record> records = records_in(*grid_, grid_->owned_box());
   std::vector<double> mine(records.size() * record);
   visit(records, [&](std::int64_t place, std::size_t i) { mine[i] = (*coefficients_)[place]; });
@@ -497,7 +503,10 @@ std::optional<Solution> Solution::gathered() const {
     const std::vector<double>& from = rank == 0 ? mine : values;
     visit(its, [&](std::int64_t place, std::size_t i) { all[place] = from[i]; });
   }
-  return Solution(problem_, whole, std::move(all));
+  Solution result(problem_, whole, std::move(all));
+  result.in_time_ = in_time_;
+  if (acceleration_) result.acceleration_ = std::make_shared<const Solution>(*acceleration);
+  return result;
 }
 
 double error_norm(const Problem& problem, const Grid& grid, std::span<const Variance> of_parts) {

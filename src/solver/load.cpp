@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "base/parallel.hpp"
-#include "engine/convection.hpp"
+#include "element/convection_points.hpp"
 #include "problem/regions.hpp"
 #include "solver/strip_integrals.hpp"
 

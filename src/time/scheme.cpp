@@ -25,6 +25,21 @@ std::vector<double> interpolation_weights(double now, std::span<const double> ti
   return weights;
 }
 
+std::vector<double> differentiation_weights(double now, std::span<const double> times) {
+  std::vector<double> weights(times.size(), 0.0);
+  for (std::size_t i = 0; i < times.size(); ++i) {
+    for (std::size_t m = 0; m < times.size(); ++m) {
+      if (m == i) continue;
+      double product = 1.0 / (times[i] - times[m]);
+      for (std::size_t j = 0; j < times.size(); ++j) {
+        if (j != i && j != m) product *= (now - times[j]) / (times[i] - times[j]);
+      }
+      weights[i] += product;
+    }
+  }
+  return weights;
+}
+
 StepCoefficients step_coefficients(TimeScheme scheme, double now, std::span<const double> times) {
   const SchemeLengths lengths = lengths_of(scheme);
   const auto first = [&](int wanted) { return times.first(std::min<std::size_t>(wanted, times.size())); };

@@ -30,7 +30,8 @@ struct StepCoefficients {
 ///     w_i = prod_{j >= 1, j != i} (t_0 - t_j) / (t_i - t_j)
 StepCoefficients step_coefficients(TimeScheme scheme, double now, std::span<const double> times);
 
-/// Weights of the polynomial through values at `times`, at time `now`.
+/// Weights of the polynomial through values at `times`, and of its derivative, at time `now`.
 std::vector<double> interpolation_weights(double now, std::span<const double> times);
+std::vector<double> differentiation_weights(double now, std::span<const double> times);
 
 }  // namespace solenoid

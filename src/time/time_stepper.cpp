@@ -304,9 +304,19 @@ Solution TimeStepper::solution(double time) const {
   }
   Problem problem = data_->problem;
   if (data_->changes_data) problem = with_parameters(problem, {{"t", time}});
-  if (std::abs(time - times.front()) <= slack) return data_->discretisation.solution_of(problem, data_->states[0].flow);
-  data_->combine(interpolation_weights(time, times), &State::flow, data_->work);
-  return data_->discretisation.solution_of(problem, data_->work);
+  const auto through_last = [&](const std::vector<double>& weights) {
+    data_->combine(weights, &State::flow, data_->work);
+    return data_->discretisation.solution_of(problem, data_->work);
+  };
+  Solution flow = std::abs(time - times.front()) <= slack
+                      ? data_->discretisation.solution_of(problem, data_->states.front().flow)
+                      : through_last(interpolation_weights(time, times));
+  if (times.size() > 1) {
+    flow.set_acceleration(through_last(differentiation_weights(time, times)));
+  } else {
+    flow.set_acceleration({});
+  }
+  return flow;
 }
 
 }  // namespace solenoid
