@@ -16,6 +16,7 @@
 #include "build_info.hpp"
 #include "output/result_json.hpp"
 #include "program/commands.hpp"
+#include "program/launch.hpp"
 #include "program/progress.hpp"
 #include "solenoid/error.hpp"
 #include "solenoid/interrupt.hpp"
@@ -286,6 +287,7 @@ int solve_case(const Arguments& arguments) {
     if (!arguments.start.empty()) start = load_solution(arguments.start);
   });
   if (ranks != nullptr) check_same(*ranks, what);
+  if (ranks != nullptr) warn_of_binding(*ranks, what.solver.threads, arguments.quiet);
   if (!first) targets.emplace(arguments, what.output, what.name, ranks->size());
   what.solver.communicator = ranks;
 
