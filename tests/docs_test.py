@@ -57,6 +57,7 @@ OTHER_COMMANDS = [
 # What blocks that are marked as not run may need: whether it is there.
 NEEDS = {
     "needs a GPU": lambda info: "\n             cuda, " in info,
+    "needs mpi4py": lambda info: bool(importlib.util.find_spec("mpi4py")),
     "needs a GPU and cupy": lambda info: "\n             cuda, " in info and bool(importlib.util.find_spec("cupy")),
 }
 

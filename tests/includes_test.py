@@ -24,6 +24,7 @@ FOLDERS = [
     "solution",
     "engine",
     "solver",
+    "time",
     "case",
     "output",
     "program",
@@ -44,6 +45,7 @@ PUBLIC = {
     "solution": "solution",
     "solver": "solver",
     "linear_system": "solver",
+    "time_stepper": "time",
     "case": "case",
     "output": "output",
 }

@@ -4,12 +4,14 @@
 
 #include <array>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "solenoid/options.hpp"
 #include "solenoid/problem.hpp"
+#include "solenoid/time_stepper.hpp"
 
 namespace solenoid {
 
@@ -40,13 +42,23 @@ struct OutputOptions {
   bool permeability = false;
   std::vector<Plane> fluxes;
   std::vector<Samples> samples;
+  // Of a flow in time:
+  double every = 0.0;   ///< time between VTU files and pictures; 0: at the end alone
+  std::string history;  ///< name of a CSV file with a line per step, empty for none
+};
+
+/// A flow in time.
+struct March {
+  TimeOptions options;
+  double end = 0.0;
 };
 
 struct Case {
   std::string name;  ///< stem of the file name
   Problem problem;
   SolverOptions solver;
-  Exact exact;
+  Exact exact;                ///< of a flow in time at its end
+  std::optional<March> time;  ///< nullopt: a steady problem
   std::vector<Point> probes;
   OutputOptions output;
 };

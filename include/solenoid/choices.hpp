@@ -22,6 +22,8 @@ enum class TransportChoice {
   nccl,       ///< between GPUs, by NVIDIA's library: one rank on each
   staged,     ///< between GPUs through memory of the hosts, by MPI: several ranks may share one
 };
+/// Multistep schemes: implicit BDF for what is linear, extrapolation for convection.
+enum class TimeScheme { sbdf1, sbdf2, sbdf3, sbdf4, bdf2_ext3 };
 enum class PreconditionerSide { right, left };
 enum class SmootherKind { multiplicative, additive };
 enum class ColourOrder { diagonal, lexicographic };

@@ -20,11 +20,13 @@ namespace solenoid {
 void write_vtu(const Solution& solution, const std::filesystem::path& file, int subdivide = 0);
 
 /// PNG of the speed on the domain (2D) or its middle slice z = const (3D) with streamlines of the velocity in the
-/// plane; of Poisson's u without streamlines. Axes have coordinates, and the colour bar the ends of its scale.
+/// plane; of Poisson's u without streamlines. Axes have coordinates, and the colour bar the ends of its scale. \throws
+/// InputError if the solution is the part of one of several ranks.
 void write_picture(const Solution& solution, const std::filesystem::path& file);
 
 /// Values at points as a table, comma-separated with a line of names: x, y, z, u_x, u_y, u_z, p, those that there are,
-/// with Poisson's equation x, y, z, u. Numbers have all their digits; values outside the domain are nan.
+/// with Poisson's equation x, y, z, u. Numbers have all their digits; values outside the domain are nan. \throws
+/// InputError if the solution is the part of one of several ranks.
 void write_csv(const Solution& solution, std::span<const Point> points, const std::filesystem::path& file);
 
 /// The result file (JSON) of a finished solve of `what`.

@@ -64,6 +64,7 @@ struct Problem {
   VectorField force{};     ///< Poisson's f is its first component
   Boundary boundary{};
   EquationKind equation = EquationKind::stokes;
+  bool convection = false;  ///< with div(u (x) u): of flows in time alone (time_stepper.hpp)
 };
 
 /// The parameters that expressions of a problem depend on, with the values that they have. With other values a problem

@@ -41,6 +41,8 @@ struct Report {
   std::string device;
   std::string precision;
   int threads = 0;
+  int steps = 0;          ///< of a flow in time,
+  double end_time = 0.0;  ///< which got so far
   int ranks = 1;
   std::string transport;                        ///< how messages between ranks travel; empty with one
   std::vector<std::int64_t> rank_cells;         ///< [rank]: cells that it owns

@@ -6,6 +6,7 @@
 #include <nanobind/ndarray.h>
 
 #include <exception>
+#include <memory>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -34,23 +35,30 @@ inline Case case_of(const Problem& problem) {
 
 inline Solved without_report(Solution solution) { return {case_of(solution.problem()), std::move(solution), {}}; }
 
+/// Processes that solve a problem together.
+struct Ranks {
+  std::shared_ptr<const Communicator> communicator;
+};
+
 /// The field with these components, as many as are given.
 VectorField vector_field(const std::vector<ScalarField>& components);
 
+void bind_ranks(nb::module_& m);
 void bind_problem(nb::module_& m);
 void bind_solution(nb::module_& m);
 void bind_linear_system(nb::module_& m);
 
-/// The options of `base` with those of a dictionary in place, by the names of the case file and of the command line.
-/// \throws InputError as the case file's reader does.
-SolverOptions options_of(SolverOptions base, const nb::dict& options);
+/// The options of `base` with those of a dictionary in place, by the names of the case file and of the command line,
+/// for several ranks or, with nullptr, this process alone. \throws InputError as the case file's reader does.
+SolverOptions options_of(SolverOptions base, const nb::dict& options, const Ranks* ranks);
 
 /// Lets other threads run Python code (fields may be Python functions) while `work` is done. Python's signals are
-/// looked at meanwhile, so that Ctrl-C ends it with KeyboardInterrupt, or with what a handler of the script raises.
+/// looked at meanwhile, so that Ctrl-C ends it with KeyboardInterrupt, or with what a handler of the script raises. So
+/// does what `work` puts into `raised`.
 template <class F>
-auto released(F&& work) {
-  std::exception_ptr raised;
+auto released(F&& work, std::exception_ptr& raised) {
   const Interruptible scope([&] {
+    if (raised != nullptr) return true;
     const nb::gil_scoped_acquire gil;
     if (PyErr_CheckSignals() == 0) return false;
     raised = std::make_exception_ptr(nb::python_error());
@@ -60,8 +68,18 @@ auto released(F&& work) {
   try {
     return work();
   } catch (const Interrupted&) {
+    if (raised == nullptr) {  // by another rank: all end together
+      const nb::gil_scoped_acquire gil;
+      PyErr_SetNone(PyExc_KeyboardInterrupt);
+      raised = std::make_exception_ptr(nb::python_error());
+    }
     std::rethrow_exception(raised);
   }
+}
+template <class F>
+auto released(F&& work) {
+  std::exception_ptr raised;
+  return released(std::forward<F>(work), raised);
 }
 
 template <class T>

@@ -229,11 +229,13 @@ void bind_linear_system(nb::module_& m) {
 
   nb::class_<Vector>(m, "Vector");
   nb::class_<System>(m, "LinearSystem")
-      .def("__init__",
-           [](System* self, const Problem& problem, const nb::dict& options) {
-             const SolverOptions solver = options_of({}, options);
-             released([&] { new (self) System(problem, solver); });
-           })
+      .def(
+          "__init__",
+          [](System* self, const Problem& problem, const nb::dict& options, const Ranks* ranks) {
+            const SolverOptions solver = options_of({}, options, ranks);
+            released([&] { new (self) System(problem, solver); });
+          },
+          nb::arg("problem"), nb::arg("options"), nb::arg("ranks").none())
       .def_prop_ro("dofs", [](System& s) { return s.system().dofs(); })
       .def_prop_ro("device", [](System& s) { return s.system().device(); })
       .def_prop_ro("on_gpu", [](System& s) { return s.system().on_gpu(); })

@@ -55,6 +55,7 @@ NB_MODULE(_core, m) {
   nb::exception<InputError>(m, "InputError", PyExc_ValueError);
   nb::exception<ResourceError>(m, "ResourceError", PyExc_RuntimeError);
   m.def("info", &info);
+  bind_ranks(m);
   bind_problem(m);
   bind_solution(m);
   bind_linear_system(m);

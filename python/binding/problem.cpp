@@ -215,6 +215,8 @@ constexpr Key<SolverOptions> command_line_keys[] = {
      [](const Value& v, SolverOptions& options) { options.precision = v.choice<Precision>(); }},
     {{"threads", "an integer >= 0", "0", "CPU threads; 0: all cores"},
      [](const Value& v, SolverOptions& options) { options.threads = v.integer(); }},
+    {{"transport", "\"auto\", \"nccl\" or \"staged\"", "\"auto\"", "of messages between ranks with GPUs"},
+     [](const Value& v, SolverOptions& options) { options.transport = v.choice<TransportChoice>(); }},
 };
 
 toml::table table_of(const nb::dict& options) {
@@ -244,13 +246,14 @@ VectorField vector_field(const std::vector<ScalarField>& components) {
   return field;
 }
 
-SolverOptions options_of(SolverOptions base, const nb::dict& options) {
+SolverOptions options_of(SolverOptions base, const nb::dict& options, const Ranks* ranks) {
   const toml::table table = table_of(options);
   const auto in_case = solver_option_keys();
   std::vector<Key<SolverOptions>> keys(in_case.begin(), in_case.end());
   keys.insert(keys.end(), std::begin(command_line_keys), std::end(command_line_keys));
   Document document{"options"};
   Value(table, "solver", "a table", document).table<SolverOptions>(keys, base);
+  if (ranks != nullptr) base.communicator = ranks->communicator;
   return base;
 }
 
@@ -312,8 +315,9 @@ void bind_problem(nb::module_& m) {
         nb::arg("force"), nb::arg("sides"), nb::arg("holes_side"), nb::arg("regions"), nb::arg("single_holes"));
   m.def(
       "estimate",
-      [](const Problem& problem, const nb::dict& options) {
-        const Estimate need = estimate(problem, options_of({}, options));
+      [](const Problem& problem, const nb::dict& options, const Ranks* ranks) {
+        const SolverOptions solver = options_of({}, options, ranks);
+        const Estimate need = released([&] { return estimate(problem, solver); });
         nb::dict result;
         result["dofs"] = need.dofs;
         result["bytes_needed"] = need.bytes_needed;
@@ -321,7 +325,7 @@ void bind_problem(nb::module_& m) {
         result["largest_refine"] = need.largest_refine;
         return result;
       },
-      nb::arg("problem"), nb::arg("options"));
+      nb::arg("problem"), nb::arg("options"), nb::arg("ranks").none());
 
   nb::class_<Case>(m, "Case")
       .def_ro("name", &Case::name)

@@ -10,9 +10,11 @@
 #include <filesystem>
 
 #include "binding.hpp"
+#include "build_info.hpp"
 #include "mesh/grid.hpp"
 #include "output/result_json.hpp"
 #include "solenoid/output.hpp"
+#include "solution/joined.hpp"
 
 namespace solenoid::python {
 namespace {
@@ -58,20 +60,40 @@ NumpyArray<double> scalars(std::vector<double> values) {
 }
 
 /// `progress` is called between stages and iterations, unless it is None; `start` is an initial guess, or nullptr.
-Solved solve_case(const Case& what, const nb::dict& options, const nb::object& progress, const Solved* start) {
+Solved solve_case(const Case& what, const nb::dict& options, const nb::object& progress, const Solved* start,
+                  const Ranks* ranks) {
   Case run = what;
-  run.solver = options_of(run.solver, options);
+  run.solver = options_of(run.solver, options, ranks);
+  if (ranks != nullptr) released([&] { check_same(*ranks->communicator, run, build_info::commit); });
   Case done = run;
+  std::exception_ptr raised;
   if (!progress.is_none()) {
     run.solver.progress = [&](const Progress& now) {
       const nb::gil_scoped_acquire gil;
-      progress(now.stage, now.fraction, now.text);
+      try {
+        progress(now.stage, now.fraction, now.text);
+      } catch (const nb::python_error&) {
+        if (ranks == nullptr) throw;
+        raised = std::current_exception();  // others would wait for this rank: all end together
+      }
     };
   }
-  auto [solution, report] = released([&] {
-    return start == nullptr ? solve(run.problem, run.solver) : solve(run.problem, start->solution, run.solver);
-  });
+  auto [solution, report] = released(
+      [&] {
+        Result result =
+            start == nullptr ? solve(run.problem, run.solver) : solve(run.problem, start->solution, run.solver);
+        if (ranks != nullptr && ranks->communicator->any(raised != nullptr)) throw Interrupted("interrupted");
+        return result;
+      },
+      raised);
   return {std::move(done), std::move(solution), std::move(report)};
+}
+
+/// All cells, on the first rank.
+std::optional<Solved> gathered(const Solved& s) {
+  std::optional<Solution> whole = released([&] { return s.solution.gathered(); });
+  if (!whole) return {};
+  return Solved{s.what, std::move(*whole), s.report};
 }
 
 std::string result_text(const Solved& s) {
@@ -99,7 +121,8 @@ nb::dict forces(const Solved& s, const std::vector<double>& about) {
 }  // namespace
 
 void bind_solution(nb::module_& m) {
-  m.def("solve", &solve_case, nb::arg("case"), nb::arg("options"), nb::arg("progress").none(), nb::arg("start").none());
+  m.def("solve", &solve_case, nb::arg("case"), nb::arg("options"), nb::arg("progress").none(), nb::arg("start").none(),
+        nb::arg("ranks").none());
   m.def("load", [](const std::filesystem::path& file) {
     return without_report(released([&] { return load_solution(file); }));
   });
@@ -129,6 +152,9 @@ void bind_solution(nb::module_& m) {
                      const auto& extent = s.solution.grid().extent();
                      return std::vector<int>(extent.begin(), extent.begin() + s.solution.grid().dim());
                    })
+      .def("require_whole", [](const Solved& s, const std::string& what) { require_whole(s.solution.grid(), what); })
+      .def_prop_ro("is_part", [](const Solved& s) { return s.solution.grid().partition() != nullptr; })
+      .def("gathered", &gathered)
       .def("report_json", [](const Solved& s) { return result_json(s.what, *s.report, nullptr); })
       .def("result_json", &result_text)
       .def("velocity_field",

@@ -13,6 +13,7 @@ from ._core import InputError
 from .fields import Scalar, scalar, vector
 from .fields import Vector as VectorField
 from .problem import Problem
+from .ranks import ranks_of
 from .solution import Errors, Solution, known_fields
 from .solving import warn_unless_converged
 
@@ -238,16 +239,17 @@ class LinearSystem:
 
     Args:
         problem: the problem.
+        communicator: as of solve(), but of one rank: a linear system is for one process alone.
         options: those of solve(); its method cannot be "fmg", which needs more than a vector b.
 
     Raises:
-        InputError: for wrong options, or if the order is not part of the build.
+        InputError: for wrong options, if the order is not part of the build, or for several ranks.
         ResourceError: if memory does not suffice.
     """
 
-    def __init__(self, problem: Problem, **options: Any):
+    def __init__(self, problem: Problem, *, communicator: Any = None, **options: Any):
         self.problem = problem
-        self._core = _core.LinearSystem(problem._core, options)
+        self._core = _core.LinearSystem(problem._core, options, ranks_of(communicator))
         self._report: LinearReport | None = None
 
     @property

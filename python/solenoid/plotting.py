@@ -100,6 +100,7 @@ def plot(
     """
     import matplotlib.pyplot as plt  # optional, and slow to import
 
+    solution._core.require_whole("plot")
     mesh, dim = solution.problem.mesh, solution.problem.dim
     poisson = solution.problem.equation == "poisson"
     known = ["value"] if poisson else ["speed", "pressure", *"uvw"[:dim], *(["vorticity"] if dim == 2 else [])]

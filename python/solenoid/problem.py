@@ -11,6 +11,7 @@ from . import _core
 from ._core import InputError
 from .fields import Scalar, Vector, scalar, vector
 from .mesh import Mesh
+from .ranks import ranks_of
 
 EQUATIONS = ("stokes", "poisson")
 SIDES = ("xmin", "xmax", "ymin", "ymax", "zmin", "zmax")
@@ -346,10 +347,11 @@ class Problem:
         hole[0], ... in the order in which they were given."""
         return self._core.sides
 
-    def estimate(self, **options: Any) -> dict[str, int]:
+    def estimate(self, *, communicator: Any = None, **options: Any) -> dict[str, int]:
         """What solve() would need, without doing it: `dofs`, `bytes_needed`, `bytes_available` and `largest_refine`,
-        the largest `refine` of the mesh that fits into memory (-1 if none). Options as of solve()."""
-        return _core.estimate(self._core, options)
+        the largest `refine` of the mesh that fits into memory (-1 if none). Communicator and options as of solve(); of
+        several ranks it is what each needs."""
+        return _core.estimate(self._core, options, ranks_of(communicator))
 
     def __repr__(self) -> str:
         mesh = self.mesh

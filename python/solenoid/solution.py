@@ -67,22 +67,23 @@ class Report(Mapping):
         self._known = known
         self._measured = measured
 
-    def _all(self) -> dict[str, Any]:
+    def measure(self) -> dict[str, Any]:
+        """All fields, those that are measured too."""
         if self._measured is not None:
             self._known, self._measured = self._measured(), None
         return self._known
 
     def __getitem__(self, name: str) -> Any:
-        return self._known[name] if name in self._known else self._all()[name]
+        return self._known[name] if name in self._known else self.measure()[name]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._all())
+        return iter(self.measure())
 
     def __len__(self) -> int:
-        return len(self._all())
+        return len(self.measure())
 
     def __reduce__(self) -> tuple:
-        return Report, (self._all(),)
+        return Report, (self.measure(),)
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):  # no field, but what copies, pickles and notebooks look for
@@ -97,7 +98,7 @@ class Report(Mapping):
         return [*super().__dir__(), *self]
 
     def __repr__(self) -> str:
-        return json.dumps(self._all(), indent=2)
+        return json.dumps(self.measure(), indent=2)
 
 
 class Solution:
@@ -108,6 +109,10 @@ class Solution:
 
     Points are arrays of shape (..., dim); results have the same leading shape. Outside the domain they are NaN. On a
     face between cells only the normal velocity is the same from both sides; other values are those of one of the cells.
+
+    Of several ranks (`communicator` of solve()) each has its part. Values at points, integrals, errors and to_vtu() are
+    asked by all of them, alike, and are those of all cells; the report is known to each. What else needs all cells
+    raises an InputError: gathered() has them.
     """
 
     def __init__(self, core: _core.Solution, problem: Problem):
@@ -143,6 +148,17 @@ class Solution:
             self._coefficients = self._core.unknowns()
             self._coefficients.flags.writeable = False
         return self._coefficients
+
+    def gathered(self) -> Solution | None:
+        """All cells, on the first of several ranks, and None on the others. With one rank the solution itself."""
+        if not self._core.is_part:
+            return self
+        core = self._core.gathered()
+        if core is None:
+            return None
+        whole = Solution(core, self.problem)
+        whole._report = self.report
+        return whole
 
     # Values at points ------------------------------------------------------------------------------------------------
 
@@ -264,7 +280,8 @@ class Solution:
 
     def to_vtu(self, file: str | os.PathLike, subdivide: int = 0) -> None:
         """Writes a VTU file for ParaView: one Lagrange cell of degree k + 1 per cell, which holds the solution exactly,
-        or subdivide^dim linear cells each for viewers without such cells."""
+        or subdivide^dim linear cells each for viewers without such cells. Of several ranks each writes a piece, and the
+        first one the file, whose name ends in .pvtu, that names them."""
         self._core.write_vtu(os.fspath(file), subdivide)
 
     def to_csv(self, file: str | os.PathLike, points: Any) -> None:
@@ -286,6 +303,7 @@ class Solution:
         """
         import xarray  # optional
 
+        self._core.require_whole("to_xarray")
         dim, mesh = self.problem.dim, self.problem.mesh
         counts = np.asarray(self._core.extent if points is None else points)
         if counts.shape not in ((), (dim,)) or counts.dtype.kind not in "iu" or np.any(counts < 1):
@@ -313,6 +331,7 @@ class Solution:
         """The solution as a grid of pyvista, which must be installed."""
         import pyvista  # optional
 
+        self._core.require_whole("to_pyvista")
         with tempfile.TemporaryDirectory() as folder:
             file = os.path.join(folder, "solution.vtu")
             self.to_vtu(file, subdivide)
@@ -330,8 +349,10 @@ class Solution:
             )
         return "\n  ".join(lines)
 
-    def _repr_html_(self) -> str:
+    def _repr_html_(self) -> str | None:
         """For notebooks: what print() says, above the picture of to_png()."""
+        if self._core.is_part:
+            return None
         with tempfile.TemporaryDirectory() as folder:
             file = os.path.join(folder, "solution.png")
             self.to_png(file)

@@ -13,6 +13,7 @@ from . import _core
 from ._core import InputError
 from .problem import Problem
 from .progress import ProgressBar
+from .ranks import ranks_of
 from .solution import Solution
 
 
@@ -72,6 +73,7 @@ def solve(
     problem: Problem | Case,
     *,
     start: Solution | None = None,
+    communicator: Any = None,
     progress: bool | Callable[[str, float, str], None] = False,
     **options: Any,
 ) -> Solution:
@@ -84,22 +86,26 @@ def solve(
         start: an initial guess, such as the solution of a problem close to this one, or what load() has read: of the
             same equation on the same domain. Mesh and order may differ, if the cells of one mesh cut those of the
             other: then it is interpolated. Not with method="fmg".
+        communicator: one of mpi4py, such as MPI.COMM_WORLD, whose ranks solve the problem together (docs/ranks.md).
+            All of them make this call, with the same arguments, and each gets its part of the solution.
         progress: True shows a bar on a terminal or in a notebook; a function is called with the stage ("set-up",
-            "solve"), what is done of it (0 to 1) and a line of text.
+            "solve"), what is done of it (0 to 1) and a line of text. Of several ranks the first one shows a bar, all
+            call a function.
         options: by the names and with the values of the case file's table [solver] and of the command line:
             method ("gmres", "fmg", "vcycle"), rtol (1e-8), max_iterations (50), restart (0), cycles (1),
             side ("right", "left"), preset ("default", "paper"), smoother ("multiplicative", "additive"), damping (0),
             colour_order ("diagonal", "lexicographic"), patch ("symmetric", "galerkin", "fused"),
             local_solver ("direct", "chebyshev", "cg", "dense");
             device ("auto", "cpu", "cuda"), precision ("mixed", "double"), threads (0: all cores; at most eight times
-            what the machine runs at once).
+            what the machine runs at once), transport ("auto", "nccl", "staged": of messages between ranks with GPUs).
 
     Returns:
         The solution. If it did not converge there is a ConvergenceWarning, and its `converged` is False.
 
     Raises:
         InputError: wrong problem or options, data that are not finite, or a problem without a solution.
-        ResourceError: device or memory do not suffice.
+        ResourceError: device or memory do not suffice; or, with a communicator, the package was built without MPI, or
+            with another one than mpi4py.
     """
     if isinstance(problem, Case):
         core, problem = problem._core, problem.problem
@@ -110,10 +116,15 @@ def solve(
     if start is not None and not isinstance(start, Solution):
         raise InputError(f"start: expected a Solution, got {type(start).__name__}; load() reads one from a file")
     guess = None if start is None else start._core
+    ranks = ranks_of(communicator)
+    if progress is True and ranks is not None and ranks.rank > 0:
+        progress = False
     if progress is True:
         with ProgressBar() as bar:
-            solution = Solution(_core.solve(core, options, bar.show, guess), problem)
+            solution = Solution(_core.solve(core, options, bar.show, guess, ranks), problem)
     else:
-        solution = Solution(_core.solve(core, options, progress or None, guess), problem)
+        solution = Solution(_core.solve(core, options, progress or None, guess, ranks), problem)
+    if ranks is not None:
+        solution.report.measure()  # while all are here: later one of them may ask for it alone
     warn_unless_converged(solution._core)
     return solution

@@ -28,6 +28,20 @@ Case case_of(const toml::table& document, const std::string& name) {
   Document shared{name};
   Value(document, "", "a table", shared).table<Case>(case_keys(), result);
   try {
+    if (result.time) {
+      TimeOptions& time = result.time->options;
+      if (time.step == 0.0 && time.cfl == 0.0) time.cfl = default_cfl(time.scheme, result.problem.order);
+      validate(result.problem, time);
+      if (result.output.forces) throw InvalidEntry("output.forces", "not of flows in time yet: leave it out");
+      if (result.output.permeability) {
+        throw InvalidEntry("output.permeability", "is that of a steady flow: leave [time] out");
+      }
+    } else if (result.problem.convection) {
+      throw InvalidEntry("physics.convection", "a flow with convection changes in time: add a table [time]");
+    } else if (result.output.every > 0.0 || !result.output.history.empty()) {
+      throw InvalidEntry(result.output.every > 0.0 ? "output.every" : "output.history",
+                         "a steady flow has no history: add a table [time]");
+    }
     validate(result.problem);
     validate(result.problem, result.solver);
     if (result.output.permeability) validate_permeability(result.problem);

@@ -1,11 +1,13 @@
 #include "case/keys.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <optional>
 
 #include "case/expression.hpp"
 #include "problem/validate.hpp"
+#include "solenoid/solution.hpp"
 
 namespace solenoid {
 namespace {
@@ -22,6 +24,11 @@ Point point(const Value& value, Point result) {
   const auto entries = value.components();
   for (std::size_t a = 0; a < entries.size(); ++a) result[a] = entries[a].number();
   return result;
+}
+
+bool stokes_only(const Value& value) {
+  value.require_equation(EquationKind::stokes);
+  return value.boolean();
 }
 
 /// Keys of two tables as those of one.
@@ -63,6 +70,53 @@ constexpr Key<Mesh> mesh_keys[] = {
      }},
 };
 
+// ---- [time]
+
+constexpr Key<VectorField> initial_file_keys[] = {
+    {{"file", "the name of a file", "required", "a solution, as `solenoid solve --save` writes it"},
+     [](const Value& v, VectorField& initial) { initial = load_solution(v.text()).velocity_field(); }},
+};
+
+constexpr Key<March> time_keys[] = {
+    {{"end", "a number > 0", "required", "time at which the flow ends; it begins at 0"},
+     [](const Value& v, March& march) {
+       march.end = v.number();
+       v.require(march.end > 0.0 && std::isfinite(march.end));
+     }},
+    {{"step", "a number > 0", "", "length of steps; with `cfl` the longest one"},
+     [](const Value& v, March& march) {
+       march.options.step = v.number();
+       v.require(march.options.step > 0.0 && std::isfinite(march.options.step));
+     }},
+    {{"cfl", "a number > 0", "",
+      "lengths of steps from the flow: C of dt = C / (omega_k R), R the largest sum_a |u_a| / h_a; 0.5 with `sbdf3` if "
+      "there is no `step`"},
+     [](const Value& v, March& march) {
+       march.options.cfl = v.number();
+       v.require(march.options.cfl > 0.0 && std::isfinite(march.options.cfl));
+     }},
+    {{"scheme", "\"sbdf1\", \"sbdf2\", \"sbdf3\", \"sbdf4\" or \"bdf2/ext3\"", "\"sbdf3\"",
+      "BDF for what is linear, with extrapolated convection; the number is the order"},
+     [](const Value& v, March& march) { march.options.scheme = v.choice<TimeScheme>(); }},
+    {{"initial", "a list of {dim} expressions or numbers, or {file = \"...\"}", "[0, 0, 0]",
+      "velocity at the beginning; it is made divergence-free"},
+     [](const Value& v, March& march) {
+       if (v.is_table()) {
+         v.table<VectorField>(initial_file_keys, march.options.initial);
+       } else {
+         march.options.initial = v.vector_field();
+       }
+     }},
+};
+
+March read_time(const Value& value) {
+  March march;
+  // Expressions of the problem may depend on it from here on, and so may the initial velocity, at time 0.
+  value.document().parameters["t"] = 0.0;
+  value.table<March>(time_keys, march);
+  return march;
+}
+
 // ---- [element], [physics]
 
 constexpr Key<Problem> element_keys[] = {
@@ -79,6 +133,8 @@ constexpr Key<Problem> physics_keys[] = {
     {{"viscosity", "a number > 0", "1.0", "nu"},
      [](const Value& v, Problem& problem) { problem.viscosity = v.number(); }},
     {{"mass", "a number >= 0", "0.0", "alpha"}, [](const Value& v, Problem& problem) { problem.mass = v.number(); }},
+    {{"convection", "true or false", "false", "with the term div(u (x) u); of a flow in time"},
+     [](const Value& v, Problem& problem) { problem.convection = stokes_only(v); }},
     {{"force", "a list of {dim} expressions or numbers, with Poisson a single one", "[0, 0, 0]", "f"},
      [](const Value& v, Problem& problem) {
        if (problem.equation == EquationKind::poisson) {
@@ -397,11 +453,6 @@ constexpr Key<SampledPlane> plane_keys[] = {
      }},
 };
 
-bool stokes_only(const Value& value) {
-  value.require_equation(EquationKind::stokes);
-  return value.boolean();
-}
-
 using OutputDraft = InBox<OutputOptions>;
 
 constexpr Key<OutputDraft> output_keys[] = {
@@ -428,6 +479,15 @@ constexpr Key<OutputDraft> output_keys[] = {
      [](const Value& v, OutputDraft& output) { output.target.energy = stokes_only(v); }},
     {{"permeability", "true or false", "false", "of a periodic sample that a constant force drives a flow through"},
      [](const Value& v, OutputDraft& output) { output.target.permeability = stokes_only(v); }},
+    {{"every", "a number > 0", "", "time between VTU files and pictures of a flow in time; else at the end alone"},
+     [](const Value& v, OutputDraft& output) {
+       output.target.every = v.number();
+       v.require(output.target.every > 0.0 && std::isfinite(output.target.every));
+     }},
+    {{"history", csv_type, "\"\"", "a line for each step of a flow in time"},
+     [](const Value& v, OutputDraft& output) {
+       if (!v.text().empty()) output.target.history = file_name(v, ".csv");
+     }},
     {{"flux", "tables [[output.flux]]", "", "planes through which the flux is reported"},
      [](const Value& v, OutputDraft& output) {
        v.require_equation(EquationKind::stokes);
@@ -477,6 +537,9 @@ constexpr Key<Case> top_keys[] = {
      [](const Value& v, Case&) { v.document().parameters = read_parameters(v); }},
     {{"mesh", "a table", "required", "the domain: a box of equal coarse boxes, some removed, all refined"},
      [](const Value& v, Case& c) { v.table<Mesh>(mesh_keys, c.problem.mesh); }},
+    // The time comes before all that may depend on it.
+    {{"time", "a table", "", "a flow that changes in time; expressions may depend on `t`"},
+     [](const Value& v, Case& c) { c.time = read_time(v); }},
     {{"element", "a table", "", "the discretisation"},
      [](const Value& v, Case& c) { v.table<Problem>(element_keys, c.problem); }},
     {{"physics", "a table", "", "the equation: alpha u - nu Laplace u + grad p = f, div u = 0"},
@@ -534,6 +597,7 @@ std::vector<Section> make_sections() {
   add("mesh", infos(mesh_keys));
   sections.push_back({"mesh.holes", "an entry of the list `holes`", infos(hole_keys)});
   add("parameters", {parameter_info});
+  add("time", infos(time_keys));
   add("element", infos(element_keys));
   add("physics", infos(physics_keys));
   add("boundary", infos(boundary_keys));

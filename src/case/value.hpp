@@ -73,6 +73,7 @@ class Value {
   /// Reads a table by its keys. \throws InputError for unknown and missing ones.
   template <class Target>
   void table(std::type_identity_t<std::span<const Key<Target>>> keys, Target& target) const;
+  [[nodiscard]] bool is_table() const { return node_->is_table(); }
   /// Whether the value is a table with this key.
   [[nodiscard]] bool has(std::string_view name) const;
 

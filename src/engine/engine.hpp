@@ -20,6 +20,7 @@
 
 #include "base/statistics.hpp"
 #include "engine/ceilings.hpp"
+#include "engine/convection.hpp"
 #include "engine/packed_records.hpp"
 #include "level/level.hpp"
 #include "solenoid/communicator.hpp"
@@ -236,6 +237,11 @@ class Engine {
   /// Of a level, which must outlive it; nullptr where x is in the memory of the host, which integrates by itself
   /// (solution/).
   virtual std::unique_ptr<Integrator> make_integrator(const Level& /*level*/) { return nullptr; }
+
+  /// The convective term of a level, which must outlive it; nullptr if this engine has none.
+  virtual std::unique_ptr<Convection> make_convection(const Level& /*level*/, ConvectiveFlux /*flux*/) {
+    return nullptr;
+  }
 
   /// Zeroed memory of the engine. What a solve uses is allocated before it, as far as it is known. \throws
   /// ResourceError

@@ -5,6 +5,7 @@
 
 #include "base/new_file.hpp"
 #include "solenoid/output.hpp"
+#include "solution/joined.hpp"
 
 namespace solenoid {
 
@@ -13,6 +14,7 @@ void write_csv(const Solution& solution, std::span<const Point> points, const st
   const bool has_velocity = solution.problem().equation == EquationKind::stokes;
   const std::string_view axes = std::string_view("xyz").substr(0, dim);
 
+  require_whole(solution.grid(), "a table of values");
   NewFile output(file);
   std::vector<std::string> names;
   for (const char axis : axes) names.emplace_back(1, axis);

@@ -12,6 +12,7 @@
 #include "output/streamlines.hpp"
 #include "output/ticks.hpp"
 #include "solenoid/output.hpp"
+#include "solution/joined.hpp"
 
 namespace solenoid {
 
@@ -425,6 +426,7 @@ class Picture {
 }  // namespace
 
 void write_picture(const Solution& solution, const std::filesystem::path& file) {
+  require_whole(solution.grid(), "a picture");
   NewFile output(file);
   const Slice slice(solution);
   Picture(slice).draw().write_png(output);

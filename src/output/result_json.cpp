@@ -1,10 +1,14 @@
 #include "output/result_json.hpp"
 
+#include <fmt/format.h>
+
 #include <cmath>
+#include <functional>
 #include <nlohmann/json.hpp>
 
 #include "base/new_file.hpp"
 #include "problem/names.hpp"
+#include "solenoid/error.hpp"
 
 namespace solenoid {
 namespace {
@@ -66,6 +70,11 @@ Json settings(const Case& what, const Report& report) {
   result["element"] = {{"order", problem.order}};
   result["physics"] = {
       {"equation", name_of(problem.equation)}, {"viscosity", problem.viscosity}, {"mass", problem.mass}};
+  if (what.time) {
+    const auto& [time, end] = *what.time;
+    result["physics"]["convection"] = problem.convection;
+    result["time"] = {{"end", end}, {"step", time.step}, {"cfl", time.cfl}, {"scheme", name_of(time.scheme)}};
+  }
   result["boundary"] = boundary(problem);
   result["solver"] = {{"method", name_of(options.method)},
                       {"rtol", options.rtol},
@@ -174,6 +183,10 @@ std::string result_json(const Case& what, const Report& report, const Measures* 
   json["iterations"] = report.iterations;
   json["fractional_iterations"] = finite(report.fractional_iterations);
   json["residual_history"] = list(report.residual_history, report.residual_history.size());
+  if (what.time) {
+    json["steps"] = report.steps;
+    json["end_time"] = report.end_time;
+  }
   json["dofs"] = report.dofs;
   json["cells"] = report.cells;
   json["levels"] = report.levels;
@@ -196,6 +209,15 @@ std::string result_json(const Case& what, const Report& report, const Measures* 
   json["settings"] = settings(what, report);
 
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + '\n';
+}
+
+void check_same(const Communicator& ranks, const Case& what, std::string_view build) {
+  const std::string mine = fmt::format("{} {}", build, result_json(what, {}, nullptr));
+  const auto texts = ranks.texts(fmt::format("{}", std::hash<std::string>()(mine)));
+  for (std::size_t rank = 1; rank < texts.size(); ++rank) {
+    if (texts[rank] == texts[0]) continue;
+    throw InputError(fmt::format("rank {} has another case, other options or another build than rank 0", rank));
+  }
 }
 
 void write_result(const Case& what, const Report& report, const Measures& measures, const std::filesystem::path& file) {

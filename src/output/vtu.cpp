@@ -314,6 +314,10 @@ void write_vtu(const Solution& solution, const std::filesystem::path& file, int 
   if (subdivide < 0) throw InputError("write_vtu: subdivide " + std::to_string(subdivide) + ", expected 0 or more");
   const Partition* const partition = solution.grid().partition().get();
   if (partition == nullptr) return write_piece(solution, file, subdivide);
+  if (file.extension() != ".pvtu") {
+    throw InputError(fmt::format("write_vtu: several ranks write '{}' and pieces beside it: expected the ending .pvtu",
+                                 file.string()));
+  }
   const Communicator& ranks = partition->communicator();
   std::vector<std::filesystem::path> pieces;
   for (int rank = 0; rank < ranks.size(); ++rank) {

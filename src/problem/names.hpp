@@ -34,6 +34,14 @@ struct Names<Precision> {
       {{"mixed", Precision::mixed}, {"double", Precision::full_double}}};
 };
 template <>
+struct Names<TimeScheme> {
+  static constexpr std::array<std::pair<std::string_view, TimeScheme>, 5> all{{{"sbdf1", TimeScheme::sbdf1},
+                                                                               {"sbdf2", TimeScheme::sbdf2},
+                                                                               {"sbdf3", TimeScheme::sbdf3},
+                                                                               {"sbdf4", TimeScheme::sbdf4},
+                                                                               {"bdf2/ext3", TimeScheme::bdf2_ext3}}};
+};
+template <>
 struct Names<DeviceChoice> {
   static constexpr std::array<std::pair<std::string_view, DeviceChoice>, 3> all{
       {{"auto", DeviceChoice::automatic}, {"cpu", DeviceChoice::cpu}, {"cuda", DeviceChoice::cuda}}};

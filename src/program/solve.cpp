@@ -4,7 +4,6 @@
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
-#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -17,6 +16,7 @@
 #include "output/result_json.hpp"
 #include "program/commands.hpp"
 #include "program/launch.hpp"
+#include "program/march.hpp"
 #include "program/progress.hpp"
 #include "solenoid/error.hpp"
 #include "solenoid/interrupt.hpp"
@@ -47,6 +47,7 @@ struct Targets {
   fs::path picture;
   std::vector<fs::path> samples;  ///< or none
   fs::path save;
+  MarchTargets march;  ///< on the way
 
   Targets(const Arguments& arguments, const OutputOptions& asked, const std::string& name, int ranks)
       : save(arguments.save) {
@@ -56,6 +57,11 @@ struct Targets {
       if (asked.vtu) vtu = arguments.output / (name + (ranks == 1 ? ".vtu" : ".pvtu"));
       if (!asked.picture.empty()) picture = arguments.output / asked.picture;
       for (const Samples& set : asked.samples) samples.push_back(arguments.output / set.file);
+      if (!asked.history.empty()) march.history = arguments.output / asked.history;
+      if (asked.every > 0.0) {
+        march.vtu = std::exchange(vtu, {});
+        march.picture = std::exchange(picture, {});
+      }
       check_writable(arguments.output);
     }
     if (!arguments.problem.from_stdin()) take("the case file", arguments.problem.file);
@@ -66,6 +72,7 @@ struct Targets {
     claim("the picture", picture);
     for (const fs::path& file : samples) claim("the samples", file);
     claim("the solution", save);
+    claim("the history", march.history);
   }
 
  private:
@@ -186,24 +193,20 @@ void print_measures(const Case& what, const Measures& measures) {
   if (measures.permeability) line("permeability", vector_text(*measures.permeability, dim));
 }
 
-/// "1.2e-05 s, 3.4 million unknowns/s"; no rate where nothing was iterated.
+/// "1.2e-05 s, 3.4 million unknowns/s"; no rate where nothing was iterated. Of a flow in time for each step.
 std::string solve_text(const Report& report) {
   const std::string seconds = fmt::format("{:.3f} s", report.time_solve);
   if (report.iterations == 0) return seconds;
+  if (report.steps > 0) {
+    return fmt::format("{}, {:.1f} ns per unknown and step", seconds,
+                       1e9 * report.time_solve / (static_cast<double>(report.dofs) * report.steps));
+  }
   return fmt::format("{}, {:.3g} million unknowns/s", seconds,
                      static_cast<double>(report.dofs) * 1e-6 / report.time_solve);
 }
 
-void print_table(const Case& what, const Report& report, const Measures& measures,
-                 const std::vector<std::string>& files) {
+void print_iterations(const Report& report) {
   const auto& history = report.residual_history;
-  line("device", fmt::format("{}, {} precision", report.device, report.precision));
-  if (report.ranks > 1) {
-    const auto [fewest, most] = std::minmax_element(report.rank_cells.begin(), report.rank_cells.end());
-    line("ranks", fmt::format("{}, {} to {} cells each, messages: {}", report.ranks, *fewest, *most, report.transport));
-  }
-  line("unknowns", fmt::format("{}", report.dofs));
-  line("cells", fmt::format("{}", report.cells));
   line("levels", fmt::format("{}", report.levels));
   line("iterations", report.converged ? fmt::format("{} ({:.1f})", report.iterations, report.fractional_iterations)
                                       : fmt::format("{}", report.iterations));
@@ -212,6 +215,23 @@ void print_table(const Case& what, const Report& report, const Measures& measure
   if (const auto& estimate = report.error_estimate) {
     line("error estimate", (estimate->total ? fmt::format("{:.1e}", *estimate->total) : "none") +
                                fmt::format(", algebraic part {:.1e}", estimate->algebraic));
+  }
+}
+
+void print_table(const Case& what, const Report& report, const Measures& measures,
+                 const std::vector<std::string>& files) {
+  line("device", fmt::format("{}, {} precision", report.device, report.precision));
+  if (report.ranks > 1) {
+    const auto [fewest, most] = std::minmax_element(report.rank_cells.begin(), report.rank_cells.end());
+    line("ranks", fmt::format("{}, {} to {} cells each, messages: {}", report.ranks, *fewest, *most, report.transport));
+  }
+  line("unknowns", fmt::format("{}", report.dofs));
+  line("cells", fmt::format("{}", report.cells));
+  if (what.time) {
+    line("steps", fmt::format("{} to t = {:g}, {} cycles{}", report.steps, report.end_time, report.iterations,
+                              report.converged ? "" : ", " + report.reason));
+  } else {
+    print_iterations(report);
   }
   if (measures.errors.velocity) line("velocity error", fmt::format("{:.4e}", *measures.errors.velocity));
   if (measures.errors.pressure) line("pressure error", fmt::format("{:.4e}", *measures.errors.pressure));
@@ -231,10 +251,13 @@ struct Solved {
 };
 
 /// \throws Interrupted, which says how far it came, where there is no solution or nothing is known of it yet.
-Solved solve_and_measure(const Case& what, std::optional<Solution> start, ProgressDisplay& display) {
+Solved solve_and_measure(const Case& what, std::optional<Solution> start, const MarchTargets& targets,
+                         ProgressDisplay& display) {
   try {
     const Interruptible scope(caught_interrupt);
-    Result result = start ? solve(what.problem, *start, what.solver) : solve(what.problem, what.solver);
+    Result result = what.time ? march(what, targets, display)
+                    : start   ? solve(what.problem, *start, what.solver)
+                              : solve(what.problem, what.solver);
     start.reset();
     display.show({"measure", 0.0, "solution"});
     Measures measures = measure(what, result.solution, result.report.errors);
@@ -261,16 +284,6 @@ void check_save(const Problem& problem, const fs::path& file) {
   throw InputError(fmt::format("--save '{}': expected the name of a file, got a device or a pipe", file.string()));
 }
 
-/// \throws InputError if the ranks were not started alike.
-void check_same(const Communicator& ranks, const Case& what) {
-  const std::string mine = fmt::format("{} {}", build_info::commit, result_json(what, {}, nullptr));
-  const auto texts = ranks.texts(fmt::format("{}", std::hash<std::string>()(mine)));
-  for (std::size_t rank = 1; rank < texts.size(); ++rank) {
-    if (texts[rank] == texts[0]) continue;
-    throw InputError(fmt::format("rank {} has another case, other options or another build than rank 0", rank));
-  }
-}
-
 int solve_case(const Arguments& arguments) {
   const auto ranks = launched_ranks();
   const bool first = ranks == nullptr || ranks->rank() == 0;
@@ -284,10 +297,15 @@ int solve_case(const Arguments& arguments) {
     what = arguments.problem.read();
     if (first) targets.emplace(arguments, what.output, what.name, ranks == nullptr ? 1 : ranks->size());
     if (!arguments.save.empty()) check_save(what.problem, arguments.save);
+    if (!arguments.start.empty() && what.time) {
+      throw InputError("--start-from: a flow in time begins with `initial` of [time], which may be {file = \"...\"}");
+    }
     if (!arguments.start.empty()) start = load_solution(arguments.start);
   });
-  if (ranks != nullptr) check_same(*ranks, what);
-  if (ranks != nullptr) warn_of_binding(*ranks, what.solver.threads, arguments.quiet);
+  if (ranks != nullptr) {
+    check_same(*ranks, what, build_info::commit);
+    warn_of_binding(*ranks, what.solver.threads, arguments.quiet);
+  }
   if (!first) targets.emplace(arguments, what.output, what.name, ranks->size());
   what.solver.communicator = ranks;
 
@@ -297,7 +315,7 @@ int solve_case(const Arguments& arguments) {
   what.solver.exact = what.exact;
   what.solver.progress = [&](const Progress& progress) { display.show(progress); };
   caught_interrupt();  // from here on
-  const Solved solved = solve_and_measure(what, std::move(start), display);
+  const Solved solved = solve_and_measure(what, std::move(start), targets->march, display);
   const Report& report = solved.result.report;
   const Files files = write(*targets, what, solved.result, solved.measures, display);
   display.finish();

@@ -4,7 +4,6 @@
 #include <map>
 #include <string>
 
-#include "base/parallel.hpp"
 #include "level/level.hpp"
 #include "mesh/grid.hpp"
 #include "problem/names.hpp"
@@ -14,6 +13,7 @@
 #include "solenoid/solution.hpp"
 #include "solution/cell_evaluator.hpp"
 #include "solution/cell_rule.hpp"
+#include "solution/joined.hpp"
 
 namespace solenoid {
 
@@ -274,7 +274,7 @@ std::vector<BoundaryForce> Solution::forces(const Point& about) const {
     throw InputError("forces: the solution of Poisson's equation has no velocity");
   }
   const std::vector<std::int32_t> holes = holes_of_boxes(problem_.mesh);
-  const auto sums = reduce_cells<SumsOfBodies>(grid_->layout().owned_cells().size(), [&] {
+  const auto sums = reduce_owned_cells<SumsOfBodies>(*grid_, [&] {
     return [forces = BoundaryForces(*this, about, holes)](CellRange range, SumsOfBodies& bodies) mutable {
       for (std::int64_t cell = range.begin; cell < range.end; ++cell) forces.add(cell, bodies);
     };

@@ -59,7 +59,7 @@ void require_velocity(const Problem& problem) {
 template <class Evaluate>
 double integrate_square(const Solution& s, int points, CellEvaluator::Tables tables, int components,
                         Evaluate evaluate) {
-  const double mine = reduce_cells<Sum>(s.grid().layout().owned_cells().size(), [&] {
+  const double mine = reduce_owned_cells<Sum>(s.grid(), [&] {
                         CellRule rule(s.grid(), points);
                         CellEvaluator evaluator(s);
                         evaluator.set_points(rule.xi(), tables);
@@ -79,7 +79,7 @@ double integrate_square(const Solution& s, int points, CellEvaluator::Tables tab
 
 FlowIntegrals integrate_values(const Solution& s) {
   const int dim = s.grid().dim();
-  const ValueIntegrals mine = reduce_cells<ValueIntegrals>(s.grid().layout().owned_cells().size(), [&] {
+  const ValueIntegrals mine = reduce_owned_cells<ValueIntegrals>(s.grid(), [&] {
     CellRule rule(s.grid(), s.problem().order + 2);
     CellEvaluator evaluator(s);
     evaluator.set_points(rule.xi(), CellEvaluator::Tables::values_and_derivatives);
@@ -111,7 +111,7 @@ FlowIntegrals integrate_values(const Solution& s) {
 
 // L2 norm of the error of the pressure, or of Poisson's u.
 double scalar_error(const Solution& s, const ScalarField& exact) {
-  const auto variances = reduce_cells<Variances>(s.grid().layout().owned_cells().size(), [&] {
+  const auto variances = reduce_owned_cells<Variances>(s.grid(), [&] {
     CellRule rule(s.grid(), s.problem().order + 3);
     CellEvaluator evaluator(s);
     evaluator.set_points(rule.xi());
@@ -208,17 +208,19 @@ std::vector<Value> at_points(const Solution& s, std::span<const Point> points, c
   const auto count = static_cast<std::int64_t>(points.size());
   std::vector<Value> values(points.size(), outside);
   std::vector<char> mine(points.size(), 0);
-  parallel_for((count + chunk - 1) / chunk, [&] {
-    return [&, evaluator = CellEvaluator(s), xi = TensorPoints{{{0.0}, {0.0}, {0.0}}}](std::int64_t block) mutable {
-      for (std::int64_t i = block * chunk; i < std::min(count, (block + 1) * chunk); ++i) {
-        const Location where = locate(s.grid(), points[i]);
-        if (!s.grid().layout().owned_cells().contains(static_cast<Record>(where.cell))) continue;
-        mine[i] = 1;
-        for (int a = 0; a < 3; ++a) xi[a][0] = where.xi[a];
-        evaluator.set_points(xi, tables);
-        evaluate(evaluator, where.cell, values[i]);
-      }
-    };
+  in_agreement(ranks_of(s.grid()), [&] {
+    parallel_for((count + chunk - 1) / chunk, [&] {
+      return [&, evaluator = CellEvaluator(s), xi = TensorPoints{{{0.0}, {0.0}, {0.0}}}](std::int64_t block) mutable {
+        for (std::int64_t i = block * chunk; i < std::min(count, (block + 1) * chunk); ++i) {
+          const Location where = locate(s.grid(), points[i]);
+          if (!s.grid().layout().owned_cells().contains(static_cast<Record>(where.cell))) continue;
+          mine[i] = 1;
+          for (int a = 0; a < 3; ++a) xi[a][0] = where.xi[a];
+          evaluator.set_points(xi, tables);
+          evaluate(evaluator, where.cell, values[i]);
+        }
+      };
+    });
   });
   share_values(s.grid(), mine, values);
   return values;

@@ -11,6 +11,7 @@
 #include "problem/validate.hpp"
 #include "solenoid/error.hpp"
 #include "solution/part_errors.hpp"
+#include "solver/boundary_hats.hpp"
 #include "solver/load.hpp"
 
 namespace solenoid {
@@ -40,17 +41,6 @@ void check_mean_force(const Level& level, Kernels<double>& kernels, double* b) {
   }
 }
 
-/// x += what. Of several ranks all call this, with something or nothing.
-void add(Engine& engine, Kernels<double>& kernels, const SparseVector& what, double* x) {
-  Vector<double> values(engine, std::max<std::int64_t>(1, std::ssize(what.places)));
-  const auto count = std::ssize(what.places);
-  kernels.gather(count, on_device(engine, what.places).data(), x, values.data());
-  std::vector<double> sums(what.values.size());
-  engine.download(values.data(), sums.data(), sums.size() * sizeof(double));
-  std::transform(sums.begin(), sums.end(), what.values.begin(), sums.begin(), std::plus<>());
-  kernels.scatter(std::ssize(sums), on_device(engine, what.places).data(), on_device(engine, sums).data(), x);
-}
-
 /// Left preconditioning solves M A x = M b, which only makes sense of an M that is linear. A coarsest level that a
 /// Krylov method solves is not: to about 1e-2, so that the residual of M A x = M b stops there or a few digits later.
 void check_linear(const Hierarchy& hierarchy, const SolverOptions& options) {
@@ -65,8 +55,22 @@ void check_linear(const Hierarchy& hierarchy, const SolverOptions& options) {
 
 }  // namespace
 
+void add(Engine& engine, Kernels<double>& kernels, const SparseVector& what, double* x) {
+  Vector<double> values(engine, std::max<std::int64_t>(1, std::ssize(what.places)));
+  const auto count = std::ssize(what.places);
+  kernels.gather(count, on_device(engine, what.places).data(), x, values.data());
+  std::vector<double> sums(what.values.size());
+  engine.download(values.data(), sums.data(), sums.size() * sizeof(double));
+  std::transform(sums.begin(), sums.end(), what.values.begin(), sums.begin(), std::plus<>());
+  kernels.scatter(std::ssize(sums), on_device(engine, what.places).data(), on_device(engine, sums).data(), x);
+}
+
 void check(const Problem& problem, const SolverOptions& options) {
   validate(problem);
+  if (problem.convection) {
+    throw InvalidEntry("convection",
+                       "a steady flow with convection is that which one in time settles to: march in time");
+  }
   validate(problem, options);
   const Estimate need = estimate(problem, options);
   if (need.bytes_needed <= need.bytes_available) return;
@@ -148,23 +152,33 @@ void Discretisation::boundary_load(Engine& engine, Kernels<double>& kernels, Vec
   assemble_lifted(engine, kernels, problem, work, b);
 }
 
+void Discretisation::projection_load(Engine& engine, Kernels<double>& kernels, const VectorField& velocity,
+                                     Vector<double>& work, Vector<double>& b) {
+  Problem problem = problem_;
+  problem.force = velocity;
+  problem.boundary = without_data(problem.boundary);
+  constexpr int more = 2;
+  assemble_lifted(engine, kernels, problem, work, b, more);
+  kernels.project(b.data());
+}
+
 void Discretisation::assemble(Engine& engine, const Level& level, Kernels<double>& kernels, const Problem& problem,
-                              double* b) {
-  if (!kernels.load(problem.force, b)) {
-    const HostVector load = assemble_load(problem, level);
+                              double* b, int more) {
+  if (more > 0 || !kernels.load(problem.force, b)) {
+    const HostVector load = assemble_load(problem, level, more);
     return engine.upload(load.data(), b, load.size() * sizeof(double));
   }
   if (has_boundary_data(problem)) add(engine, kernels, assemble_boundary_load(problem, level), b);
 }
 
 void Discretisation::assemble_lifted(Engine& engine, Kernels<double>& kernels, const Problem& problem,
-                                     Vector<double>& work, Vector<double>& b) {
-  if (!on_some_rank(!lift().places.empty())) return assemble(engine, finest(), kernels, problem, b.data());
+                                     Vector<double>& work, Vector<double>& b, int more) {
+  if (!on_some_rank(!lift().places.empty())) return assemble(engine, finest(), kernels, problem, b.data(), more);
   if (!lift_operator_ || !lift_operator_->is_of(engine)) {
     lift_operator_.emplace(engine, *lift_level_, finest(), multigrid_.local_solver);
   }
   lift_operator_->apply(lift(), work.data(), b.data());
-  assemble(engine, finest(), kernels, problem, work.data());
+  assemble(engine, finest(), kernels, problem, work.data(), more);
   kernels.axpy(-1.0, b.data(), work.data());
   kernels.copy(work.data(), b.data());
   engine.zero(work.data(), work.size() * sizeof(double));
@@ -175,16 +189,13 @@ void Discretisation::balance(Kernels<double>& kernels, double* b) {
 }
 
 void Discretisation::complete(Engine& engine, Kernels<double>& kernels, Vector<double>& x) {
-  const SharedHats hats = shared_hats(*lift_level_, finest());
-  const auto count = std::ssize(hats.some);
-  Vector<double> values(engine, std::max<std::int64_t>(1, count));
-  const Vector<double> zeros(engine, values.size());
-  const Vector<std::int64_t> some = on_device(engine, hats.some);
-  kernels.gather(count, some.data(), x.data(), values.data());
-  kernels.scatter(count, some.data(), zeros.data(), x.data());
-  kernels.scatter(count, on_device(engine, hats.all).data(), values.data(), x.data());
-  add(engine, kernels, lift(), x.data());
-  kernels.bring_ghosts(*lift_level_, x.data());
+  BoundaryHats(engine, *lift_level_, finest()).to_all(kernels, x.data());
+  add_lift(engine, kernels, x.data());
+}
+
+void Discretisation::add_lift(Engine& engine, Kernels<double>& kernels, double* x) {
+  add(engine, kernels, lift(), x);
+  kernels.bring_ghosts(*lift_level_, x);
 }
 
 Integrator* Discretisation::integrator(Engine& engine) {
@@ -202,6 +213,12 @@ Solution Discretisation::solution(Engine& engine, const Vector<double>& complete
   const bool flow = problem_.equation == EquationKind::stokes;
   if (!flow || integrator(engine) == nullptr) return on_host(completed);
   return on_host(completed, integrator(engine)->flow(completed.data()));
+}
+
+Solution Discretisation::solution_of(const Problem& problem, const Vector<double>& completed) const {
+  HostVector coefficients = zeros(lift_level_->size());
+  completed.download(coefficients.data());
+  return {problem, std::shared_ptr<const Grid>(lift_level_, &lift_level_->grid), std::move(coefficients)};
 }
 
 FlowIntegrals Discretisation::integrals(Engine& engine, const Vector<double>& completed) {

@@ -20,6 +20,9 @@ namespace solenoid {
 /// \throws InputError if problem and options are not valid, ResourceError if memory does not suffice.
 void check(const Problem& problem, const SolverOptions& options);
 
+/// x += what. Of several ranks all call this, with something or nothing.
+void add(Engine& engine, Kernels<double>& kernels, const SparseVector& what, double* x);
+
 class Discretisation {
  public:
   /// The problem must be valid; `dense_limits` are the engine's. \throws InputError as Hierarchy, and for GMRES from
@@ -46,6 +49,10 @@ class Discretisation {
   /// The two parts of that before anything is removed: what a force adds, and what boundary data do.
   void force_load(Engine& engine, Kernels<double>& kernels, const VectorField& force, double* b) const;
   void boundary_load(Engine& engine, Kernels<double>& kernels, Vector<double>& work, Vector<double>& b);
+  /// b = (velocity, v) by more points than load() takes, for the projection of a velocity to those that are
+  /// divergence-free and have the normal velocities on sides; with alpha = 1 and hardly any viscosity.
+  void projection_load(Engine& engine, Kernels<double>& kernels, const VectorField& velocity, Vector<double>& work,
+                       Vector<double>& b);
   /// Removes from b the constants that A maps to zero. \throws InputError if there is no solution: what is removed is
   /// the mean of a force that nothing balances.
   void balance(Kernels<double>& kernels, double* b);
@@ -61,10 +68,18 @@ class Discretisation {
   /// x, which has room(), becomes the coefficients of the solution: the boundary velocities are added, and all hats on
   /// the boundary have their places. `kernels`: of the finest level.
   void complete(Engine& engine, Kernels<double>& kernels, Vector<double>& x);
+  /// The second part of that, for a vector of level_with_sides().
+  void add_lift(Engine& engine, Kernels<double>& kernels, double* x);
+  /// The finest level with the hats on all sides: that of completed vectors.
+  [[nodiscard]] const Level& level_with_sides() const { return *lift_level_; }
   /// b = the load of this problem on a level, before anything is lifted or balanced.
-  static void assemble(Engine& engine, const Level& level, Kernels<double>& kernels, const Problem& problem, double* b);
+  /// `more`: Gauss points, by which the host has to see to it.
+  static void assemble(Engine& engine, const Level& level, Kernels<double>& kernels, const Problem& problem, double* b,
+                       int more = 0);
   // Of the solution with these coefficients:
   [[nodiscard]] Solution solution(Engine& engine, const Vector<double>& completed);
+  /// Of another problem on this mesh, with the same sides.
+  [[nodiscard]] Solution solution_of(const Problem& problem, const Vector<double>& completed) const;
   [[nodiscard]] FlowIntegrals integrals(Engine& engine, const Vector<double>& completed);
   /// \throws InputError where an exact field is not finite.
   [[nodiscard]] Errors errors(Engine& engine, const Vector<double>& completed, const Exact& exact);
@@ -79,7 +94,7 @@ class Discretisation {
   [[nodiscard]] bool on_some_rank(bool here) const;
   /// b = the load of this problem, which has the boundary velocities, for homogeneous ones. `work` is left zero.
   void assemble_lifted(Engine& engine, Kernels<double>& kernels, const Problem& problem, Vector<double>& work,
-                       Vector<double>& b);
+                       Vector<double>& b, int more = 0);
 
   Problem problem_;
   MultigridOptions multigrid_;

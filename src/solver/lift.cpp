@@ -159,8 +159,16 @@ std::vector<std::int64_t> boundary_hats(const Level& all) {
   });
   std::vector<std::int64_t> places;
   for (const auto& some : of_cells) places.insert(places.end(), some.begin(), some.end());
-  for (const Record r : grid.layout().owned_hats()) {
-    for_hats(all, r, grid.hat_direction(r), [&](std::int64_t place) { places.push_back(place); });
+  const std::vector<std::int64_t> others = hat_only(all);
+  places.insert(places.end(), others.begin(), others.end());
+  return places;
+}
+
+std::vector<std::int64_t> hat_only(const Level& level) {
+  std::vector<std::int64_t> places;
+  if (level.equation.velocities() == 0) return places;
+  for (const Record r : level.grid.layout().hats()) {
+    for_hats(level, r, level.grid.hat_direction(r), [&](std::int64_t place) { places.push_back(place); });
   }
   return places;
 }

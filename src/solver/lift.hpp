@@ -25,8 +25,10 @@ struct SharedHats {
 };
 SharedHats shared_hats(const Level& all, const Level& some);
 
-/// Places on `all` of the hats of hat-only records, and of those in cells that are no unknowns: what a vector of the
-/// operator there has and a vector of `some` has not, or elsewhere.
+/// Places on `all` of the hats of hat-only records, of ghosts too, and of those in cells that are no unknowns: what a
+/// vector of the operator there has and a vector of `some` has not, or elsewhere.
 std::vector<std::int64_t> boundary_hats(const Level& all);
+/// Places of the hats of hat-only records, of ghosts too.
+std::vector<std::int64_t> hat_only(const Level& level);
 
 }  // namespace solenoid

@@ -7,7 +7,8 @@
 
 #include "engine/engine.hpp"
 #include "level/level.hpp"
-#include "solver/lift.hpp"
+#include "solver/boundary_hats.hpp"
+#include "solver/load.hpp"
 
 namespace solenoid {
 
@@ -25,13 +26,7 @@ class LiftOperator {
  private:
   Engine& engine_;
   std::unique_ptr<Kernels<double>> kernels_;  // of `all`
-  // Places of hats on upper sides where they are unknowns, in vectors of either level, and of all boundary hats of
-  // `all`:
-  Vector<std::int64_t> shared_in_all_;
-  Vector<std::int64_t> shared_in_some_;
-  Vector<std::int64_t> boundary_;
-  Vector<double> zeros_;
-  Vector<double> moved_;
+  BoundaryHats hats_;
 };
 
 }  // namespace solenoid

@@ -17,6 +17,8 @@
 #include "problem/validate.hpp"
 #include "solenoid/error.hpp"
 #include "solver/discretisation.hpp"
+#include "solver/kept_tables.hpp"
+#include "solver/mass_matrix.hpp"
 #include "solver/methods.hpp"
 
 namespace solenoid {
@@ -42,44 +44,6 @@ const SolverOptions& checked(const Problem& problem, const SolverOptions& option
   return options;
 }
 
-/// The level's mass matrix, as that of a level with alpha = 1 and a viscosity that is lost in rounding: operators may
-/// divide by it.
-struct MassMatrix {
-  static constexpr double no_viscosity = 1e-60;
-  Level level;
-  std::unique_ptr<Kernels<double>> kernels;
-  Vector<double> velocity;  // x without its pressure
-  // Of a flow: where the pressure's unknowns are, and as many zeros.
-  Vector<std::int64_t> pressures;
-  Vector<double> zeros;
-
-  MassMatrix(Engine& engine, const Level& finest, LocalSolverKind local)
-      : level(finest.equation, {.viscosity = no_viscosity, .reaction = 1.0}, Grid(finest.grid)),
-        kernels(make_kernels<double>(engine, level, local)) {
-    if (level.equation.velocities() == 0) return;
-    const int first = level.equation.velocities() * power(level.equation.n(), level.equation.dim);
-    std::vector<std::int64_t> places;
-    for (const Record cell : level.grid.layout().owned_cells()) {
-      for (int i = first; i < level.equation.record(); ++i) places.push_back(level.index(cell, i));
-    }
-    velocity = Vector<double>(engine, level.size());
-    pressures = Vector<std::int64_t>(engine, std::ssize(places));
-    pressures.upload(places.data());
-    zeros = Vector<double>(engine, std::ssize(places));
-  }
-
-  void apply(const double* x, double* y) {
-    if (pressures.size() == 0) return kernels->apply(x, y);
-    kernels->copy(x, velocity.data());
-    clear_pressure(velocity.data());
-    kernels->apply(velocity.data(), y);
-    clear_pressure(y);
-  }
-
- private:
-  void clear_pressure(double* x) { kernels->scatter(pressures.size(), pressures.data(), zeros.data(), x); }
-};
-
 }  // namespace
 
 struct LinearSystem::Data {
@@ -94,12 +58,7 @@ struct LinearSystem::Data {
   Vector<std::int64_t> places;
   Vector<double> boundary_load;  // of boundary data alone
   std::unique_ptr<MassMatrix> mass;
-  /// What was made of coefficients that were in use before, the last ones last.
-  struct Kept {
-    Coefficients coefficients;
-    std::shared_ptr<CoefficientTables> tables;
-  };
-  std::vector<Kept> kept;
+  KeptTables kept;
   std::mutex of_released;  // whoever releases a vector may do so in any thread
   std::vector<Vector<double>> released;
 
@@ -153,35 +112,13 @@ struct LinearSystem::Data {
     changed.mass = coefficients.reaction;
     validate(changed);
     discretisation.set_coefficients(coefficients);
-    std::shared_ptr<CoefficientTables> tables;
     try {
-      tables = tables_of(coefficients);
+      kept.change(solver->preconditioner(), before, coefficients);
     } catch (...) {
       discretisation.set_coefficients(before);
       throw;
     }
-    kept.push_back({before, solver->preconditioner().use_tables(tables)});
-    constexpr std::size_t most = 8;
-    if (kept.size() > most) kept.erase(kept.begin());
     boundary_load = {};
-  }
-
-  /// Those that are kept, which are then in use, or new ones.
-  std::shared_ptr<CoefficientTables> tables_of(const Coefficients& coefficients) {
-    const auto found =
-        std::find_if(kept.begin(), kept.end(), [&](const Kept& each) { return each.coefficients == coefficients; });
-    if (found != kept.end()) {
-      auto tables = std::move(found->tables);
-      kept.erase(found);
-      return tables;
-    }
-    try {
-      return solver->preconditioner().make_tables();
-    } catch (const ResourceError&) {
-      if (kept.empty()) throw;
-    }
-    kept.clear();
-    return solver->preconditioner().make_tables();
   }
 
   /// \throws ResourceError if the method's vectors do not fit.

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/parallel.hpp"
+#include "engine/convection.hpp"
 #include "mesh/places.hpp"
 #include "problem/regions.hpp"
 #include "solver/strip_integrals.hpp"
@@ -34,54 +35,21 @@ constexpr std::uint64_t mixed(std::uint64_t bits) {
   return bits ^ bits >> 31;
 }
 
-}  // namespace
-
-HostVector assemble_load(const Problem& problem, const Level& level) {
-  const Grid& grid = level.grid;
-  const int dim = level.equation.dim;
-  const int block = power(level.equation.n(), dim);
-  const int columns = power(level.equation.n(), dim - 1);
-  const int velocities = level.equation.velocities();
-  HostVector load = zeros(level.size());
-  // Shares of upper hats, kept apart so that every record has one writer.
-  HostVector upper = zeros(whole_blocks(grid.layout().near_cells().size()) * velocities * columns);
-  for_blocks(problem, level, level.equation.n() + 1, [&](StripIntegrals& integrals, CellRange cells) {
-    integrals.of_block(cells, &load[level.index(cells.begin, 0)],
-                       upper.data() + record_offset(cells.begin, velocities * columns));
-  });
-  if (velocities == 0) return load;
-  parallel_ranges({grid.layout().records().size()}, [&](CellRange records, std::int64_t) {
-    for (auto r = static_cast<Record>(records.begin); r < records.end; ++r) {
-      for (int c = 0; c < dim; ++c) {
-        const Record below = grid.neighbour(r, 2 * c);
-        for (int i = 0; i < columns; ++i) {
-          double& hat = load[level.index(r, c * block + i)];
-          if (grid.layout().near_cells().contains(below)) {
-            hat += upper[record_offset(below, dim * columns) + std::int64_t{interleave} * (c * columns + i)];
-          }
-          if (normal_fixed(hat_kind(grid, r, c))) hat = 0.0;
-        }
-      }
-    }
-  });
-  return load;
-}
-
-SparseVector assemble_boundary_load(const Problem& problem, const Level& level) {
+/// What integrate(integrals, cells, records, upper) makes of the blocks whose faces have boundary data.
+template <class Integrate>
+SparseVector near_boundary(const Problem& problem, const Level& level, int points, const Integrate& integrate) {
   using Entry = std::pair<std::int64_t, double>;
   const Grid& grid = level.grid;
   const int block = power(level.equation.n(), level.equation.dim);
   const int columns = power(level.equation.n(), level.equation.dim - 1);
   const int velocities = level.equation.velocities();
   const int record = level.equation.record();
-  Problem boundary = problem;
-  boundary.force = {};
   std::vector<std::vector<Entry>> of_blocks(whole_blocks(grid.layout().near_cells().size()) / interleave);
-  for_blocks(boundary, level, level.equation.n() + 1, [&](StripIntegrals& integrals, CellRange cells) {
+  for_blocks(problem, level, points, [&](StripIntegrals& integrals, CellRange cells) {
     if (!integrals.has_boundary_data(cells)) return;
     std::vector<double> records(std::size_t{interleave} * record);
     std::vector<double> upper(std::size_t{interleave} * velocities * columns);
-    integrals.of_block(cells, records.data(), upper.data());
+    integrate(integrals, cells, records.data(), upper.data());
     std::vector<Entry>& entries = of_blocks[cells.begin / interleave];
     const auto enter = [&](Record r, int i, double value) {
       const bool hat = i < velocities * block && i % block < columns;
@@ -110,6 +78,55 @@ SparseVector assemble_boundary_load(const Problem& problem, const Level& level) 
     }
   }
   return load;
+}
+
+}  // namespace
+
+HostVector assemble_load(const Problem& problem, const Level& level, int more) {
+  const Grid& grid = level.grid;
+  const int dim = level.equation.dim;
+  const int block = power(level.equation.n(), dim);
+  const int columns = power(level.equation.n(), dim - 1);
+  const int velocities = level.equation.velocities();
+  HostVector load = zeros(level.size());
+  // Shares of upper hats, kept apart so that every record has one writer.
+  HostVector upper = zeros(whole_blocks(grid.layout().near_cells().size()) * velocities * columns);
+  for_blocks(problem, level, level.equation.n() + 1 + more, [&](StripIntegrals& integrals, CellRange cells) {
+    integrals.of_block(cells, &load[level.index(cells.begin, 0)],
+                       upper.data() + record_offset(cells.begin, velocities * columns));
+  });
+  if (velocities == 0) return load;
+  parallel_ranges({grid.layout().records().size()}, [&](CellRange records, std::int64_t) {
+    for (auto r = static_cast<Record>(records.begin); r < records.end; ++r) {
+      for (int c = 0; c < dim; ++c) {
+        const Record below = grid.neighbour(r, 2 * c);
+        for (int i = 0; i < columns; ++i) {
+          double& hat = load[level.index(r, c * block + i)];
+          if (grid.layout().near_cells().contains(below)) {
+            hat += upper[record_offset(below, dim * columns) + std::int64_t{interleave} * (c * columns + i)];
+          }
+          if (normal_fixed(hat_kind(grid, r, c))) hat = 0.0;
+        }
+      }
+    }
+  });
+  return load;
+}
+
+SparseVector assemble_boundary_load(const Problem& problem, const Level& level) {
+  Problem boundary = problem;
+  boundary.force = {};
+  return near_boundary(boundary, level, level.equation.n() + 1,
+                       [](StripIntegrals& integrals, CellRange cells, double* records, double* upper) {
+                         integrals.of_block(cells, records, upper);
+                       });
+}
+
+SparseVector assemble_inflow(const Problem& problem, const Level& level) {
+  return near_boundary(problem, level, convection_points(level.equation.order),
+                       [](StripIntegrals& integrals, CellRange cells, double* records, double* upper) {
+                         integrals.inflow_of_block(cells, records, upper);
+                       });
 }
 
 bool has_boundary_values(const Problem& problem) {

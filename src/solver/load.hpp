@@ -12,10 +12,10 @@
 namespace solenoid {
 
 /// (f, v) + sum over velocity faces nu (2 gamma g v - g dv/dn) for tangential v + sum over outflow faces (traction, v),
-/// for every basis function v of the level's grid, k + 2 Gauss points per direction. Poisson's u is tangential to all
-/// faces. Size: level.size().
+/// for every basis function v of the level's grid, by k + 2 Gauss points per direction and `more`. Poisson's u is
+/// tangential to all faces. Size: level.size().
 /// \throws InputError where an expression is not finite.
-HostVector assemble_load(const Problem& problem, const Level& level);
+HostVector assemble_load(const Problem& problem, const Level& level, int more = 0);
 
 /// Numbers at some places of a vector, each place once; the vector is zero elsewhere.
 struct SparseVector {
@@ -30,6 +30,10 @@ struct SparseVector {
 
 /// What assemble_load has of the boundary data: not zero near the boundary alone.
 SparseVector assemble_boundary_load(const Problem& problem, const Level& level);
+
+/// sum over velocity faces <min(g_n, 0) g, v> for tangential v, n outward: what flows in with a prescribed velocity
+/// (engine/convection.hpp). Not zero near the boundary alone.
+SparseVector assemble_inflow(const Problem& problem, const Level& level);
 
 /// True if some side or hole has a velocity, or with Poisson's equation a value, that is not the constant zero.
 bool has_boundary_values(const Problem& problem);

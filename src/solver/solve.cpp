@@ -7,6 +7,7 @@
 #include "solenoid/error.hpp"
 #include "solenoid/solver.hpp"
 #include "solution/transfer.hpp"
+#include "solver/description.hpp"
 #include "solver/discretisation.hpp"
 #include "solver/methods.hpp"
 
@@ -78,25 +79,6 @@ void run(Engine& engine, Discretisation& discretisation, const Solution* initial
   report.fractional_iterations = fractional_iterations(convergence);
 }
 
-/// What each rank has.
-void report_ranks(const Engine& engine, const Discretisation& discretisation, const SolverOptions& options,
-                  Report& report) {
-  report.memory_bytes = engine.bytes_peak();
-  if (options.communicator == nullptr || options.communicator->size() == 1) return;
-  const Communicator& ranks = *options.communicator;
-  report.ranks = ranks.size();
-  report.transport = engine.transport();
-  const auto of_ranks = [&](std::int64_t mine) {
-    std::vector<std::int64_t> all(ranks.size(), 0);
-    all[ranks.rank()] = mine;
-    ranks.sum(std::span(all));
-    return all;
-  };
-  report.rank_cells = of_ranks(discretisation.finest().grid.layout().owned_cells().size());
-  report.rank_memory_bytes = of_ranks(report.memory_bytes);
-  report.memory_bytes = *std::max_element(report.rank_memory_bytes.begin(), report.rank_memory_bytes.end());
-}
-
 /// \throws InputError for what a solve cannot start from.
 void check_start(const Problem& problem, const Solution& initial, const SolverOptions& options) {
   if (initial.problem().equation != problem.equation) {
@@ -131,17 +113,11 @@ Result solve_from(const Solution* initial, const Problem& problem, const SolverO
   const auto engine = make_engine(options.device, options.threads, options.communicator, options.transport);
   if (options.progress) options.progress({"set-up", 0.0, "mesh and patches"});
   Discretisation discretisation(problem, options, engine->dense_limits());
-  report.dofs = discretisation.finest().dofs();
-  report.cells = discretisation.finest().grid.cell_count();
-  report.levels = discretisation.hierarchy().size();
-  report.device = engine->description();
-  report.threads = engine->threads();
-  report.precision = options.precision == Precision::mixed ? "mixed" : "double";
   report.time_setup = seconds_since(start);
 
   Vector<double> x(*engine, discretisation.room());
   run(*engine, discretisation, initial, options, x, report);
-  report_ranks(*engine, discretisation, options, report);
+  describe(*engine, discretisation, options, report);
   // The levels' vectors are gone by now, so that what this takes does not add to the peak.
   if (options.progress && is_known(options.exact)) options.progress({"measure", 0.0, "errors"});
   report.errors = measured(discretisation, *engine, x, options.exact);

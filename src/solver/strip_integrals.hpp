@@ -58,6 +58,15 @@ class StripIntegrals {
     });
   }
 
+  /// The same of <min(g_n, 0) g, v> for tangential v on the faces with a prescribed velocity g, n outward.
+  void inflow_of_block(CellRange cells, double* records, double* upper) {
+    for_strips(cells, [&](const Strip& strip) {
+      for_faces(strip, Face::velocity, [&](const Strip& faces, int side, const VectorField& data) {
+        add_inflow(faces, side, data, records, upper);
+      });
+    });
+  }
+
   /// Whether some face of a cell has boundary data that are not zero.
   bool has_boundary_data(CellRange cells) {
     bool any = false;
@@ -218,6 +227,26 @@ class StripIntegrals {
     }
   }
 
+  void add_inflow(const Strip& faces, int side, const VectorField& data, double* records, double* upper) {
+    const int a = side / 2;
+    if (data[a].is_zero()) return;
+    make_points(faces, a, side % 2);
+    evaluate(data[a], faces.count);
+    std::vector<double> inward(in_.begin(), in_.begin() + points_of_strip());
+    for (double& normal : inward) normal = std::min(side % 2 == 1 ? normal : -normal, 0.0);
+    const auto psi = legendre(n_ - 1, side % 2);
+    Table trace{n_, 1, std::vector<double>(n_)};
+    for (int i = 0; i < n_; ++i) trace.values[i] = psi[i] / std::sqrt(faces.widths[a]);
+    for (int c = 0; c < dim_; ++c) {
+      if (c == a || data[c].is_zero()) continue;
+      evaluate(data[c], faces.count);
+      for (std::size_t q = 0; q < inward.size(); ++q) in_[q] *= inward[q];
+      std::array<const Table*, 3> tables = tables_of(c);
+      tables[a] = &trace;
+      add(faces, c, tables, records, upper);
+    }
+  }
+
   /// Tensor quadrature points of the cells, or of their faces `upper` in direction `normal`: along the row for each
   /// point of the rule those of all cells.
   void make_points(const Strip& strip, int normal, int upper) {
@@ -234,9 +263,10 @@ class StripIntegrals {
     }
   }
 
+  [[nodiscard]] std::size_t points_of_strip() const { return axes_[0].size() * axes_[1].size() * axes_[2].size(); }
   /// Values of a field at the points of `count` cells, in `in_`.
   void evaluate(const ScalarField& field, int count) {
-    const std::size_t points = axes_[0].size() * axes_[1].size() * axes_[2].size();
+    const std::size_t points = points_of_strip();
     make_room(in_, points);
     field.evaluate(Axes{axes_[0], axes_[1], axes_[2]}, std::span(in_).first(points));
     if (along_ > 0 && count > 1) make_cells_fastest(points, count);

@@ -26,6 +26,8 @@
 #include "random_cases.hpp"
 #include "solenoid/communicator.hpp"
 #include "solenoid/error.hpp"
+#include "solenoid/output.hpp"
+#include "solenoid/time_stepper.hpp"
 #include "solve_on.hpp"
 #include "solver/discretisation.hpp"
 #include "solver/load.hpp"
@@ -218,6 +220,20 @@ void compare_kernels(const Levels& levels, LocalSolverKind local) {
   }
 }
 
+/// On levels with all boundary hats.
+void compare_convection(const Levels& levels) {
+  const auto whole = serial().make_convection(levels.whole, ConvectiveFlux::upwind);
+  const auto part = distributed().make_convection(levels.part, ConvectiveFlux::upwind);
+  const Values u = test::random_vector(levels.whole, 1, true);
+  Vector<double> expected(serial(), levels.whole.size());
+  Vector<double> got(distributed(), levels.part.size());
+  const double rate = whole->apply(on<double>(serial(), u).data(), expected.data());
+  const double rate_of_all = part->apply(on<double>(distributed(), levels.part_of(u)).data(), got.data());
+  const double difference = levels.difference(from(got), from(expected));
+  expect_everywhere(difference <= 1e-12, fmt::format("convection: {}", difference));
+  expect_everywhere(std::abs(rate - rate_of_all) <= 1e-12 * rate, fmt::format("rates {} and {}", rate, rate_of_all));
+}
+
 /// To a coarser level that is shared by the ranks, or whole on each, and back.
 template <class T>
 void compare_transfers(const test::MeshCase& what, int order, bool shared) {
@@ -330,6 +346,7 @@ TEST_P(RanksKernels, EqualThoseOfOne) {
       compare_kernels<double>(Levels(what, order, {}, false, partition), LocalSolverKind::direct);
       compare_transfers<double>(what, order, true);
       compare_transfers<double>(what, order, false);
+      if (what.equation == EquationKind::stokes) compare_convection(Levels(what, order, {}, true, partition));
       if (order > 2) continue;
       compare_kernels<float>(Levels(what, order, {}, true, partition), LocalSolverKind::direct);
       const bool stokes = what.equation == EquationKind::stokes;
@@ -541,6 +558,46 @@ TEST(RanksSolution, SaysWhatThatOfOneSays) {
   }
 }
 
+/// A flow in time, with data that change and flow through sides.
+TEST(RanksFlow, IsThatOfOne) {
+  if (!test::has_order(2, 2)) GTEST_SKIP() << "the order is not in this build";
+  Case what = parse_case(
+      "[mesh]\ncells = [3, 2]\nrefine = 3\n[time]\nend = 1\ncfl = 0.4\nstep = 0.1\ninitial = [\"y\", "
+      "\"0.2*sin(6*x)\"]\n"
+      "[physics]\nviscosity = 0.01\nconvection = true\nforce = [\"sin(5*x*y+t)\", \"x\"]\n"
+      "[boundary]\nxmin = {velocity = [\"y*(1+sin(t))\", 0]}\nxmax = {outflow = true}\n"
+      "ymax = {velocity = [\"1+t\", 0]}\n",
+      "a case");
+  what.solver.device = DeviceChoice::cpu;
+  what.solver.threads = 1;
+  what.solver.precision = Precision::full_double;
+  TimeStepper one(what.problem, what.time->options, what.solver);
+  what.solver.communicator = ranks();
+  what.solver.replicated_cells = 1;
+  TimeStepper all(what.problem, what.time->options, what.solver);
+  for (int i = 0; i < 12; ++i) {
+    const StepReport expected = one.step();
+    const StepReport got = all.step();
+    expect_everywhere(expected.length == got.length, "lengths of steps");
+    EXPECT_NEAR(got.cfl, expected.cfl, 1e-8 * expected.cfl);
+  }
+  const auto gathered = all.solution().gathered();
+  double difference = 0.0;
+  if (gathered) {
+    const Values expected = one.solution().unknowns();
+    const Values got = gathered->unknowns();
+    double size = 0.0;
+    for (std::size_t i = 0; i < expected.size(); ++i) {
+      size = std::max(size, std::abs(expected[i]));
+      difference = std::max(difference, std::abs(expected[i] - got[i]));
+      if (std::isnan(got[i])) difference = std::numeric_limits<double>::infinity();
+    }
+    difference /= size;
+  }
+  expect_everywhere(difference <= 1e-7, fmt::format("flows differ by {}", difference));
+  EXPECT_EQ(all.report().ranks, ranks()->size());
+}
+
 /// An error on one rank is one of all.
 TEST(RanksErrors, AreThoseOfAll) {
   Problem problem;
@@ -558,6 +615,28 @@ TEST(RanksErrors, AreThoseOfAll) {
   } catch (const InputError& error) {
     EXPECT_NE(std::string(error.what()).find("must be finite"), std::string::npos) << error.what();
   }
+
+  problem.force[0] = 1.0;
+  const Solution part = solve(problem, options).solution;
+  const ScalarField known([](const Point& x) { return x[1] > 0.9 ? std::nan("") : 1.0; });
+  EXPECT_THROW((void)part.velocity_error({known, 0.0, 0.0}), InputError);
+  EXPECT_THROW((void)part.pressure_error(known), InputError);
+}
+
+/// Files of all cells are not made of a part.
+TEST(RanksErrors, ArePartsWhereAllCellsAreNeeded) {
+  Problem problem;
+  problem.mesh = Mesh::unit(2, 4);
+  problem.order = available_orders(2).back();
+  SolverOptions options;
+  options.device = DeviceChoice::cpu;
+  options.threads = 1;
+  options.communicator = ranks();
+  options.replicated_cells = 1;
+  const Solution part = solve(problem, options).solution;
+  EXPECT_THROW(write_picture(part, "part.png"), InputError);
+  EXPECT_THROW(write_csv(part, std::vector<Point>{{0.5, 0.5, 0.0}}, "part.csv"), InputError);
+  EXPECT_THROW(write_vtu(part, "part.vtu"), InputError);
 }
 
 }  // namespace

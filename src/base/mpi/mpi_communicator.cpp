@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "base/launcher.hpp"
+#include "base/mpi/mpi_library.hpp"
 #include "solenoid/communicator.hpp"
 #include "solenoid/error.hpp"
 
@@ -182,6 +183,17 @@ class MpiCommunicator final : public Communicator {
 
 std::shared_ptr<const Communicator> mpi_communicator(const void* mpi_comm) {
   return std::make_shared<MpiCommunicator>(*static_cast<const MPI_Comm*>(mpi_comm), nullptr);
+}
+
+MpiLibrary mpi_library() {
+  std::array<char, MPI_MAX_LIBRARY_VERSION_STRING> version{};
+  int length = 0;
+  MPI_Get_library_version(version.data(), &length);
+  int initialised = 0;
+  int finalised = 0;
+  MPI_Initialized(&initialised);
+  MPI_Finalized(&finalised);
+  return {version.data(), sizeof(MPI_Comm), initialised != 0 && finalised == 0};
 }
 
 std::shared_ptr<const Communicator> launched_ranks() {

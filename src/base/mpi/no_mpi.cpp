@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include "base/launcher.hpp"
+#include "base/mpi/mpi_library.hpp"
 #include "solenoid/communicator.hpp"
 #include "solenoid/error.hpp"
 
@@ -9,6 +10,8 @@ namespace solenoid {
 std::shared_ptr<const Communicator> mpi_communicator(const void* /*mpi_comm*/) {
   throw ResourceError("this build is without MPI: build with SOLENOID_MPI=ON (Debian: libopenmpi-dev)");
 }
+
+MpiLibrary mpi_library() { return {}; }
 
 std::shared_ptr<const Communicator> launched_ranks() {
   const int processes = launched_processes();

@@ -3,6 +3,7 @@
 #include "base/available_memory.hpp"
 #include "base/threads.hpp"
 #include "engine/cpu/ceilings.hpp"
+#include "engine/cpu/convection.hpp"
 #include "engine/cpu/cpu_kernels.hpp"
 #include "engine/cpu/kernels/table.hpp"
 #include "engine/cpu/memory.hpp"
@@ -31,6 +32,10 @@ class CpuEngine final : public Engine {
   }
   std::unique_ptr<Kernels<double>> kernels_double(const Level& level, LocalSolverKind local) override {
     return cpu::make_cpu_kernels<double>(team_, level, local);
+  }
+
+  std::unique_ptr<Convection> make_convection(const Level& level, ConvectiveFlux flux) override {
+    return cpu::make_cpu_convection(team_, level, flux);
   }
 
   void* allocate(std::size_t bytes) override { return memory_.allocate(bytes); }

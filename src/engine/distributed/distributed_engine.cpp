@@ -41,6 +41,33 @@ class DistributedIntegrator final : public Integrator {
   const Communicator& ranks_;
 };
 
+/// The convective term of all ranks.
+class DistributedConvection final : public Convection {
+ public:
+  DistributedConvection(std::unique_ptr<Convection> convection, distributed::Shared& shared, const Level& level)
+      : convection_(std::move(convection)),
+        shared_(shared),
+        kernels_(make_kernels<double>(shared.engine, level, LocalSolverKind::direct)),
+        exchange_(shared.exchange<double>(level)) {}
+
+  double apply(const double* u, double* y) override {
+    if (!shared_.ghosts.are_fresh(u)) {
+      (*exchange_)(*kernels_, const_cast<double*>(u));  // ghosts are caches: no vector is changed
+      shared_.ghosts.set(u, Ghosts::fresh);
+    }
+    double rate = convection_->apply(u, y);
+    shared_.ghosts.set(y, Ghosts::stale);
+    shared_.ranks.maximum(std::span(&rate, 1));
+    return rate;
+  }
+
+ private:
+  std::unique_ptr<Convection> convection_;
+  distributed::Shared& shared_;
+  std::unique_ptr<Kernels<double>> kernels_;  // that pack messages
+  std::shared_ptr<distributed::Exchange<double>> exchange_;
+};
+
 class DistributedEngine final : public Engine {
  public:
   DistributedEngine(std::unique_ptr<Engine> engine, std::unique_ptr<distributed::Transport> transport,
@@ -74,6 +101,12 @@ class DistributedEngine final : public Engine {
     auto integrator = engine_->make_integrator(level);
     if (integrator == nullptr || level.grid.partition() == nullptr) return integrator;
     return std::make_unique<DistributedIntegrator>(std::move(integrator), *ranks_);
+  }
+
+  std::unique_ptr<Convection> make_convection(const Level& level, ConvectiveFlux flux) override {
+    auto convection = engine_->make_convection(level, flux);
+    if (convection == nullptr || level.grid.partition() == nullptr) return convection;
+    return std::make_unique<DistributedConvection>(std::move(convection), shared_, level);
   }
 
   void* allocate(std::size_t bytes) override {

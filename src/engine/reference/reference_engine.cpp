@@ -10,6 +10,7 @@
 
 #include "engine/dense_inverse.hpp"
 #include "engine/engine.hpp"
+#include "engine/reference/reference_convection.hpp"
 #include "engine/reference/reference_level.hpp"
 #include "solenoid/error.hpp"
 
@@ -118,6 +119,10 @@ class ReferenceEngine final : public Engine {
   }
   std::unique_ptr<Kernels<double>> kernels_double(const Level& level, LocalSolverKind /*local*/) override {
     return std::make_unique<ReferenceKernels<double>>(level);
+  }
+
+  std::unique_ptr<Convection> make_convection(const Level& level, ConvectiveFlux flux) override {
+    return std::make_unique<reference::ReferenceConvection>(level, flux);
   }
 
   void* allocate(std::size_t bytes) override {

@@ -15,6 +15,9 @@ namespace solenoid {
 struct Convergence {
   double rtol = 1e-8;
   int max_iterations = 50;
+  /// Residuals are relative to that of the guess, not to the right-hand side, and there is one iteration at least: of
+  /// cycles alone.
+  bool from_guess = false;
   /// Called with the relative residual after every iteration.
   std::function<void(int iteration, double residual)> monitor;
 
@@ -22,6 +25,9 @@ struct Convergence {
   std::string reason;
   int iterations = 0;
   std::vector<double> history{};  ///< relative residual norms, the initial one first
+
+  /// So little of the right-hand side is rounding.
+  static constexpr double rounding = 1e-13;
 
   /// Records a residual. True if the iteration has to stop, for whatever reason. \throws Interrupted
   bool stop(double residual) {
@@ -32,7 +38,7 @@ struct Convergence {
       reason = "the residual is not finite";
       return true;
     }
-    if (residual <= rtol) {
+    if (residual <= rtol && (iterations > 0 || !from_guess)) {
       converged = true;
       reason = "relative residual below rtol";
       return true;

@@ -2,6 +2,7 @@
 /// \file
 /// Cycles alone.
 
+#include <algorithm>
 #include <cmath>
 
 #include "engine/engine.hpp"
@@ -25,10 +26,14 @@ class CycleIteration {
     double* r = residual_.data();
     const double norm_b = std::sqrt(kernels.dot(b, b));
     if (norm_b == 0.0) kernels.zero(x);
+    double scale = norm_b;
     for (;; ++convergence.iterations) {
       kernels.residual(b, x, r);
       const double norm = std::sqrt(kernels.dot(r, r));
-      if (convergence.stop(norm_b == 0.0 ? 0.0 : norm / norm_b)) return;
+      if (convergence.from_guess && convergence.iterations == 0) {
+        scale = std::max(norm, norm_b * Convergence::rounding / convergence.rtol);
+      }
+      if (convergence.stop(norm_b == 0.0 ? 0.0 : norm / scale)) return;
       add(kernels, m_.of(r), x);
     }
   }

@@ -1,0 +1,89 @@
+#pragma once
+/// \file
+/// Flows that change in time:
+///
+///     du/dt + alpha u + div(u (x) u) - nu Laplace u + grad p = f,   div u = 0,
+///
+/// or without the convective term where Problem::convection is not set. Force, boundary values and tractions may be
+/// expressions in the time, the parameter `t`.
+
+#include <memory>
+
+#include "solenoid/options.hpp"
+#include "solenoid/problem.hpp"
+#include "solenoid/solution.hpp"
+#include "solenoid/solver.hpp"
+
+namespace solenoid {
+
+struct TimeOptions {
+  TimeScheme scheme = TimeScheme::sbdf3;
+  /// Length of steps; the largest one where `cfl` is given, too. 0: by `cfl` alone.
+  double step = 0.0;
+  /// C of dt = C / (omega_k R), where R is the largest sum_a |u_a| / h_a and omega_k what the element of order k makes
+  /// of it; 0: steps of one length. Without viscosity the schemes are stable up to stable_cfl().
+  double cfl = 0.0;
+  /// The velocity at t = 0, which is made divergence-free: projected, not interpolated.
+  VectorField initial{};
+};
+
+/// The largest C (TimeOptions::cfl) with which a scheme is stable for order k where there is no viscosity; 0: none, or
+/// none that is known.
+double stable_cfl(TimeScheme scheme, int order);
+/// What TimeOptions::cfl is where a case asks for neither step nor cfl: 0.5 for sbdf3, otherwise 0.8 of stable_cfl().
+double default_cfl(TimeScheme scheme, int order);
+
+/// \throws InputError if options are out of range, or do not go with the problem.
+void validate(const Problem& problem, const TimeOptions& time);
+
+/// What a step did.
+struct StepReport {
+  int number = 0;         ///< from 1
+  double time = 0.0;      ///< that was reached
+  double length = 0.0;    ///< dt
+  double cfl = 0.0;       ///< dt omega_k R of the velocity that was reached
+  int cycles = 0;         ///< of multigrid
+  double residual = 0.0;  ///< relative to that of the guess
+};
+
+/// A flow, step by step. Each step is the scheme
+///
+///     c_0 M u + nu A u + B^T p = f(t) - sum_i>=1 [ c_i M u_i + w_i C(u_i) ],   B u = 0,
+///
+/// with the derivative c and the extrapolation w through the last steps, of any lengths; one multigrid solve, from the
+/// extrapolated flow: cycles until a hundredth of the guess's residual is left, one at least. Velocities are
+/// divergence-free to rounding at every step. The first steps are short, and become longer by the factor 1.3.
+class TimeStepper {
+ public:
+  /// Method and rtol of the options play no part. Several ranks may share the flow. \throws InputError, ResourceError
+  /// as solve().
+  TimeStepper(const Problem& problem, const TimeOptions& time, const SolverOptions& options = {});
+  TimeStepper(TimeStepper&&) noexcept;
+  TimeStepper& operator=(TimeStepper&&) noexcept;
+  TimeStepper(const TimeStepper&) = delete;
+  TimeStepper& operator=(const TimeStepper&) = delete;
+  ~TimeStepper();
+
+  /// One step. \throws Error if it does not succeed: the solve does not converge, or the flow is not finite; the state
+  /// is that before it.
+  StepReport step();
+  /// Steps until a time is reached or passed.
+  void advance(double time);
+
+  [[nodiscard]] double time() const;
+  [[nodiscard]] int steps() const;
+  [[nodiscard]] std::int64_t dofs() const;
+  /// What is known but for times and errors: sizes, device, ranks, memory, steps. Of several ranks all call this.
+  [[nodiscard]] Report report() const;
+  /// The flow at time(). There is no pressure before the first step.
+  [[nodiscard]] Solution solution() const;
+  /// The flow at a time between the last steps, interpolated with the order of the scheme. \throws InputError for a
+  /// time that is not there.
+  [[nodiscard]] Solution solution(double time) const;
+
+ private:
+  struct Data;
+  std::unique_ptr<Data> data_;
+};
+
+}  // namespace solenoid

@@ -1,0 +1,40 @@
+#pragma once
+/// \file
+/// The convective term of the Navier-Stokes equations: div(u (x) u), tested.
+
+#include <cstdint>
+
+namespace solenoid {
+
+/// What passes through a face, per unit of normal velocity.
+enum class ConvectiveFlux : std::uint8_t {
+  upwind,   ///< the value on the side that the flow comes from
+  central,  ///< the mean of both sides; for tests
+};
+
+/// Gauss points per direction, on cells and faces: exact for degree 3 k + 2, which all integrands have where |u_n| is
+/// smooth. With fewer the central flux makes or takes energy.
+constexpr int convection_points(int order) { return (3 * (order + 1) + 1) / 2; }
+
+/// The convective term of one level, whose grid stores all boundary hats (Grid::boundary_hats): u has its normal
+/// velocities on sides. For every basis function v
+///
+///     (C(u) u, v) = - sum_K sum_ca (u_a u_c, d_a v_c)_K + sum_F <u_n {u} + s |u_n| / 2 [u], [v]>_F
+///                   + sum_sides <max(u_n, 0) u, v>,
+///
+/// n from minus to plus on inner faces and outward on sides, [u] = u- - u+, s = 1 (upwind) or 0 (central). The normal
+/// component is single-valued, so that only the others jump. On sides that is
+/// * outflow: the directional condition nu du/dn - p n - min(u_n, 0) u = traction, which takes no energy in where the
+///   flow turns;
+/// * velocity: what flows out; what a prescribed velocity g brings in, <min(g_n, 0) g, v>, is a load of the caller's;
+/// * slip: nothing, as u_n = 0 there.
+/// Deterministic, and with the same bits for any number of threads.
+class Convection {
+ public:
+  virtual ~Convection() = default;
+  /// y = C(u) u; zero where velocities are prescribed, and for pressures. u and y are different vectors of the level.
+  /// Returns the rate at which the flow crosses cells: the largest sum_a |u_a| / h_a at a quadrature point.
+  virtual double apply(const double* u, double* y) = 0;
+};
+
+}  // namespace solenoid

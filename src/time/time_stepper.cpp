@@ -1,0 +1,315 @@
+#include "solenoid/time_stepper.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "base/host_vector.hpp"
+#include "engine/engine.hpp"
+#include "problem/validate.hpp"
+#include "solenoid/error.hpp"
+#include "solver/boundary_hats.hpp"
+#include "solver/description.hpp"
+#include "solver/discretisation.hpp"
+#include "solver/kept_tables.hpp"
+#include "solver/mass_matrix.hpp"
+#include "solver/methods.hpp"
+#include "time/scheme.hpp"
+#include "time/step_control.hpp"
+
+namespace solenoid {
+namespace {
+
+/// What the discretisation is of at first: the projection of the initial velocity, with alpha = 1 and a viscosity that
+/// is lost in rounding.
+Problem projection_of(Problem problem) {
+  double h = std::numeric_limits<double>::infinity();
+  for (int a = 0; a < problem.mesh.dim; ++a) {
+    h = std::min(h, (problem.mesh.upper[a] - problem.mesh.lower[a]) / (problem.mesh.cells[a] << problem.mesh.refine));
+  }
+  problem.viscosity = 1e-14 * h * h;
+  problem.mass = 1.0;
+  problem.convection = false;
+  return problem;
+}
+
+SolverOptions for_steps(SolverOptions options) {
+  options.method = Method::vcycle;
+  options.random_load = 0;
+  options.exact = {};
+  return options;
+}
+
+/// \throws InputError, ResourceError
+const TimeOptions& checked(const Problem& problem, const TimeOptions& time, const SolverOptions& options) {
+  validate(problem, time);
+  Problem linear = problem;
+  linear.convection = false;
+  check(linear, for_steps(options));
+  return time;
+}
+
+std::vector<double> first(std::vector<double> values, int count) {
+  values.resize(std::min<std::size_t>(count, values.size()));
+  return values;
+}
+
+/// A flow at a time: coefficients with those of all sides, and what is explicit of it, C(u).
+struct State {
+  double time = 0.0;
+  double length = 0.0;  ///< of the step that led to it
+  Vector<double> flow;
+  Vector<double> convection;
+};
+
+}  // namespace
+
+struct TimeStepper::Data {
+  Problem problem;
+  TimeOptions time;
+  SolverOptions options;
+  StepControl control;
+  std::unique_ptr<Engine> engine;
+  Discretisation discretisation;
+  std::unique_ptr<LinearSolver> solver;
+  KeptTables kept;
+  std::unique_ptr<Kernels<double>> with_sides;  // kernels of vectors with the hats of all sides
+  BoundaryHats hats;
+  MassMatrix mass;
+  std::unique_ptr<Convection> convection;  // or nullptr
+  bool changes_data;                       // force or boundary data depend on the time
+  std::optional<SparseVector> inflow;      // of the convective term, at the time of the last step
+  std::vector<State> states;               // the last one first; one more than the scheme wants
+  int known = 1;                           // of these
+  Vector<double> load;  // of force and boundary data, with the coefficients and at the time of the last step
+  bool load_is_current = false;
+  Vector<double> b;
+  Vector<double> x;
+  Vector<double> work;
+  Vector<double> explicit_part;
+  int number = 0;
+  double rate = 0.0;
+
+  Data(const Problem& problem_, const TimeOptions& time_, const SolverOptions& options_)
+      : problem(problem_),
+        time(checked(problem, time_, options_)),
+        options(for_steps(options_)),
+        control(time, problem.order),
+        engine(make_engine(options.device, options.threads, options.communicator, options.transport)),
+        discretisation(projection_of(problem), options, engine->dense_limits()),
+        solver(make_solver(*engine, discretisation.hierarchy(), options)),
+        with_sides(make_kernels<double>(*engine, all(), options.multigrid.local_solver)),
+        hats(*engine, all(), discretisation.finest()),
+        mass(*engine, all(), options.multigrid.local_solver),
+        changes_data(parameters_of(problem).contains("t")),
+        load(vector()),
+        b(vector()),
+        x(vector()),
+        work(vector()),
+        explicit_part(vector()) {
+    solver->reserve();
+    if (problem.convection) {
+      convection = engine->make_convection(all(), ConvectiveFlux::upwind);
+      if (convection == nullptr) {
+        throw InputError(fmt::format("convection: not on {} yet: use --device cpu", engine->description()));
+      }
+    }
+    const SchemeLengths wanted = lengths_of(time.scheme);
+    for (int i = 0; i <= std::max(wanted.derivative, wanted.extrapolation); ++i) {
+      states.push_back({0.0, 0.0, vector(), problem.convection ? vector() : Vector<double>()});
+    }
+    project_initial();
+  }
+
+  [[nodiscard]] const Level& all() const { return discretisation.level_with_sides(); }
+  [[nodiscard]] Vector<double> vector() const { return {*engine, discretisation.room()}; }
+  Kernels<double>& kernels() { return solver->outer(); }
+
+  void set_time(double t) {
+    if (changes_data) discretisation.set_parameters({{"t", t}});
+  }
+
+  void set_coefficients(const Coefficients& now) {
+    const Coefficients before = coefficients_of(discretisation.problem());
+    if (now == before) return;
+    discretisation.set_coefficients(now);
+    try {
+      kept.change(solver->preconditioner(), before, now);
+    } catch (...) {
+      discretisation.set_coefficients(before);
+      throw;
+    }
+    load_is_current = false;
+  }
+
+  /// x from x and b. From a guess that is a flow already, to a part of its residual; otherwise to a part of b.
+  Convergence solve(bool from_guess, double rtol) {
+    Convergence convergence;
+    convergence.from_guess = from_guess;
+    convergence.rtol = rtol;
+    convergence.max_iterations = 50;
+    solver->run(b.data(), x.data(), false, convergence);
+    kernels().project(x.data());
+    return convergence;
+  }
+
+  /// x, a vector of the solver, becomes the flow of a state at the time that the discretisation has. Returns the rate
+  /// at which it crosses cells.
+  double complete(State& state, double t, double length) {
+    state.time = t;
+    state.length = length;
+    engine->zero(state.flow.data(), state.flow.size() * sizeof(double));
+    kernels().copy(x.data(), state.flow.data());
+    hats.to_all(*with_sides, state.flow.data());
+    discretisation.add_lift(*engine, *with_sides, state.flow.data());
+    if (convection == nullptr) return 0.0;
+    const double crossing = convection->apply(state.flow.data(), state.convection.data());
+    if (changes_data || !inflow) inflow = assemble_inflow(discretisation.problem(), all());
+    add(*engine, *with_sides, *inflow, state.convection.data());
+    return crossing;
+  }
+
+  void project_initial() {
+    set_time(0.0);
+    discretisation.projection_load(*engine, kernels(), time.initial, work, b);
+    const Convergence convergence = solve(false, 1e-12);
+    if (!convergence.converged) {
+      throw Error(fmt::format("the initial velocity cannot be made divergence-free: {} after {} cycles",
+                              convergence.reason, convergence.iterations));
+    }
+    rate = complete(states.front(), 0.0, 0.0);
+    mass.clear_pressure(states.front().flow.data());  // it is a multiplier
+  }
+
+  /// Times of the known states.
+  [[nodiscard]] std::vector<double> times() const {
+    std::vector<double> result;
+    for (int i = 0; i < known; ++i) result.push_back(states[i].time);
+    return result;
+  }
+  /// The same, less that of a step of dt: sums of lengths, so that steps of one length have the same coefficients to
+  /// the last bit.
+  [[nodiscard]] std::vector<double> times_before(double dt) const {
+    std::vector<double> result{-dt};
+    for (int i = 0; i + 1 < known; ++i) result.push_back(result.back() - states[i].length);
+    return result;
+  }
+  /// sum = sum_i factors[i] x_i, over the last states.
+  void combine(const std::vector<double>& factors, Vector<double> State::*what, Vector<double>& sum) {
+    std::vector<const double*> vectors;
+    for (std::size_t i = 0; i < factors.size(); ++i) vectors.push_back((states[i].*what).data());
+    with_sides->zero(sum.data());
+    with_sides->axpys(static_cast<int>(factors.size()), factors.data(), vectors.data(), 1.0, sum.data());
+  }
+
+  void make_load(double t) {
+    if (load_is_current && !changes_data) return;
+    set_time(t);
+    discretisation.load(*engine, kernels(), work, load);
+    load_is_current = true;
+  }
+
+  StepReport step() {
+    const double dt = control.next(states.front().length, rate);
+    const double t = states.front().time + dt;
+    const std::vector<double> before = times_before(dt);
+    const StepCoefficients scheme = step_coefficients(time.scheme, 0.0, before);
+    set_coefficients({problem.viscosity, problem.mass + scheme.derivative[0]});
+    make_load(t);
+
+    // b = load - sum_i c_i M u_i - sum_i w_i C_i
+    std::vector<double> history(scheme.derivative.begin() + 1, scheme.derivative.end());
+    for (double& c : history) c = -c;
+    combine(history, &State::flow, work);
+    mass.apply(work.data(), explicit_part.data());
+    if (convection != nullptr) {
+      combine(scheme.extrapolation, &State::convection, work);
+      with_sides->axpy(-1.0, work.data(), explicit_part.data());
+    }
+    hats.to_some(*with_sides, explicit_part.data());
+    kernels().copy(load.data(), b.data());
+    kernels().axpy(1.0, explicit_part.data(), b.data());
+
+    combine(interpolation_weights(0.0, first(before, lengths_of(time.scheme).derivative)), &State::flow, x);
+    hats.to_some(*with_sides, x.data());
+
+    // The first steps have no pressure to begin with.
+    const bool has_guess = number >= lengths_of(time.scheme).derivative;
+    const Convergence convergence = has_guess ? solve(true, 0.01) : solve(false, 1e-8);
+    if (!convergence.converged) {
+      throw Error(fmt::format("step {} from t = {:g} by {:g}: {} after {} cycles", number + 1, states.front().time, dt,
+                              convergence.reason, convergence.iterations));
+    }
+    const double crossing = complete(states.back(), t, dt);
+    if (!std::isfinite(crossing)) {
+      throw Error(fmt::format("step {} to t = {:g}: the flow is not finite", number + 1, t));
+    }
+    rate = crossing;
+    std::rotate(states.begin(), states.end() - 1, states.end());
+    known = std::min(known + 1, static_cast<int>(states.size()));
+    ++number;
+    return {number, t, dt, control.cfl(dt, rate), convergence.iterations, convergence.history.back()};
+  }
+};
+
+void validate(const Problem& problem, const TimeOptions& time) {
+  const auto fail = [](const char* entry, const std::string& what) { throw InvalidEntry(entry, what); };
+  if (problem.equation != EquationKind::stokes) fail("physics.equation", "only flows change in time");
+  const auto check_range = [&](const char* entry, double value) {
+    if (!(value >= 0.0) || !std::isfinite(value)) fail(entry, fmt::format("expected a number >= 0, got {}", value));
+  };
+  check_range("time.step", time.step);
+  check_range("time.cfl", time.cfl);
+  if (time.step == 0.0 && time.cfl == 0.0) fail("time.step", "expected a length of steps, or `cfl`");
+  if (!problem.convection && time.step == 0.0) {
+    fail("time.cfl", "nothing limits the steps of a flow without convection: give `step`");
+  }
+}
+
+TimeStepper::TimeStepper(const Problem& problem, const TimeOptions& time, const SolverOptions& options)
+    : data_(std::make_unique<Data>(problem, time, options)) {}
+TimeStepper::TimeStepper(TimeStepper&&) noexcept = default;
+TimeStepper& TimeStepper::operator=(TimeStepper&&) noexcept = default;
+TimeStepper::~TimeStepper() = default;
+
+StepReport TimeStepper::step() { return data_->step(); }
+
+void TimeStepper::advance(double time) {
+  // A time that rounding alone keeps from being reached is reached.
+  while (this->time() < time - 1e-12 * std::abs(time)) step();
+}
+
+double TimeStepper::time() const { return data_->states.front().time; }
+int TimeStepper::steps() const { return data_->number; }
+std::int64_t TimeStepper::dofs() const { return data_->discretisation.finest().dofs(); }
+
+Report TimeStepper::report() const {
+  Report report;
+  describe(*data_->engine, data_->discretisation, data_->options, report);
+  report.steps = steps();
+  report.end_time = time();
+  return report;
+}
+
+Solution TimeStepper::solution() const { return solution(time()); }
+
+Solution TimeStepper::solution(double time) const {
+  const std::vector<double> times = first(data_->times(), lengths_of(data_->time.scheme).derivative + 1);
+  const double slack = 1e-12 * std::abs(time);
+  if (time > times.front() + slack || time < times.back() - slack) {
+    throw InputError(fmt::format("there is no flow at t = {:g}: the last steps went from {:g} to {:g}", time,
+                                 times.back(), times.front()));
+  }
+  Problem problem = data_->problem;
+  if (data_->changes_data) problem = with_parameters(problem, {{"t", time}});
+  if (std::abs(time - times.front()) <= slack) return data_->discretisation.solution_of(problem, data_->states[0].flow);
+  data_->combine(interpolation_weights(time, times), &State::flow, data_->work);
+  return data_->discretisation.solution_of(problem, data_->work);
+}
+
+}  // namespace solenoid

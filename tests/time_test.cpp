@@ -1,0 +1,341 @@
+/// \file
+/// Flows in time: schemes, orders in time and space, divergence, what gradients in the force do.
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <random>
+#include <vector>
+
+#include "problem/orders.hpp"
+#include "solenoid/error.hpp"
+#include "solenoid/time_stepper.hpp"
+#include "time/scheme.hpp"
+#include "time/step_control.hpp"
+
+namespace solenoid {
+namespace {
+
+constexpr TimeScheme all_schemes[]{TimeScheme::sbdf1, TimeScheme::sbdf2, TimeScheme::sbdf3, TimeScheme::sbdf4,
+                                   TimeScheme::bdf2_ext3};
+
+// Schemes ------------------------------------------------------------------------------------------------------------
+
+/// The derivative is exact for polynomials of the order, the extrapolation for those of a degree less than its length,
+/// whatever the steps are.
+TEST(TimeScheme, HasItsOrderForAnySteps) {
+  std::mt19937_64 bits(3);
+  std::uniform_real_distribution<double> length(0.3, 1.7);
+  for (const TimeScheme scheme : all_schemes) {
+    const auto [derivative, extrapolation] = lengths_of(scheme);
+    for (int draw = 0; draw < 20; ++draw) {
+      std::vector<double> times{0.37};
+      for (int i = 1; i < 4; ++i) times.push_back(times.back() - length(bits));
+      const double now = times[0] + length(bits);
+      const StepCoefficients c = step_coefficients(scheme, now, times);
+      ASSERT_EQ(std::ssize(c.derivative), derivative + 1);
+      ASSERT_EQ(std::ssize(c.extrapolation), extrapolation);
+      const auto power = [](double x, int p) { return p == 0 ? 1.0 : std::pow(x, p); };
+      for (int p = 0; p <= derivative + 1; ++p) {
+        double sum = c.derivative[0] * power(now, p);
+        for (int i = 0; i < derivative; ++i) sum += c.derivative[i + 1] * power(times[i], p);
+        const double error = std::abs(sum - (p == 0 ? 0.0 : p * power(now, p - 1)));
+        EXPECT_EQ(error < 1e-9, p <= derivative) << error;
+      }
+      for (int p = 0; p <= extrapolation; ++p) {
+        double sum = 0.0;
+        for (int i = 0; i < extrapolation; ++i) sum += c.extrapolation[i] * power(times[i], p);
+        const double error = std::abs(sum - power(now, p));
+        EXPECT_EQ(error < 1e-9, p < extrapolation) << error;
+      }
+    }
+  }
+}
+
+TEST(TimeScheme, HasThePublishedCoefficients) {
+  const std::vector<double> times{-1.0, -2.0, -3.0};
+  const auto near = [](const std::vector<double>& got, const std::vector<double>& expected) {
+    ASSERT_EQ(got.size(), expected.size());
+    for (std::size_t i = 0; i < got.size(); ++i) EXPECT_NEAR(got[i], expected[i], 1e-14);
+  };
+  const auto two = step_coefficients(TimeScheme::sbdf2, 0.0, times);
+  near(two.derivative, {1.5, -2.0, 0.5});
+  near(two.extrapolation, {2.0, -1.0});
+  const auto three = step_coefficients(TimeScheme::sbdf3, 0.0, times);
+  near(three.derivative, {11.0 / 6.0, -3.0, 1.5, -1.0 / 3.0});
+  near(three.extrapolation, {3.0, -3.0, 1.0});
+}
+
+TEST(StepControl, ClimbsSlowlyAndFallsAtOnce) {
+  const StepControl fixed({.scheme = TimeScheme::sbdf3, .step = 0.1}, 2);
+  double length = 0.0;
+  int steps = 0;
+  for (; length < 0.1; ++steps) length = fixed.next(length, 1.0);
+  EXPECT_NEAR(steps, 19, 1);
+  EXPECT_EQ(length, 0.1);
+
+  const StepControl by_flow({.scheme = TimeScheme::sbdf3, .cfl = 0.5}, 2);
+  length = 0.0;
+  for (int i = 0; i < 40; ++i) {
+    const double next = by_flow.next(length, 10.0);
+    EXPECT_TRUE(length == 0.0 || next <= 1.19 * length);
+    length = next;
+  }
+  EXPECT_LE(by_flow.cfl(length, 10.0), 0.5);
+  EXPECT_GT(by_flow.cfl(length, 10.0), 0.5 / 1.19);
+  EXPECT_LE(by_flow.cfl(by_flow.next(length, 40.0), 40.0), 0.5);
+  EXPECT_EQ(by_flow.next(length, 10.0), length);
+  EXPECT_THROW((void)by_flow.next(0.0, 0.0), InputError);
+}
+
+// Flows --------------------------------------------------------------------------------------------------------------
+
+ScalarField in_time(const std::string& text, int dim) { return ScalarField::expression(text, dim, "", {{"t", 0.0}}); }
+
+/// A flow that solves the equations with a force, in the box [0.1, 1.3] x [-0.2, 0.9] (x [0, 0.8]).
+struct Flow {
+  std::string name;
+  int dim;
+  std::vector<std::string> velocity;
+  std::string pressure;
+  std::vector<std::string> force;
+  double viscosity;
+};
+
+/// (y + t y^2, g(t) x), polynomial: only the time makes errors with k = 2. The force is u_t + (u . grad) u - nu Lap u +
+/// grad p for p = x y sin(2 t).
+Flow polynomial(bool convection) {
+  const std::string g = "cos(2*t)";
+  Flow flow{"polynomial",
+            2,
+            {"y + sin(3*t)*y*y", g + "*x"},
+            "x*y*sin(2*t)",
+            {"3*cos(3*t)*y*y - nu*2*sin(3*t) + y*sin(2*t)", "-2*sin(2*t)*x + x*sin(2*t)"},
+            0.01};
+  if (convection) {
+    flow.force[0] += " + " + g + "*x*(1 + 2*sin(3*t)*y)";
+    flow.force[1] += " + (y + sin(3*t)*y*y)*" + g;
+  }
+  return flow;
+}
+
+class InTime : public testing::Test {
+ protected:
+  static Problem problem_of(const Flow& flow, int order, int refine, bool convection,
+                            const std::vector<SideKind>& kinds = {}) {
+    Problem problem;
+    problem.mesh = Mesh::unit(flow.dim, refine);
+    problem.mesh.lower = {0.1, -0.2, 0.0};
+    problem.mesh.upper = {1.3, 0.9, 0.8};
+    problem.order = order;
+    problem.viscosity = flow.viscosity;
+    problem.convection = convection;
+    const Parameters parameters{{"t", 0.0}, {"nu", flow.viscosity}};
+    for (int c = 0; c < flow.dim; ++c) {
+      problem.force[c] = ScalarField::expression(flow.force[c], flow.dim, "", parameters);
+    }
+    for (int side = 0; side < 2 * flow.dim; ++side) {
+      Side& here = problem.boundary.sides[side];
+      for (int c = 0; c < flow.dim; ++c) here.data[c] = in_time(flow.velocity[c], flow.dim);
+      if (side < std::ssize(kinds)) here.kind = kinds[side];
+    }
+    return problem;
+  }
+  static Errors errors_at(const TimeStepper& stepper, const Flow& flow, double t) {
+    Exact exact;
+    exact.velocity.emplace();
+    for (int c = 0; c < flow.dim; ++c) {
+      (*exact.velocity)[c] = ScalarField::expression(flow.velocity[c], flow.dim, "", {{"t", t}});
+    }
+    exact.pressure = ScalarField::expression(flow.pressure, flow.dim, "", {{"t", t}});
+    return stepper.solution(t).errors(exact);
+  }
+  static TimeOptions options_of(const Flow& flow, TimeScheme scheme, double step) {
+    TimeOptions options{.scheme = scheme, .step = step};
+    for (int c = 0; c < flow.dim; ++c) options.initial[c] = in_time(flow.velocity[c], flow.dim);
+    return options;
+  }
+  static bool has_order(int dim, int order) {
+    const auto orders = available_orders(dim);
+    return std::find(orders.begin(), orders.end(), order) != orders.end();
+  }
+  static SolverOptions on_cpu(Precision precision = Precision::full_double) {
+    SolverOptions options;
+    options.device = DeviceChoice::cpu;
+    options.threads = 2;
+    options.precision = precision;
+    return options;
+  }
+};
+
+TEST_F(InTime, SchemesHaveTheirOrders) {
+  if (!has_order(2, 2)) GTEST_SKIP() << "order 2 is not in this build";
+  for (const bool convection : {false, true}) {
+    const Flow flow = polynomial(convection);
+    for (const TimeScheme scheme : all_schemes) {
+      const int order = lengths_of(scheme).derivative;
+      double before[2]{};
+      double rates[2]{};
+      for (const int steps : {40, 80}) {
+        TimeStepper stepper(problem_of(flow, 2, 2, convection), options_of(flow, scheme, 1.0 / steps), on_cpu());
+        stepper.advance(1.0);
+        const Errors errors = errors_at(stepper, flow, 1.0);
+        const double now[2]{*errors.velocity, *errors.pressure};
+        for (int i = 0; i < 2; ++i) {
+          rates[i] = std::log2(before[i] / now[i]);
+          before[i] = now[i];
+        }
+        EXPECT_LT(stepper.solution().divergence_max(), 1e-12);
+      }
+      fmt::print("{} order {}: {:.2e} {:.2e}, rates {:.2f} {:.2f}\n", convection ? "Navier-Stokes" : "Stokes", order,
+                 before[0], before[1], rates[0], rates[1]);
+      EXPECT_GT(rates[0], order - 0.4) << convection << " " << order;
+      EXPECT_GT(rates[1], order - 0.4) << convection << " " << order;
+    }
+  }
+}
+
+/// Orders in time where the flow leaves through an open side, between periodic sides, and in 3D with both.
+TEST_F(InTime, HasItsOrderWithEveryKindOfSide) {
+  if (!has_order(2, 2) || !has_order(3, 2)) GTEST_SKIP() << "order 2 is not in this build";
+  // With u = (g(t), h(t) ...) and a pressure that vanishes on the open side, do-nothing is exact there.
+  const Flow channel{"channel",
+                     2,
+                     {"(1 + 0.5*sin(2*t))*(y+0.2)*(0.9-y)", "0"},
+                     "(1.3-x)*cos(t)",
+                     {"cos(2*t)*(y+0.2)*(0.9-y) + 2*nu*(1+0.5*sin(2*t)) - cos(t)", "0"},
+                     0.05};
+  const Flow duct{"duct",
+                  3,
+                  {"(1 + 0.5*sin(2*t))*(y+0.2)*(0.9-y)", "0", "0.3*cos(3*t)*y"},
+                  "(1.3-x)*cos(t)",
+                  {"cos(2*t)*(y+0.2)*(0.9-y) + 2*nu*(1+0.5*sin(2*t)) - cos(t)", "0", "-0.9*sin(3*t)*y"},
+                  0.05};
+  for (const Flow& flow : {channel, duct}) {
+    double before = 0.0;
+    double rate = 0.0;
+    for (const int steps : {20, 40}) {
+      Problem problem = problem_of(flow, 2, 1, true);
+      problem.boundary.sides[1] = {SideKind::outflow};
+      if (flow.dim == 3) problem.boundary.sides[4] = problem.boundary.sides[5] = {SideKind::periodic};
+      TimeStepper stepper(problem, options_of(flow, TimeScheme::sbdf3, 1.0 / steps), on_cpu());
+      stepper.advance(1.0);
+      const Errors errors = errors_at(stepper, flow, 1.0);
+      const double now = *errors.velocity + *errors.pressure;
+      rate = std::log2(before / now);
+      before = now;
+    }
+    EXPECT_GT(rate, 2.6) << flow.name << " " << before;
+  }
+}
+
+/// Taylor-Green vortices in a periodic square, which decay without changing their shape.
+Problem vortices(int order, int refine, double viscosity) {
+  constexpr double pi = 3.14159265358979323846;
+  Problem problem;
+  problem.mesh = Mesh::unit(2, refine);
+  problem.mesh.upper = {2 * pi, 2 * pi, 1.0};
+  problem.order = order;
+  problem.viscosity = viscosity;
+  problem.convection = true;
+  for (int side = 0; side < 4; ++side) problem.boundary.sides[side].kind = SideKind::periodic;
+  return problem;
+}
+TimeOptions from_vortices(double step) {
+  return {.scheme = TimeScheme::sbdf3,
+          .step = step,
+          .initial = {in_time("sin(x)*cos(y)", 2), in_time("-cos(x)*sin(y)", 2), 0.0}};
+}
+
+TEST_F(InTime, VorticesDecayWithTheOrderOfTheElement) {
+  constexpr double viscosity = 0.05;
+  for (const int order : {1, 2, 3}) {
+    if (!has_order(2, order)) continue;
+    double before[2]{};
+    double rates[2]{};
+    for (const int refine : {3, 4}) {
+      TimeStepper stepper(vortices(order, refine, viscosity), from_vortices(0.01), on_cpu());
+      stepper.advance(0.5);
+      const std::string decay = fmt::format("*exp(-2*{}*0.5)", viscosity);
+      Exact exact;
+      exact.velocity = VectorField{in_time("sin(x)*cos(y)" + decay, 2), in_time("-cos(x)*sin(y)" + decay, 2), 0.0};
+      exact.pressure = in_time("0.25*(cos(2*x)+cos(2*y))" + decay + decay, 2);
+      const Errors errors = stepper.solution(0.5).errors(exact);
+      const double now[2]{*errors.velocity, *errors.pressure};
+      for (int i = 0; i < 2; ++i) {
+        rates[i] = std::log2(before[i] / now[i]);
+        before[i] = now[i];
+      }
+    }
+    EXPECT_GT(rates[0], order + 0.8) << before[0];
+    EXPECT_GT(rates[1], order + 0.8) << before[1];
+  }
+}
+
+/// Velocities do not know of gradients in the force, be they large and change in time, and stay divergence-free in
+/// either precision.
+TEST_F(InTime, GradientsInTheForceMoveThePressureAlone) {
+  if (!has_order(2, 2)) GTEST_SKIP() << "order 2 is not in this build";
+  for (const Precision precision : {Precision::full_double, Precision::mixed}) {
+    Problem problem = vortices(2, 3, 0.01);
+    const auto run = [&] {
+      TimeStepper stepper(problem, from_vortices(0.02), on_cpu(precision));
+      for (int i = 0; i < 60; ++i) stepper.step();
+      return stepper.solution();
+    };
+    const Solution plain = run();
+    problem.force = {in_time("10*cos(x)*cos(y)*cos(5*t)", 2), in_time("-10*sin(x)*sin(y)*cos(5*t)", 2), 0.0};
+    const Solution pushed = run();
+    EXPECT_LT(pushed.divergence_max(), precision == Precision::mixed ? 1e-8 : 1e-12);
+    // The solve stops at a part of its guess's residual: the velocity has a little of that.
+    EXPECT_LT(pushed.velocity_error(plain.velocity_field()), 1e-5 * std::sqrt(2.0 * plain.kinetic_energy()));
+  }
+}
+
+/// Energy changes by what viscosity and upwinding take alone.
+TEST_F(InTime, EnergyFallsWithoutForce) {
+  if (!has_order(2, 2)) GTEST_SKIP() << "order 2 is not in this build";
+  TimeOptions options = from_vortices(0.0);
+  options.cfl = 0.5;
+  options.initial[0] = in_time("sin(x)*cos(y) + sin(2*y)", 2);
+  Problem problem = vortices(2, 3, 1e-6);
+  TimeStepper stepper(problem, options, on_cpu());
+  double energy = stepper.solution().kinetic_energy();
+  const double first = energy;
+  while (stepper.time() < 4.0) {
+    stepper.step();
+    const double now = stepper.solution().kinetic_energy();
+    EXPECT_LT(now, energy * (1.0 + 1e-6));
+    energy = now;
+  }
+  EXPECT_GT(energy, 0.8 * first);
+  EXPECT_LT(stepper.solution().divergence_max(), 1e-12);
+}
+
+TEST_F(InTime, WhatCannotMarchIsRefused) {
+  const int order = available_orders(2).front();
+  const Problem flow = vortices(order, 3, 0.1);
+  const auto refusal = [&](const Problem& problem, const TimeOptions& options) -> std::string {
+    try {
+      TimeStepper(problem, options, on_cpu());
+    } catch (const InputError& error) {
+      return error.what();
+    }
+    return "no error";
+  };
+  EXPECT_NE(refusal(flow, {}).find("expected a length of steps"), std::string::npos);
+  EXPECT_NE(refusal(flow, {.step = -1.0}).find("time.step"), std::string::npos);
+  Problem slow = flow;
+  slow.convection = false;
+  EXPECT_NE(refusal(slow, {.cfl = 0.5}).find("give `step`"), std::string::npos);
+  EXPECT_THROW(solve(flow, on_cpu()), InputError);
+  TimeStepper at_rest(flow, {.cfl = 0.5}, on_cpu());
+  EXPECT_THROW(at_rest.step(), InputError);
+  TimeStepper moving(flow, from_vortices(0.1), on_cpu());
+  moving.step();
+  EXPECT_THROW((void)moving.solution(7.0), InputError);
+}
+
+}  // namespace
+}  // namespace solenoid
