@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "studies/manufactured.hpp"
 #include "studies/run.hpp"
@@ -35,8 +36,9 @@ class CapacityStudy {
     check_orders(options_.dim, options_.orders);
     run_.json["dim"] = options_.dim;
     run_.json["rows"] = Json::array();
-    run_.print(fmt::format("Full multigrid, {} V-cycles a level, mixed precision, {}D; expected order: k + 1\n", cycles,
-                           options_.dim));
+    run_.print(fmt::format("Full multigrid, {} V-cycles a level, mixed precision, {}D{}; expected order: k + 1\n",
+                           cycles, options_.dim,
+                           run_.ranks() == nullptr ? "" : run_.ranks_text() + ", memory in GB of each"));
     run_.print(
         "                            memory, GB      bytes/      seconds            velocity           pressure");
     run_.print("order    cells    unknowns  needed    used  unknown  set-up  solve      error  order     error  order");
@@ -56,11 +58,9 @@ class CapacityStudy {
     return problem;
   }
   [[nodiscard]] SolverOptions solver() const {
-    SolverOptions solver;
+    SolverOptions solver = run_.solver_options();
     solver.method = Method::fmg;
     solver.cycles = cycles;
-    solver.device = options_.device;
-    solver.threads = options_.threads;
     return solver;
   }
 
@@ -101,7 +101,10 @@ class CapacityStudy {
     const Solution& solution = result.solution;
     const Report& report = result.report;
     const auto dofs = static_cast<double>(report.dofs);
-    const auto used = static_cast<double>(report.memory_bytes);
+    const auto used = static_cast<double>(report.memory_bytes);  // of the rank with the most
+    const auto used_by_all =
+        report.ranks == 1 ? used
+                          : std::accumulate(report.rank_memory_bytes.begin(), report.rank_memory_bytes.end(), 0.0);
     const Row row{solution.velocity_error(exact.velocity), solution.pressure_error(exact.pressure)};
     Json entry = {{"order", problem.order},
                   {"boxes", problem.mesh.cells[0]},
@@ -110,7 +113,7 @@ class CapacityStudy {
                   {"bytes_needed", need.bytes_needed},
                   {"bytes_available", need.bytes_available},
                   {"bytes_used", report.memory_bytes},
-                  {"bytes_per_dof", used / dofs},
+                  {"bytes_per_dof", used_by_all / dofs},
                   {"seconds", {{"setup", report.time_setup}, {"solve", report.time_solve}}},
                   {"error", {{"velocity_l2", row.velocity_error}, {"pressure_l2", row.pressure_error}}}};
     bool good = report.converged && used <= static_cast<double>(need.bytes_needed) + tables;
@@ -125,10 +128,11 @@ class CapacityStudy {
       good = good && std::min(velocity, pressure) > problem.order + 1 - tolerance;
     }
     const auto cells = fmt::format("{}^{}", problem.mesh.cells[0] << problem.mesh.refine, options_.dim);
-    run_.print(fmt::format(
-        "RT_{:<3} {:>7}  {:>10}  {:6.2f}  {:6.2f}  {:7.1f}  {:6.2f}  {:5.3f}  {:.3e}  {:>5}  {:.2e}  {:>5}",
-        problem.order, cells, report.dofs, static_cast<double>(need.bytes_needed) * 1e-9, used * 1e-9, used / dofs,
-        report.time_setup, report.time_solve, row.velocity_error, velocity_order, row.pressure_error, pressure_order));
+    run_.print(
+        fmt::format("RT_{:<3} {:>7}  {:>10}  {:6.2f}  {:6.2f}  {:7.1f}  {:6.2f}  {:5.3f}  {:.3e}  {:>5}  {:.2e}  {:>5}",
+                    problem.order, cells, report.dofs, static_cast<double>(need.bytes_needed) * 1e-9, used * 1e-9,
+                    used_by_all / dofs, report.time_setup, report.time_solve, row.velocity_error, velocity_order,
+                    row.pressure_error, pressure_order));
     run_.json["rows"].push_back(entry);
     coarse = row;
     return good;
@@ -145,6 +149,7 @@ Command add_capacity(const CommandOptions& line) {
   options->dim = 3;
   options->orders = {2};
   options->add_to(line, "3", "2");
+  options->add_transport_to(line);
   line.add("--size", options->size, "most unknowns (default: what the memory holds)").shows("").from(1, 1e12);
   return [options] { return CapacityStudy(*options)(); };
 }

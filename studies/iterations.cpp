@@ -68,9 +68,9 @@ class IterationStudy {
     run_.json["precision"] = name_of(options_.precision);
     run_.json["rtol"] = options_.rtol;
     run_.json["rows"] = Json::array();
-    run_.print(
-        fmt::format("GMRES iterations to {:.0e}, preset {}, {} precision, {}D; L levels: 2^(L-1) cells per direction",
-                    options_.rtol, name_of(options_.preset), name_of(options_.precision), options_.dim));
+    run_.print(fmt::format(
+        "GMRES iterations to {:.0e}, preset {}, {} precision, {}D{}; L levels: 2^(L-1) cells per direction",
+        options_.rtol, name_of(options_.preset), name_of(options_.precision), options_.dim, run_.ranks_text()));
     run_.print(fmt::format("order   L  {:>7}  {:>10}  load     iterations  fractional{}  seconds", "cells", "unknowns",
                            compares_ ? "  paper  difference" : ""));
     for (const int order : options_.orders) {
@@ -105,12 +105,10 @@ class IterationStudy {
   }
 
   void add(int order, int level, bool random) {
-    SolverOptions options;
+    SolverOptions options = run_.solver_options();
     options.apply(options_.preset);
     options.rtol = options_.rtol;
     options.precision = options_.precision;
-    options.device = options_.device;
-    options.threads = options_.threads;
     options.random_load = random ? 1 : 0;
     const int refine = level - 1;
     const auto cells = cells_text(options_.dim, refine);
@@ -220,6 +218,7 @@ Command add_iterations(const CommandOptions& line) {
   const auto options = std::make_shared<Options>();
   add_choice(line, "--preset", options->preset, "paper: the method of the paper");
   options->add_to(line, "3, with --preset paper 2", "1..3, in 2D 1..5, with --preset paper 3..8");
+  options->add_transport_to(line);
   add_list(line, "--levels", options->levels, 1, 20,
            "mesh levels L, of 2^(L-1) cells per direction (default: 3..6, in 2D 3..9)");
   line.add("--rtol", options->rtol, "relative tolerance").from(1e-14, 0.5).shows_default();

@@ -1,4 +1,9 @@
 // solenoid-studies: what `solenoid study` starts.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
 #include <cstdio>
 #include <string_view>
 
@@ -21,9 +26,11 @@ int main(int argc, char** argv) {
   line.add("scaling", "Times of several ranks, started by mpirun with as many of them", add_scaling);
   line.add("paper", "All tables and figures of the paper in one report", add_paper);
   return run_as_ranks([&] {
-    const bool knows_ranks = argc > 1 && argv[1] == std::string_view("scaling");
+    constexpr std::array<std::string_view, 4> of_ranks{"iterations", "throughput", "capacity", "scaling"};
+    const bool knows_ranks = argc > 1 && std::find(of_ranks.begin(), of_ranks.end(), argv[1]) != of_ranks.end();
     if (knows_ranks || solenoid::launched_ranks() == nullptr) return line.run(argc, argv);
-    std::fprintf(stderr, "solenoid: of the studies only `scaling` is for several ranks: start one process\n");
+    fmt::print(stderr, "solenoid: of the studies only {} are for several ranks: start one process\n",
+               fmt::join(of_ranks, ", "));
     return static_cast<int>(bad_input);
   });
 }

@@ -11,9 +11,11 @@
 #include <fstream>
 #include <utility>
 
+#include "base/agreement.hpp"
 #include "base/new_file.hpp"
 #include "build_info.hpp"
 #include "mesh/record.hpp"
+#include "program/launch.hpp"
 #include "solenoid/error.hpp"
 #include "solenoid/interrupt.hpp"
 #include "solenoid/version.hpp"
@@ -94,6 +96,10 @@ void StudyArguments::add_to(const CommandOptions& line, const std::string& defau
   line.add("--json", json, "write all numbers to this file").type("FILE");
 }
 
+void StudyArguments::add_transport_to(const CommandOptions& line) {
+  add_choice(line, "--transport", transport, "of several ranks (mpirun): how messages between GPUs travel");
+}
+
 void check_orders(int dim, const std::vector<int>& orders, EquationKind equation) {
   const auto available = available_orders(dim, equation);
   for (const int order : orders) {
@@ -127,8 +133,14 @@ std::optional<Json> earlier_run(const std::filesystem::path& file, const std::st
 }
 
 StudyRun::StudyRun(const StudyArguments& arguments, const std::string& name, double total)
-    : display_(ProgressDisplay::Lines::transient), file_(arguments.json), total_(total) {
-  if (!file_.empty()) check_target("--json", file_);
+    : arguments_(arguments),
+      ranks_(launched_ranks()),
+      display_(ProgressDisplay::Lines::transient),
+      file_(ranks_ == nullptr || ranks_->rank() == 0 ? arguments.json : ""),
+      total_(total) {
+  in_agreement(ranks_.get(), [&] {
+    if (!file_.empty()) check_target("--json", file_);
+  });
   caught_interrupt();  // from here on
   json["study"] = name;
   json["solenoid"] = version;
@@ -137,6 +149,20 @@ StudyRun::StudyRun(const StudyArguments& arguments, const std::string& name, dou
   std::array<char, sizeof "0000-00-00"> date{};
   std::strftime(date.data(), date.size(), "%Y-%m-%d", std::gmtime(&now));
   json["date"] = date.data();
+  if (ranks_ == nullptr) return;
+  json["ranks"] = ranks_->size();
+  warn_of_binding(*ranks_, arguments.threads, false);
+}
+
+std::string StudyRun::ranks_text() const { return ranks_ == nullptr ? "" : fmt::format(", {} ranks", ranks_->size()); }
+
+SolverOptions StudyRun::solver_options() const {
+  SolverOptions options;
+  options.device = arguments_.device;
+  options.threads = arguments_.threads;
+  options.communicator = ranks_;
+  options.transport = arguments_.transport;
+  return options;
 }
 
 std::optional<Result> StudyRun::solve(const std::string& label, const Problem& problem, SolverOptions options) {
@@ -163,6 +189,7 @@ std::optional<Result> StudyRun::solve(const std::string& label, const Problem& p
   done(unknowns);
   json["device"] = result->report.device;
   json["threads"] = result->report.threads;
+  if (ranks_ != nullptr) json["transport"] = result->report.transport;
   return result;
 }
 
@@ -174,23 +201,29 @@ void StudyRun::print(const std::string& line) {
   std::fflush(stdout);
 }
 
-bool StudyRun::interrupted() { return caught_interrupt(); }
+bool StudyRun::interrupted() {
+  const auto ranks = launched_ranks();
+  return ranks == nullptr ? caught_interrupt() : ranks->any(caught_interrupt());
+}
 
 void StudyRun::save() const {
-  if (file_.empty()) return;
-  std::filesystem::create_directories(folder_of(file_));
-  NewFile target(file_);
-  target.stream() << lines_of(json);
-  target.commit();
+  in_agreement(ranks_.get(), [&] {
+    if (file_.empty()) return;
+    std::filesystem::create_directories(folder_of(file_));
+    NewFile target(file_);
+    target.stream() << lines_of(json);
+    target.commit();
+  });
 }
 
 int StudyRun::finish(bool good, bool complete) {
   display_.clear();
-  complete = complete && !interrupted();
+  const bool stopped = interrupted();
+  complete = complete && !stopped;
   json["complete"] = complete;
   save();
   if (!file_.empty()) fmt::print("\nwritten {}\n", file_.string());
-  if (interrupted()) fmt::print("Interrupted: the study is not complete.\n");
+  if (stopped) fmt::print("Interrupted: the study is not complete.\n");
   return good && complete ? solved : not_converged;
 }
 

@@ -3,6 +3,7 @@
 /// What the studies share: their common options, solves with progress, and their JSON file.
 
 #include <filesystem>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -26,10 +27,13 @@ struct StudyArguments {
   std::vector<int> orders;  ///< empty: the study chooses
   DeviceChoice device = DeviceChoice::automatic;
   int threads = 0;
+  TransportChoice transport = TransportChoice::automatic;
   std::filesystem::path json;
 
   /// The defaults are what the help says; the study sets them.
   void add_to(const CommandOptions& line, const std::string& default_dim, const std::string& default_orders);
+  /// Of a study that several ranks do together.
+  void add_transport_to(const CommandOptions& line);
 };
 
 /// \throws InputError that names the first of the orders that this build lacks.
@@ -41,12 +45,20 @@ void check_orders(int dim, const std::vector<int>& orders, EquationKind equation
 std::optional<Json> earlier_run(const std::filesystem::path& file, const std::string& flag, const Json& header,
                                 const std::vector<const char*>& same, const char* rows);
 
-/// One run of a study. Work is counted in unknowns, of which `total` are to be done, for the time left.
+/// One run of a study. Work is counted in unknowns, of which `total` are to be done, for the time left. Several ranks
+/// that were launched do a study together: each calls all of this, in the same order, and the first one prints and
+/// writes.
 class StudyRun {
  public:
   /// \throws InputError if the JSON file cannot be written.
   StudyRun(const StudyArguments& arguments, const std::string& name, double total);
 
+  /// Those of this run, or nullptr.
+  [[nodiscard]] const std::shared_ptr<const Communicator>& ranks() const { return ranks_; }
+  /// ", 2 ranks", or nothing.
+  [[nodiscard]] std::string ranks_text() const;
+  /// Where and by whom is solved, as asked for.
+  [[nodiscard]] SolverOptions solver_options() const;
   /// Solves with progress on a terminal. Nothing if interrupted, or if the memory does not suffice: a line says so.
   std::optional<Result> solve(const std::string& label, const Problem& problem, SolverOptions options);
   /// Shows on a terminal what is being done other than by solve().
@@ -57,7 +69,7 @@ class StudyRun {
   void done(double unknowns) { done_ += unknowns; }
   /// Prints a line of the table at once.
   void print(const std::string& line);
-  /// Ctrl-C was pressed: the study ends after what it is at.
+  /// Ctrl-C was pressed, on some rank: the study ends after what it is at.
   [[nodiscard]] static bool interrupted();
 
   Json json;  ///< the content of the JSON file
@@ -68,8 +80,10 @@ class StudyRun {
   int finish(bool good, bool complete = true);
 
  private:
+  StudyArguments arguments_;
+  std::shared_ptr<const Communicator> ranks_;
   ProgressDisplay display_;
-  std::filesystem::path file_;
+  std::filesystem::path file_;  // of the first rank
   double total_;
   double done_ = 0.0;
 };

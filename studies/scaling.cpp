@@ -21,23 +21,18 @@ struct Options : StudyArguments {
   std::vector<double> boxes{1, 1, 1};
   int refine = 5;
   int runs = 10;
-  TransportChoice transport = TransportChoice::automatic;
 };
 
 class ScalingStudy {
  public:
   explicit ScalingStudy(const Options& options)
-      : options_(options), ranks_(launched_ranks()), run_(of_first(options, ranks_.get()), "scaling", 0.0) {}
+      : options_(options), run_(options, "scaling", 0.0), ranks_(run_.ranks().get()), solver_(run_.solver_options()) {}
 
   int operator()() {
     check_orders(options_.dim, options_.orders);
     if (std::ssize(options_.boxes) != options_.dim) {
       throw InputError(fmt::format("--boxes: expected {} numbers, got {}", options_.dim, options_.boxes.size()));
     }
-    solver_.communicator = ranks_;
-    solver_.device = options_.device;
-    solver_.threads = options_.threads;
-    solver_.transport = options_.transport;
     const auto engine = make_engine(solver_.device, solver_.threads, solver_.communicator, solver_.transport);
     const int ranks = ranks_ == nullptr ? 1 : ranks_->size();
     run_.json["dim"] = options_.dim;
@@ -124,12 +119,12 @@ class ScalingStudy {
     std::vector<double> times;
     for (int i = 0; i <= options_.runs; ++i) {
       engine.synchronise();
-      sum(0.0);
-      const double seconds = seconds_of([&] {
+      const auto work_and_wait = [&] {
         work();
         engine.synchronise();
-      });
-      if (i > 0) times.push_back(largest(seconds));  // the first one warms up
+      };
+      const double seconds = seconds_of(work_and_wait, ranks_);
+      if (i > 0) times.push_back(seconds);  // the first one warms up
     }
     std::sort(times.begin(), times.end());
     return times[times.size() / 2];
@@ -143,16 +138,10 @@ class ScalingStudy {
     return mine;
   }
 
-  /// The first rank writes the file.
-  static StudyArguments of_first(StudyArguments arguments, const Communicator* ranks) {
-    if (ranks != nullptr && ranks->rank() != 0) arguments.json.clear();
-    return arguments;
-  }
-
   static constexpr auto kind = ManufacturedKind::trigonometric;
   const Options& options_;
-  std::shared_ptr<const Communicator> ranks_;
   StudyRun run_;
+  const Communicator* ranks_;
   SolverOptions solver_;
 };
 
@@ -166,7 +155,7 @@ Command add_scaling(const CommandOptions& line) {
   line.add("--boxes", options->boxes, "coarse boxes per direction").from(1, 1000).type("N,N,N");
   line.add("--refine", options->refine, "times that boxes are refined").from(1, 20).type("N");
   line.add("--runs", options->runs, "runs that a time is the median of").from(1, 1000).type("N");
-  add_choice(line, "--transport", options->transport, "how messages between GPUs travel");
+  options->add_transport_to(line);
   return [options] { return ScalingStudy(*options)(); };
 }
 

@@ -96,7 +96,9 @@ struct Row {
 class ThroughputStudy {
  public:
   explicit ThroughputStudy(const Options& options)
-      : options_(options), run_(options, "throughput", 0.0), engine_(make_engine(options.device, options.threads)) {}
+      : options_(options),
+        run_(options, "throughput", 0.0),
+        engine_(make_engine(options.device, options.threads, run_.ranks(), options.transport)) {}
 
   int operator()() {
     check_orders(options_.dim, options_.orders, options_.equation);
@@ -148,6 +150,10 @@ class ThroughputStudy {
     run_.json["dim"] = options_.dim;
     run_.json["device"] = engine_->description();
     run_.json["threads"] = engine_->threads();
+    if (run_.ranks() != nullptr) {
+      run_.print(fmt::format("ranks   {}, messages: {}", run_.ranks()->size(), engine_->transport()));
+      run_.json["transport"] = engine_->transport();
+    }
     run_.show("what the machine can do at most");
     ceilings_ = engine_->measure_ceilings();
     const auto [memory, cache, shared, fma_float, fma_double] = ceilings_;
@@ -165,17 +171,16 @@ class ThroughputStudy {
 
   /// The refinement whose number of unknowns is nearest, by ratio.
   [[nodiscard]] SolverOptions solver(Method method) const {
-    SolverOptions solver;
+    SolverOptions solver = run_.solver_options();
     solver.method = method;
     solver.rtol = options_.rtol;
-    solver.device = options_.device;
-    solver.threads = options_.threads;
     return solver;
   }
   [[nodiscard]] bool fits(const Problem& problem, Method method) const {
     const Estimate need = estimate(problem, solver(method));
+    const int ranks = run_.ranks() == nullptr ? 1 : run_.ranks()->size();
     const double extra =
-        method == Method::fmg ? 8.0 * static_cast<double>(need.dofs) : 0.0;  // of operands of the parts
+        method == Method::fmg ? 8.0 * static_cast<double>(need.dofs) / ranks : 0.0;  // of operands of the parts
     return static_cast<double>(need.bytes_needed) + extra <= static_cast<double>(need.bytes_available);
   }
 
@@ -191,7 +196,9 @@ class ThroughputStudy {
     }
     run_.show(label + ": set-up");
     std::optional<Hierarchy> levels;
-    row.set_up = seconds_of([&] { levels.emplace(problem, MultigridOptions{}, engine_->dense_limits()); });
+    const Distribution distribution{run_.ranks(), SolverOptions{}.replicated_cells};
+    row.set_up = seconds_of([&] { levels.emplace(problem, MultigridOptions{}, engine_->dense_limits(), distribution); },
+                            run_.ranks().get());
     const Hierarchy& hierarchy = *levels;
     row.levels = hierarchy.size();
     row.dofs = static_cast<double>(hierarchy.finest().dofs());
@@ -211,7 +218,8 @@ class ThroughputStudy {
     const SolverOptions options = solver(method);
     {
       std::optional<TimedSolve<float>> ready;
-      const double made_ready = seconds_of([&] { ready.emplace(*engine_, hierarchy, problem, options); });
+      const double made_ready =
+          seconds_of([&] { ready.emplace(*engine_, hierarchy, problem, options); }, run_.ranks().get());
       TimedSolve<float>& timed = *ready;
       if (walls) {
         if (method == Method::gmres) row.set_up += made_ready;
@@ -349,7 +357,8 @@ class ThroughputStudy {
   void print_kernels() {
     for (const Row& row : rows_) {
       if (row.kernels.empty()) continue;
-      run_.print(fmt::format("\nKernels of {} on {} cells\n", element(row), cells_text(options_.dim, row.refine)));
+      run_.print(fmt::format("\nKernels of {} on {} cells{}\n", element(row), cells_text(options_.dim, row.refine),
+                             run_.ranks() == nullptr ? "" : ", on the first rank"));
       run_.print(fmt::format("{:<34} {:>6}  {:>8}  {:>7}  {:>9}  {:>6}  {:>7}  {:>9}", "", "starts", "ns/DoF",
                              "threads", "registers", "spills", "shared", "occupancy"));
       for (const KernelUse& k : row.kernels) {
@@ -375,6 +384,7 @@ Command add_throughput(const CommandOptions& line) {
   options->dim = 3;
   options->orders = {1, 2, 3};
   options->add_to(line, "3", "1..3");
+  options->add_transport_to(line);
   add_choice(line, "--equation", options->equation, "what is solved");
   line.add("--sizes", options->sizes, "numbers of unknowns, as 1e6,3e6; the nearest refinements are taken")
       .from(1, 1e12)

@@ -20,7 +20,7 @@ namespace solenoid {
 enum class Pace { rested, sustained, at_once };
 
 /// A solve of a problem without flow through its sides, ready to run, with the cycle in precision S. Times are of the
-/// work alone, of all unknowns of the finest level, in seconds.
+/// work alone, of all unknowns of the finest level, in seconds. The ranks of the options work together.
 template <class S>
 class TimedSolve {
  public:
@@ -52,7 +52,7 @@ class TimedSolve {
     constexpr double enough = 0.2;
     const auto from_zero = [this] { prepare(); };
     return median_seconds(
-        enough, from_zero, [this] { solve(); }, most_);
+        enough, from_zero, [this] { solve(); }, most_, ranks());
   }
   /// A x in double precision. This and the following overwrite x().
   double operator_double_seconds(Pace pace = Pace::rested) {
@@ -73,6 +73,7 @@ class TimedSolve {
   }
 
  private:
+  [[nodiscard]] const Communicator* ranks() const { return options_.communicator.get(); }
   Kernels<double>& outer() { return solve_.outer(); }
   Kernels<S>& kernels() { return solve_.cycle().kernels(); }
   S* load() { return solve_.cycle().right_hand_side(); }
@@ -99,17 +100,17 @@ class TimedSolve {
       engine_.synchronise();
     };
     in_a_row(1);
-    const int count = std::max(1, static_cast<int>(run / seconds_of([&] { in_a_row(1); })));
+    const int count = std::max(1, static_cast<int>(run / seconds_of([&] { in_a_row(1); }, ranks())));
     const auto row = [&] { in_a_row(count); };
     if (pace == Pace::rested) {
       rest();
     } else if (pace == Pace::sustained) {
       constexpr double warm_up = 1.0;
       double spent = 0.0;
-      while (spent < warm_up) spent += seconds_of(row);
+      while (spent < warm_up) spent += seconds_of(row, ranks());
     }
     const auto nothing = [] {};
-    return median_seconds(0.0, nothing, row, most_) / count;
+    return median_seconds(0.0, nothing, row, most_, ranks()) / count;
   }
   /// Vectors for the parts in precision S, which solves have no need of.
   void make_room() {

@@ -6,24 +6,31 @@
 #include <chrono>
 #include <cstddef>
 #include <limits>
+#include <span>
 #include <thread>
 #include <vector>
 
+#include "solenoid/communicator.hpp"
+
 namespace solenoid {
 
-/// Time of work(), which waits until it is done.
+/// Time of work(), which waits until it is done. Several ranks begin together, and need as long as the slowest: it is
+/// the same on all.
 template <class Work>
-double seconds_of(Work work) {
+double seconds_of(Work work, const Communicator* ranks = nullptr) {
+  if (ranks != nullptr) static_cast<void>(ranks->any(false));  // they wait for each other
   const auto start = std::chrono::steady_clock::now();
   work();
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  if (ranks != nullptr) ranks->maximum(std::span(&seconds, 1));
+  return seconds;
 }
 
 /// The median of at least ten runs that take `enough` seconds together, each after prepare(), after one that does not
 /// count; of fewer once they have taken `most` seconds.
 template <class Prepare, class Work>
-double median_seconds(double enough, Prepare prepare, Work work,
-                      double most = std::numeric_limits<double>::infinity()) {
+double median_seconds(double enough, Prepare prepare, Work work, double most = std::numeric_limits<double>::infinity(),
+                      const Communicator* ranks = nullptr) {
   constexpr std::size_t fewest_runs = 10;
   prepare();
   work();
@@ -31,7 +38,7 @@ double median_seconds(double enough, Prepare prepare, Work work,
   double sum = 0.0;
   while ((times.size() < fewest_runs || sum < enough) && sum < most) {
     prepare();
-    times.push_back(seconds_of(work));
+    times.push_back(seconds_of(work, ranks));
     sum += times.back();
   }
   const auto middle = times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2);

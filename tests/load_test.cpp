@@ -6,6 +6,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <limits>
@@ -259,6 +260,34 @@ TEST_P(Loads, OfTheBoundaryAreWhatItsDataAdd) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Cases, Loads, testing::ValuesIn(load_cases()), name_of);
+
+/// Uniform, and unlike those of other seeds and of neighbours.
+TEST(RandomLoads, AreRandom) {
+  const Level level({.dim = 2, .order = 1}, {}, Grid(Mesh::unit(2, 6), {}));
+  std::vector<std::vector<double>> loads;
+  for (const std::uint64_t seed : {1, 2, 3}) {
+    const HostVector vector = random_vector(level, seed);
+    std::vector<double>& load = loads.emplace_back();
+    level.for_each_unknown([&](std::int64_t i) { load.push_back(vector[i]); });
+  }
+  const auto unknowns = std::ssize(loads[0]);
+  ASSERT_EQ(unknowns, level.dofs());
+  const double few = 4.0 / std::sqrt(static_cast<double>(unknowns));  // standard deviations of a mean of such numbers
+  const auto product = [&](const std::vector<double>& a, const std::vector<double>& b, int shift) {
+    return std::inner_product(a.begin(), a.end() - shift, b.begin() + shift, 0.0) / static_cast<double>(unknowns);
+  };
+  for (const std::vector<double>& load : loads) {
+    const auto [least, most] = std::minmax_element(load.begin(), load.end());
+    EXPECT_GE(*least, -1.0);
+    EXPECT_LT(*most, 1.0);
+    EXPECT_GT(*most - *least, 1.99);
+    EXPECT_NEAR(std::accumulate(load.begin(), load.end(), 0.0) / static_cast<double>(unknowns), 0.0, few);
+    EXPECT_NEAR(product(load, load, 0), 1.0 / 3.0, few);
+    for (const int shift : {1, 2, 4, 12}) EXPECT_NEAR(product(load, load, shift), 0.0, few) << shift;
+  }
+  EXPECT_NEAR(product(loads[0], loads[1], 0), 0.0, few);
+  EXPECT_NEAR(product(loads[1], loads[2], 0), 0.0, few);
+}
 
 }  // namespace
 }  // namespace solenoid

@@ -92,6 +92,7 @@ Tables tables_of(const Problem& problem) {
   for (const auto& batches : plan.colours) tables.add(batches);
   for (const auto& records : plan.uncovered) tables.add(records);
   tables.add(std::span<const double>(assemble_load(problem, finest)));
+  tables.add(std::span<const double>(random_vector(finest, 1)));
   const Level with_hats(finest.equation, finest.coefficients, Grid(problem.mesh, problem.boundary, true));
   add(tables, with_hats);
   tables.add(std::span<const double>(boundary_lift(problem, with_hats).values));

@@ -14,6 +14,7 @@
 #include <limits>
 #include <thread>
 
+#include "base/threads.hpp"
 #include "flows.hpp"
 #include "levels.hpp"
 #include "solenoid/linear_system.hpp"
@@ -304,7 +305,7 @@ TEST(Solve, ThreadsAreASmallMultipleOfTheMachines) {
     options.threads = threads;
     return message(paper(2, some_order(2), 1), options);
   };
-  const int cores = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+  const int cores = solenoid::cores();
   EXPECT_EQ(message_with(2 * cores), "no error");
   expect_contains(message_with(8 * cores + 1),
                   {std::to_string(8 * cores + 1) + " are too many", "runs " + std::to_string(cores),

@@ -52,10 +52,11 @@ struct SolverOptions {
   PreconditionerSide side = PreconditionerSide::right;
   Precision precision = Precision::mixed;
   DeviceChoice device = DeviceChoice::automatic;
-  int threads = 0;  ///< 0: all cores
+  int threads = 0;  ///< 0: all cores that the process is bound to, of several ranks its share of them
   MultigridOptions multigrid{};
   std::function<void(const Progress&)> progress{};  ///< called between stages and iterations, from the calling thread
-  /// Replaces the load by a random vector (a test of the solver, not of the discretisation) if not 0.
+  /// Replaces the load by a random vector (a test of the solver, not of the discretisation) if not 0: the seed. It is
+  /// the same for any number of threads and ranks.
   std::uint64_t random_load = 0;
 
   /// Ranks that solve the problem together (communicator.hpp); nullptr: this process alone. All call solve() with the

@@ -5,11 +5,16 @@
 #include <algorithm>
 #include <thread>
 
+#include "base/binding.hpp"
 #include "solenoid/error.hpp"
 
 namespace solenoid {
 
-int cores() { return static_cast<int>(std::max(1U, std::thread::hardware_concurrency())); }
+int cores() {
+  // What the standard library says may be all of the machine, whatever the process is bound to.
+  const std::size_t allowed = allowed_cores().size();
+  return static_cast<int>(allowed > 0 ? allowed : std::max<std::size_t>(1, std::thread::hardware_concurrency()));
+}
 
 int threads_for(int asked) {
   if (asked < 0) throw InputError(fmt::format("threads: expected an integer >= 0, got {}", asked));

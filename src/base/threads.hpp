@@ -18,7 +18,7 @@ void wait_while(const std::atomic<T>& value, T old) {
   value.wait(old, std::memory_order_acquire);
 }
 
-/// Threads that the machine runs at a time, at least 1.
+/// Threads that the machine runs at a time for this process, at least 1: the cores that it is bound to.
 int cores();
 
 /// Threads of a CPU engine, asked for as an option: 0 for all cores. Threads wait for each other in every step, so that

@@ -1,24 +1,16 @@
 #include "engine/engine.hpp"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
-#include <algorithm>
 #include <utility>
 
 #include "base/agreement.hpp"
-#include "base/threads.hpp"
+#include "base/binding.hpp"
 #include "engine/distributed/distributed_engine.hpp"
 #include "problem/names.hpp"
 
 namespace solenoid {
 namespace {
-
-/// Of a rank: all that it may use, or its share where it may use all of its host.
-int share_of_cores(const Communicator& ranks) {
-  const bool bound = cores() < sysconf(_SC_NPROCESSORS_ONLN);
-  return bound ? cores() : std::max(1, cores() / ranks.ranks_on_host());
-}
 
 std::unique_ptr<distributed::Transport> make_transport(Engine& engine, const std::shared_ptr<const Communicator>& ranks,
                                                        TransportChoice choice) {
@@ -50,10 +42,9 @@ std::unique_ptr<Engine> make_engine(DeviceChoice device, int threads, const std:
     if (!alone) cuda = ranks->all(cuda);
   }
   if (alone) return cuda ? make_cuda_engine() : make_cpu_engine(threads);
+  if (!cuda && threads == 0) threads = share_of_cores(*ranks);
   std::unique_ptr<Engine> engine;
-  in_agreement(ranks.get(), [&] {
-    engine = cuda ? make_cuda_engine() : make_cpu_engine(threads != 0 ? threads : share_of_cores(*ranks));
-  });
+  in_agreement(ranks.get(), [&] { engine = cuda ? make_cuda_engine() : make_cpu_engine(threads); });
   if (!cuda && transport != TransportChoice::automatic) {
     throw InputError(
         fmt::format("transport \"{}\" is between GPUs, but the ranks have processors", name_of(transport)));

@@ -261,7 +261,7 @@ class Engine {
   [[nodiscard]] virtual void* stream() const { return nullptr; }
   /// What is started from now on comes after what is in another stream so far.
   virtual void wait_for(void* /*stream*/) {}
-  /// What this machine can do at most.
+  /// What this machine can do at most; of several ranks all together.
   virtual Ceilings measure_ceilings() = 0;
   /// Does `work`, recording nothing, and lists the kernels that it starts. Empty where kernels are functions like all
   /// others.

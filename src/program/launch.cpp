@@ -7,8 +7,8 @@
 #include <memory>
 #include <string>
 
+#include "base/binding.hpp"
 #include "program/command_line.hpp"
-#include "solenoid/communicator.hpp"
 #include "solenoid/error.hpp"
 
 namespace solenoid::program {
@@ -67,6 +67,11 @@ int run_as_ranks(const std::function<int()>& program) {
   std::fflush(stderr);
   ranks->abort(code);
   return code;
+}
+
+void warn_of_binding(const Communicator& ranks, int threads, bool quiet) {
+  const std::string warning = too_narrow_binding(ranks, threads);
+  if (ranks.rank() == 0 && !quiet && !warning.empty()) fmt::print(stderr, "solenoid: {}\n", warning);
 }
 
 }  // namespace solenoid::program

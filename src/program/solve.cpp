@@ -15,6 +15,7 @@
 #include "build_info.hpp"
 #include "output/result_json.hpp"
 #include "program/commands.hpp"
+#include "program/launch.hpp"
 #include "program/march.hpp"
 #include "program/progress.hpp"
 #include "solenoid/error.hpp"
@@ -301,7 +302,10 @@ int solve_case(const Arguments& arguments) {
     }
     if (!arguments.start.empty()) start = load_solution(arguments.start);
   });
-  if (ranks != nullptr) check_same(*ranks, what, build_info::commit);
+  if (ranks != nullptr) {
+    check_same(*ranks, what, build_info::commit);
+    warn_of_binding(*ranks, what.solver.threads, arguments.quiet);
+  }
   if (!first) targets.emplace(arguments, what.output, what.name, ranks->size());
   what.solver.communicator = ranks;
 

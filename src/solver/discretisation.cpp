@@ -130,9 +130,6 @@ void Discretisation::coarse_load(Engine& engine, const Level& level, Kernels<dou
 
 void Discretisation::load(Engine& engine, Kernels<double>& kernels, Vector<double>& work, Vector<double>& b) {
   if (random_load_ != 0) {
-    if (finest().grid.partition() != nullptr) {
-      throw InputError("random_load: random loads are for one rank, they depend on the order of unknowns");
-    }
     const HostVector load = random_vector(finest(), random_load_);
     engine.upload(load.data(), b.data(), load.size() * sizeof(double));
     kernels.project(b.data());

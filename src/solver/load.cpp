@@ -1,11 +1,12 @@
 #include "solver/load.hpp"
 
 #include <algorithm>
-#include <random>
+#include <cmath>
 #include <utility>
 
 #include "base/parallel.hpp"
 #include "element/convection_points.hpp"
+#include "mesh/places.hpp"
 #include "problem/regions.hpp"
 #include "solver/strip_integrals.hpp"
 
@@ -15,6 +16,23 @@ namespace {
 /// The kind of the face that the hats of a record in direction c lie on.
 Face hat_kind(const Grid& grid, Record r, int c) {
   return grid.layout().is_cell(r) ? grid.face(r, 2 * c) : grid.hat_face(r);
+}
+
+/// Where the values of a record are (mesh/places.hpp): the same on all ranks.
+std::array<std::int32_t, 3> place_of(const Grid& grid, Record r) {
+  if (grid.layout().is_cell(r)) return grid.position(r);
+  const int direction = grid.hat_direction(r);
+  std::array<std::int32_t, 3> place = grid.position(grid.neighbour(r, 2 * direction));
+  ++place[direction];
+  return place;
+}
+
+/// Every bit depends on all bits: of consecutive multiples of `golden` these are random numbers, SplitMix64.
+constexpr std::uint64_t golden = 0x9e3779b97f4a7c15;
+constexpr std::uint64_t mixed(std::uint64_t bits) {
+  bits = (bits ^ bits >> 30) * 0xbf58476d1ce4e5b9;
+  bits = (bits ^ bits >> 27) * 0x94d049bb133111eb;
+  return bits ^ bits >> 31;
 }
 
 /// What integrate(integrals, cells, records, upper) makes of the blocks whose faces have boundary data.
@@ -127,10 +145,21 @@ bool has_boundary_velocity(const Problem& problem) {
 }
 
 HostVector random_vector(const Level& level, std::uint64_t seed) {
-  std::mt19937_64 engine(seed);
-  std::uniform_real_distribution<double> uniform(-1.0, 1.0);
+  const Grid& grid = level.grid;
+  const auto count = places(grid, level.equation.kind);
+  const std::uint64_t start = mixed(seed);
   HostVector values = zeros(level.size());
-  level.for_each_unknown([&](std::int64_t index) { values[index] = uniform(engine); });
+  parallel_ranges({grid.layout().records().size()}, [&](CellRange records, std::int64_t) {
+    for (auto r = static_cast<Record>(records.begin); r < records.end; ++r) {
+      if (!grid.layout().is_owned(r)) continue;
+      const auto [x, y, z] = place_of(grid, r);
+      const std::int64_t first = (x + count[0] * (y + count[1] * z)) * level.equation.record();
+      level.for_each_unknown_of(r, [&](int i) {
+        const std::uint64_t bits = mixed(start + golden * static_cast<std::uint64_t>(first + i));
+        values[level.index(r, i)] = std::ldexp(static_cast<double>(bits >> 11), -52) - 1.0;
+      });
+    }
+  });
   return values;
 }
 

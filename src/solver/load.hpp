@@ -42,7 +42,8 @@ bool has_boundary_data(const Problem& problem);
 /// True if some boundary velocity is not the constant zero: it has to be lifted. Poisson's boundary values have not.
 bool has_boundary_velocity(const Problem& problem);
 
-/// A reproducible random right-hand side: uniform in [-1, 1] on every unknown.
+/// A random right-hand side: uniform in [-1, 1) on every owned unknown. What an unknown has depends on the seed and on
+/// where it lies, not on threads, ranks and the order of records.
 HostVector random_vector(const Level& level, std::uint64_t seed);
 
 }  // namespace solenoid

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The program under mpirun: exit codes and messages of errors, a rank that dies, VTU pieces.
+"""The program under mpirun: exit codes and messages of errors, a rank that dies, VTU pieces, studies, bound ranks.
 
 program_test.py MPIEXEC PROGRAM    exit status 1 if something is not as it should be
 """
@@ -8,6 +8,7 @@ import array
 import json
 import os
 import re
+import shutil
 import signal
 import struct
 import subprocess
@@ -39,8 +40,8 @@ vtu = true
 wrong = []
 
 
-def command(ranks, *arguments):
-    return [MPIEXEC, "-n", str(ranks), "--oversubscribe", PROGRAM, *map(str, arguments)]
+def command(ranks, *arguments, launcher=()):
+    return [MPIEXEC, "-n", str(ranks), "--oversubscribe", *launcher, PROGRAM, *map(str, arguments)]
 
 
 def run(*words):
@@ -142,6 +143,63 @@ with tempfile.TemporaryDirectory() as folder:
     expect(result.returncode == 1, "not converged", result)
     different = command(1, *solve) + [":", "-n", "1", PROGRAM, *map(str, solve), "--set", "physics.viscosity=2"]
     once(run(*different), 2, "rank 1 has another case", "ranks with different options")
+
+    # Studies of several ranks find what those of one find.
+    def study(ranks, name, *options):
+        file = folder / f"{name}_{ranks}.json"
+        words = ["study", name, "--dim", 2, "--orders", order, *solve[2:], "--json", file, *options]
+        result = run(*command(ranks, *words)) if ranks > 1 else run(PROGRAM, *map(str, words))
+        expect(result.returncode == 0, f"study {name}, {ranks} ranks", result)
+        found = json.loads(file.read_text()) if result.returncode == 0 else {}
+        if ranks > 1:
+            expect((found.get("ranks"), found.get("transport")) == (ranks, "cpu"), f"ranks of the study {name}", result)
+        else:
+            expect("ranks" not in found, f"no ranks in the study {name}", result)
+        return found
+
+    def same(name, keys, *options):
+        rows = [study(ranks, name, *options).get("rows", []) for ranks in (1, 2)]
+        one, two = ([[row[key] for key in keys] for row in some] for some in rows)
+        expect(len(one) > 0 and one == two, f"study {name}: {keys} are {one} and {two}")
+        return rows
+
+    one, two = same("iterations", ("dofs", "load", "iterations"), "--levels", "3,8")
+    differences = [abs(a["fractional_iterations"] - b["fractional_iterations"]) for a, b in zip(one, two)]
+    expect(max(differences, default=1.0) < 0.01, f"fractional iterations differ by {differences}")
+    same("throughput", ("dofs", "iterations"), "--sizes", 16384 * 3 * (order + 1) ** 2)
+    one, two = same("capacity", ("dofs", "boxes", "refine"), "--size", 6e5)
+    for a, b in list(zip(one, two))[-1:]:
+        expect(b["bytes_used"] < 0.8 * a["bytes_used"] and b["bytes_per_dof"] > a["bytes_per_dof"],
+               f"memory of each rank, and of all together: {a} and {b}")
+    once(run(*command(2, "study", "convergence")), 2, "for several ranks", "a study that is for one process")
+
+    # Ranks that are bound to fewer cores than they could use are told so, once; others are not.
+    def warns(expected, what, *options, launcher):
+        result = run(*command(2, *solve[:4], *options, launcher=launcher))
+        told = result.stderr.count("ranks are bound to too few cores")
+        expect(result.returncode == 0 and told == (1 if expected else 0), f"{what}: told {told} times", result)
+        return result.stdout + result.stderr
+
+    cores = sorted(os.sched_getaffinity(0))
+    if len(cores) > 1 and shutil.which("taskset"):
+        pinned, pinned_to_other = (["--bind-to", "none", "taskset", "-c", str(core)] for core in cores[:2])
+        text = warns(True, "two ranks on a core", "--threads", 1, launcher=pinned)
+        for name in (f"rank 0 to core {cores[0]} of", f"rank 1 to core {cores[0]} of", "pe=1", "--bind-to none"):
+            expect(name in text, f"'{name}' is in: {text}")
+        text = warns(True, "a thread too many", "--threads", 2, launcher=pinned_to_other)
+        expect("could use 2 of its own" in text and "pe=2" in text, f"2 threads each: {text}")
+        warns(False, "quiet", "--threads", 2, "--quiet", launcher=pinned)
+        for threads in (1, len(cores)):
+            warns(False, f"not bound, {threads} threads", "--threads", threads, launcher=["--bind-to", "none"])
+        text = warns(False, "not bound", launcher=["--bind-to", "none"])
+        expect(f"cpu, {len(cores) // 2} thread" in text, f"two ranks share {len(cores)} cores: {text}")
+        alone = run("taskset", "-c", str(cores[0]), PROGRAM, *map(str, solve[:4]))
+        expect("cpu, 1 thread," in alone.stdout, "a process on a core", alone)
+        words = [MPIEXEC, "--oversubscribe", "--bind-to", "none"]
+        for core in cores[:2]:
+            words += ["-n", "1", "taskset", "-c", core, PROGRAM, *solve[:4], "--threads", 1, ":"]
+        result = run(*map(str, words[:-1]))
+        expect(result.returncode == 0 and "bound" not in result.stderr, "a core for each", result)
 
     long = command(2, *solve, "--quiet", "--set", "mesh.refine=9", "--set", "solver.rtol=1e-15")
     process = subprocess.Popen(long, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=ENVIRONMENT)

@@ -30,6 +30,7 @@
 #include "solenoid/time_stepper.hpp"
 #include "solve_on.hpp"
 #include "solver/discretisation.hpp"
+#include "solver/load.hpp"
 
 namespace solenoid {
 namespace {
@@ -388,6 +389,20 @@ TEST(RanksPartition, SendsMatchReceives) {
   }
 }
 
+/// Random loads are the same bits, wherever the cuts are.
+TEST(RanksLoad, RandomOnesAreThoseOfOne) {
+  for (const int dim : {2, 3}) {
+    for (const test::MeshCase& what : test::mesh_cases(dim)) {
+      if (std::int64_t{what.mesh.cells[0]} * what.mesh.cells[1] * what.mesh.cells[2] < 8 * ranks()->size()) continue;
+      const Levels levels(what, 1, {}, false, cut(what.mesh, extent_of(what.mesh), 4));
+      const HostVector whole = random_vector(levels.whole, 3);
+      const HostVector part = random_vector(levels.part, 3);
+      const double difference = levels.difference({part.begin(), part.end()}, {whole.begin(), whole.end()});
+      expect_everywhere(difference == 0.0, fmt::format("{} {}D: {}", what.name, dim, difference));
+    }
+  }
+}
+
 // Solves -------------------------------------------------------------------------------------------------------------
 
 struct Solved {
@@ -410,13 +425,23 @@ Solved solve_on(Engine& engine, const Problem& problem, const SolverOptions& opt
                                                : solve_on<double>(engine, problem, options);
 }
 
+/// alpha h^2 / nu. Where the reaction dominates, a random load, which has divergence, is balanced by a pressure that is
+/// thousands of times as large, and residuals have the rounding of that.
+double reaction(const Problem& problem) {
+  const Mesh& mesh = problem.mesh;
+  double h = std::numeric_limits<double>::infinity();
+  for (int a = 0; a < mesh.dim; ++a) {
+    h = std::min(h, std::ldexp((mesh.upper[a] - mesh.lower[a]) / mesh.cells[a], -mesh.refine));
+  }
+  return problem.mass * h * h / problem.viscosity;
+}
+
 /// Random cases: the same history, to rounding, and the same solution, with NaN in all ghosts that are not fresh.
 TEST(RanksSolves, EqualThoseOfOne) {
   int compared = 0;
   const int first = test::setting("SOLENOID_RANDOM_FIRST", 1);
   for (int seed = first; seed < first + test::setting("SOLENOID_RANDOM_CASES", 40); ++seed) {
-    test::RandomCase drawn = test::draw_case(seed, 2000, 12000);
-    drawn.random_load = 0;
+    const test::RandomCase drawn = test::draw_case(seed, 2000, 12000);
     SCOPED_TRACE(drawn.file);
     Case what;
     Solved expected;
@@ -437,10 +462,11 @@ TEST(RanksSolves, EqualThoseOfOne) {
     const auto& a = expected.convergence.history;
     const auto& b = got.convergence.history;
     const bool mixed = what.solver.precision == Precision::mixed;
-    const int slack = mixed ? 1 : 0;
+    const bool rough = what.solver.random_load != 0 && reaction(what.problem) > 1e3;
+    const int slack = rough ? 2 + expected.convergence.iterations / 10 : mixed ? 1 : 0;
     expect_everywhere(std::abs(std::ssize(a) - std::ssize(b)) <= slack,
                       fmt::format("{} and {} iterations", expected.convergence.iterations, got.convergence.iterations));
-    for (std::size_t i = 0; i < std::min(a.size(), b.size()); ++i) {
+    for (std::size_t i = 0; !rough && i < std::min(a.size(), b.size()); ++i) {
       const double rounding = (mixed ? 0.1 : 1e-3) * a[i] + (mixed ? 1e-9 : 1e-13);
       expect_everywhere(std::abs(a[i] - b[i]) <= rounding, fmt::format("residual {}: {} and {}", i, a[i], b[i]));
     }

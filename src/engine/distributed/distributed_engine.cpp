@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <array>
 #include <cmath>
 #include <utility>
 
@@ -145,7 +146,14 @@ class DistributedEngine final : public Engine {
   void synchronise() override { engine_->synchronise(); }
   [[nodiscard]] void* stream() const override { return engine_->stream(); }
   void wait_for(void* stream) override { engine_->wait_for(stream); }
-  Ceilings measure_ceilings() override { return engine_->measure_ceilings(); }
+  /// Of all ranks together, measured at the same time: they may share a machine.
+  Ceilings measure_ceilings() override {
+    static_cast<void>(ranks_->any(false));
+    const auto [memory, cache, shared, fma_float, fma_double] = engine_->measure_ceilings();
+    std::array all{memory, cache, shared, fma_float, fma_double};
+    ranks_->sum(std::span<double>(all));
+    return {all[0], all[1], all[2], all[3], all[4]};
+  }
   std::vector<KernelUse> profile(const std::function<void()>& work) override { return engine_->profile(work); }
   [[nodiscard]] std::int64_t bytes_in_use() const override { return engine_->bytes_in_use(); }
   [[nodiscard]] std::int64_t bytes_peak() const override { return engine_->bytes_peak(); }
