@@ -47,10 +47,13 @@ void bind_ranks(nb::module_& m);
 void bind_problem(nb::module_& m);
 void bind_solution(nb::module_& m);
 void bind_linear_system(nb::module_& m);
+void bind_flow(nb::module_& m);
 
 /// The options of `base` with those of a dictionary in place, by the names of the case file and of the command line,
 /// for several ranks or, with nullptr, this process alone. \throws InputError as the case file's reader does.
 SolverOptions options_of(SolverOptions base, const nb::dict& options, const Ranks* ranks);
+/// The same of the table [time], with steps by the default of `cfl` where neither names their lengths.
+TimeOptions time_options_of(March base, const nb::dict& options, int order);
 
 /// Lets other threads run Python code (fields may be Python functions) while `work` is done. Python's signals are
 /// looked at meanwhile, so that Ctrl-C ends it with KeyboardInterrupt, or with what a handler of the script raises. So

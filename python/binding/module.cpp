@@ -59,6 +59,7 @@ NB_MODULE(_core, m) {
   bind_problem(m);
   bind_solution(m);
   bind_linear_system(m);
+  bind_flow(m);
 }
 
 }  // namespace

@@ -139,7 +139,7 @@ Mesh make_mesh(const std::vector<double>& lower, const std::vector<double>& uppe
 
 Problem make_problem(const std::string& equation, const std::vector<double>& lower, const std::vector<double>& upper,
                      const std::vector<int>& cells, int refine, const std::vector<IntegerBox>& holes, int order,
-                     double viscosity, double mass, const std::vector<ScalarField>& force,
+                     double viscosity, double mass, bool convection, const std::vector<ScalarField>& force,
                      const std::vector<NamedSide>& sides, const NamedSide& holes_side,
                      const std::vector<NamedRegion>& regions, const std::vector<NamedHole>& single_holes) {
   Problem problem;
@@ -148,6 +148,7 @@ Problem make_problem(const std::string& equation, const std::vector<double>& low
   problem.order = order;
   problem.viscosity = viscosity;
   problem.mass = mass;
+  problem.convection = convection;
   problem.force = vector_field(force);
   for (std::size_t s = 0; s < sides.size(); ++s) problem.boundary.sides.at(s) = side_of(sides[s]);
   problem.boundary.holes = side_of(holes_side);
@@ -246,6 +247,15 @@ VectorField vector_field(const std::vector<ScalarField>& components) {
   return field;
 }
 
+TimeOptions time_options_of(March base, const nb::dict& options, int order) {
+  const toml::table table = table_of(options);
+  Document document{"options"};
+  Value(table, "time", "a table", document).table<March>(time_option_keys(), base);
+  TimeOptions& time = base.options;
+  if (time.step == 0.0 && time.cfl == 0.0) time.cfl = default_cfl(time.scheme, order);
+  return time;
+}
+
 SolverOptions options_of(SolverOptions base, const nb::dict& options, const Ranks* ranks) {
   const toml::table table = table_of(options);
   const auto in_case = solver_option_keys();
@@ -284,6 +294,7 @@ void bind_problem(nb::module_& m) {
       .def_ro("order", &Problem::order)
       .def_ro("viscosity", &Problem::viscosity)
       .def_ro("mass", &Problem::mass)
+      .def_ro("convection", &Problem::convection)
       .def_prop_ro("parameters", &parameters_of)
       .def_prop_ro("force", [](const Problem& p) { return components(p, p.force); })
       .def_prop_ro("conditions", &conditions_of)
@@ -312,7 +323,8 @@ void bind_problem(nb::module_& m) {
       nb::arg("lower"), nb::arg("upper"), nb::arg("cells"), nb::arg("refine"), nb::arg("holes"));
   m.def("make_problem", &make_problem, nb::kw_only(), nb::arg("equation"), nb::arg("lower"), nb::arg("upper"),
         nb::arg("cells"), nb::arg("refine"), nb::arg("holes"), nb::arg("order"), nb::arg("viscosity"), nb::arg("mass"),
-        nb::arg("force"), nb::arg("sides"), nb::arg("holes_side"), nb::arg("regions"), nb::arg("single_holes"));
+        nb::arg("convection"), nb::arg("force"), nb::arg("sides"), nb::arg("holes_side"), nb::arg("regions"),
+        nb::arg("single_holes"));
   m.def(
       "estimate",
       [](const Problem& problem, const nb::dict& options, const Ranks* ranks) {
@@ -343,7 +355,8 @@ void bind_problem(nb::module_& m) {
                                                      c.exact.velocity->begin() + c.problem.mesh.dim);
                    })
       .def_prop_ro("exact_pressure", [](const Case& c) { return c.exact.pressure; })
-      .def_prop_ro("exact_value", [](const Case& c) { return c.exact.value; });
+      .def_prop_ro("exact_value", [](const Case& c) { return c.exact.value; })
+      .def_prop_ro("end", [](const Case& c) { return c.time ? std::optional(c.time->end) : std::nullopt; });
   m.def(
       "read_case", [](const std::filesystem::path& file) { return read_case(file); }, nb::arg("file"));
   m.def("make_case", &case_of, nb::arg("problem"));

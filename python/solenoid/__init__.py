@@ -5,7 +5,7 @@ Solves the Stokes equations
     alpha u - nu Laplace u + grad p = f,   div u = 0
 
 on boxes and unions of boxes in 2D and 3D with Raviart-Thomas elements RT_k x Q_k and a multigrid method, on CPUs and
-GPUs; and Poisson's equation on the same domains.
+GPUs; flows that change in time, by the Navier-Stokes equations if wanted; and Poisson's equation on the same domains.
 
     >>> import solenoid as so
     >>> mesh = so.Mesh.box(cells=(1, 1), refine=4)
@@ -21,6 +21,7 @@ from ._core import InputError, ResourceError
 from ._core import version as __version__
 from .build import info
 from .deprecated import Poisson, Stokes
+from .flow import Flow, FlowState, StepReport
 from .linear import FlowIntegrals, LinearOperator, LinearReport, LinearSystem, Vector
 from .mesh import Mesh
 from .problem import Problem
@@ -31,7 +32,9 @@ __all__ = [
     "Case",
     "ConvergenceWarning",
     "Errors",
+    "Flow",
     "FlowIntegrals",
+    "FlowState",
     "Force",
     "InputError",
     "LinearOperator",
@@ -42,6 +45,7 @@ __all__ = [
     "Problem",
     "ResourceError",
     "Solution",
+    "StepReport",
     "Stokes",
     "Vector",
     "__version__",

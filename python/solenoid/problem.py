@@ -154,6 +154,7 @@ class Problem:
         equation: "stokes" or "poisson".
         viscosity: nu > 0.
         mass: alpha >= 0.
+        convection: Stokes: with the term div(u (x) u), which makes them the Navier-Stokes equations: of a Flow alone.
         force: f, a vector field; with Poisson's equation a scalar field.
         velocity: Stokes: {side: vector field}: u on these sides.
         value: Poisson: {side: scalar field}: u on these sides.
@@ -167,7 +168,8 @@ class Problem:
             condition is of another kind than that of the rest of the side.
         holes: other conditions on single holes, as dictionaries such as {"index": 0, "velocity": [1, 0]}: `index` is
             the place in the mesh's `holes`.
-        parameters: numbers that expressions know by their names, such as {"t": 0.5, "omega": 2}.
+        parameters: numbers that expressions know by their names, such as {"t": 0.5, "omega": 2}. A Flow gives "t" the
+            values of its time.
 
     Raises:
         InputError: where something is wrong or contradicts the rest; the message says what.
@@ -181,6 +183,7 @@ class Problem:
         equation: str = "stokes",
         viscosity: float = 1.0,
         mass: float = 0.0,
+        convection: bool = False,
         force: Vector | Scalar | None = None,
         velocity: Mapping[str, Vector] | None = None,
         value: Mapping[str, Scalar] | None = None,
@@ -220,6 +223,7 @@ class Problem:
             order=_integer("order", order),
             viscosity=_number("viscosity", viscosity),
             mass=_number("mass", mass),
+            convection=bool(convection),
             force=force or [],
             lower=list(mesh.lower),
             upper=list(mesh.upper),
@@ -232,11 +236,12 @@ class Problem:
         )
 
     @classmethod
-    def _of(cls, core: _core.Problem) -> Problem:
-        """A problem that was read from a case file."""
+    def _of(cls, core: _core.Problem, parameters: Mapping[str, float] | None = None) -> Problem:
+        """A problem that was read from a file, or of a flow at a time, whose expressions may know more parameters than
+        they have."""
         problem = cls.__new__(cls)
         problem._core = core
-        problem._parameters = dict(core.parameters)
+        problem._parameters = dict(core.parameters if parameters is None else parameters)
         return problem
 
     def replace(self, **changes: Any) -> Problem:
@@ -298,6 +303,7 @@ class Problem:
             "equation": self.equation,
             "viscosity": self.viscosity,
             "mass": self.mass,
+            "convection": self.convection,
             "force": force[0] if poisson else force,
             "sides": regions,
             "holes": holes,
@@ -336,6 +342,11 @@ class Problem:
         return self._core.mass
 
     @property
+    def convection(self) -> bool:
+        """Whether the flow carries itself: with div(u (x) u)."""
+        return self._core.convection
+
+    @property
     def parameters(self) -> dict[str, float]:
         """The numbers that expressions know by their names."""
         return dict(self._parameters)
@@ -356,7 +367,8 @@ class Problem:
     def __repr__(self) -> str:
         mesh = self.mesh
         k = self.order
-        element = f"Stokes: RT_{k} x Q_{k}" if self.equation == "stokes" else f"Poisson: Q_{k}"
+        flow = "Navier-Stokes" if self.convection else "Stokes"
+        element = f"{flow}: RT_{k} x Q_{k}" if self.equation == "stokes" else f"Poisson: Q_{k}"
         cells = " x ".join(str(count << mesh.refine) for count in mesh.cells)
         box = " x ".join(f"[{a:g}, {b:g}]" for a, b in zip(mesh.lower, mesh.upper))
         holes = f", {len(mesh.holes)} hole{'s' if len(mesh.holes) > 1 else ''}" if mesh.holes else ""

@@ -34,7 +34,10 @@ def warn_unless_converged(report: Any) -> None:
 
 
 class Case:
-    """A case file: a problem, how to solve it, a known solution, probes. Made by read_case()."""
+    """A case file: a problem, how to solve it, a known solution, probes. Made by read_case().
+
+    With a table [time] it is a flow in time, which is not solved but marched: Flow takes it.
+    """
 
     def __init__(self, core: _core.Case):
         self._core = core
@@ -52,6 +55,11 @@ class Case:
         return np.array(self._core.probes, dtype=np.float64).reshape(-1, self.problem.dim)
 
     @property
+    def end(self) -> float | None:
+        """The time at which a flow in time ends; None of a steady problem."""
+        return self._core.end
+
+    @property
     def exact(self) -> dict[str, Any]:
         """The known fields of the table [exact], as Solution.error() takes them, `exact` and `pressure`, those there
         are."""
@@ -67,6 +75,15 @@ def read_case(file: str | os.PathLike) -> Case:
     """Reads a case file of the command line (docs/case-file.md). Raises InputError: file, line, key, what was
     expected."""
     return Case(_core.read_case(os.fspath(file)))
+
+
+def case_of(problem: Problem | Case) -> tuple[_core.Case, Problem]:
+    """What is computed, as the compiled part takes it, and its problem."""
+    if isinstance(problem, Case):
+        return problem._core, problem.problem
+    if isinstance(problem, Problem):
+        return _core.make_case(problem._core), problem
+    raise InputError(f"expected a Problem or a Case, got {type(problem).__name__}")
 
 
 def solve(
@@ -107,12 +124,9 @@ def solve(
         ResourceError: device or memory do not suffice; or, with a communicator, the package was built without MPI, or
             with another one than mpi4py.
     """
-    if isinstance(problem, Case):
-        core, problem = problem._core, problem.problem
-    elif isinstance(problem, Problem):
-        core = _core.make_case(problem._core)
-    else:
-        raise InputError(f"expected a Problem or a Case, got {type(problem).__name__}")
+    core, problem = case_of(problem)
+    if core.end is not None:
+        raise InputError(f"{core.name}: the case has a table [time]: expected a steady one; Flow() marches in time")
     if start is not None and not isinstance(start, Solution):
         raise InputError(f"start: expected a Solution, got {type(start).__name__}; load() reads one from a file")
     guess = None if start is None else start._core

@@ -65,6 +65,34 @@ def poisson_is_that_of_one_rank():
     assert_close(ours.error("sin(pi*x)*sin(pi*y)"), theirs.error("sin(pi*x)*sin(pi*y)"), of=1)
 
 
+def flow_in_time_is_that_of_one_rank():
+    problem = FLOW.replace(convection=True, velocity={"xmin": ["y*(1-y)*cos(t)", 0]}, parameters={"t": 0})
+    settings = {"initial": ["y*(1-y)", 0], "step": 0.01, **OPTIONS}
+    ours, theirs = so.Flow(problem, communicator=COMM, **settings), so.Flow(problem, **settings)
+    for one, other in zip(ours.march(until=0.005, every=0.0025), theirs.march(until=0.005, every=0.0025)):
+        assert one.time == other.time
+        assert_close(one.solution.velocity(POINTS), other.solution.velocity(POINTS))
+        assert_close(one.solution.kinetic_energy(), other.solution.kinetic_energy())
+    assert ours.steps == theirs.steps > 3
+    report = ours.report
+    assert report.ranks == 2 and report.iterations == theirs.report.iterations
+    assert_all_raise(
+        so.InputError,
+        "rank 1 has another case",
+        lambda: so.Flow(problem, communicator=COMM, **settings | {"step": 1 + COMM.rank}),
+    )
+
+
+def interrupts_of_one_rank_end_a_march():
+    flow = so.Flow(FLOW, communicator=COMM, step=0.01, **OPTIONS)
+    if COMM.rank == 1:
+        Timer(0.3, signal.raise_signal, [signal.SIGINT]).start()
+    with pytest.raises(KeyboardInterrupt):
+        flow.advance(1e9)
+    assert len(set(COMM.allgather(flow.steps))) == 1
+    flow.step()
+
+
 def one_rank_may_ask_for_the_report():
     solution = solve()
     if FIRST:

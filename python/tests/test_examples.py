@@ -29,6 +29,16 @@ def test_time_steps(root, capsys):
     assert len(capsys.readouterr().out.splitlines()) == 21
 
 
+def test_vortex_street(root, capsys):
+    names = runpy.run_path(str(root / "python" / "examples" / "vortex_street.py"))
+    times = np.linspace(0, 10, 101)
+    assert names["frequency"](times, np.sin(2 * np.pi * 0.3 * times)) == pytest.approx(0.3, rel=1e-2)
+    assert np.isnan(names["frequency"](times, times))
+    names["main"]()
+    strouhal = float(capsys.readouterr().out.split()[-1])
+    assert strouhal == pytest.approx(0.17, abs=0.005)  # that of meshes twice as fine
+
+
 def test_sweep(root, capsys):
     example = root / "python" / "examples" / "sweep.py"
     names = runpy.run_path(str(example))

@@ -78,6 +78,7 @@ constexpr Key<VectorField> initial_file_keys[] = {
 };
 
 constexpr Key<March> time_keys[] = {
+    // The end comes first: time_option_keys() are the others.
     {{"end", "a number > 0", "required", "time at which the flow ends; it begins at 0"},
      [](const Value& v, March& march) {
        march.end = v.number();
@@ -618,6 +619,7 @@ std::vector<Section> make_sections() {
 
 std::span<const Key<Case>> case_keys() { return top_keys; }
 std::span<const Key<SolverOptions>> solver_option_keys() { return solver_keys; }
+std::span<const Key<March>> time_option_keys() { return std::span(time_keys).subspan(1); }
 
 std::string key_path(const std::string& entry) {
   if (entry.find('.') != std::string::npos) return entry;

@@ -16,6 +16,8 @@ namespace solenoid {
 std::span<const Key<Case>> case_keys();
 /// The table [solver].
 std::span<const Key<SolverOptions>> solver_option_keys();
+/// The table [time] but for its end.
+std::span<const Key<March>> time_option_keys();
 
 /// A table of the case file, for people.
 struct Section {

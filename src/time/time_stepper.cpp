@@ -242,13 +242,14 @@ struct TimeStepper::Data {
       throw Error(fmt::format("step {} from t = {:g} by {:g}: {} after {} cycles", number + 1, states.front().time, dt,
                               convergence.reason, convergence.iterations));
     }
+    known = std::min(known, static_cast<int>(states.size()) - 1);  // the oldest one gives way, also if this fails
     const double crossing = complete(states.back(), t, dt);
     if (!std::isfinite(crossing)) {
       throw Error(fmt::format("step {} to t = {:g}: the flow is not finite", number + 1, t));
     }
     rate = crossing;
     std::rotate(states.begin(), states.end() - 1, states.end());
-    known = std::min(known + 1, static_cast<int>(states.size()));
+    ++known;
     ++number;
     return {number, t, dt, control.cfl(dt, rate), convergence.iterations, convergence.history.back()};
   }
@@ -256,15 +257,15 @@ struct TimeStepper::Data {
 
 void validate(const Problem& problem, const TimeOptions& time) {
   const auto fail = [](const char* entry, const std::string& what) { throw InvalidEntry(entry, what); };
-  if (problem.equation != EquationKind::stokes) fail("physics.equation", "only flows change in time");
+  if (problem.equation != EquationKind::stokes) fail("equation", "only flows change in time");
   const auto check_range = [&](const char* entry, double value) {
     if (!(value >= 0.0) || !std::isfinite(value)) fail(entry, fmt::format("expected a number >= 0, got {}", value));
   };
-  check_range("time.step", time.step);
-  check_range("time.cfl", time.cfl);
-  if (time.step == 0.0 && time.cfl == 0.0) fail("time.step", "expected a length of steps, or `cfl`");
+  check_range("step", time.step);
+  check_range("cfl", time.cfl);
+  if (time.step == 0.0 && time.cfl == 0.0) fail("step", "expected a length of steps, or `cfl`");
   if (!problem.convection && time.step == 0.0) {
-    fail("time.cfl", "nothing limits the steps of a flow without convection: give `step`");
+    fail("cfl", "nothing limits the steps of a flow without convection: give `step`");
   }
 }
 

@@ -1,0 +1,131 @@
+/// \file
+/// Flows in time.
+
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <chrono>
+#include <cmath>
+
+#include "binding.hpp"
+#include "build_info.hpp"
+#include "output/result_json.hpp"
+#include "solenoid/time_stepper.hpp"
+
+namespace solenoid::python {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+
+/// A flow, and what its steps so far have done.
+class Flow {
+ public:
+  explicit Flow(Case what, Clock::time_point start = Clock::now())
+      : what_(std::move(what)), stepper_(what_.problem, what_.time->options, what_.solver) {
+    done_.time_setup = seconds_since(start);
+  }
+
+  [[nodiscard]] const TimeStepper& stepper() const { return stepper_; }
+
+  StepReport step() {
+    StepReport report;
+    together([&] { report = make_step(); });
+    return report;
+  }
+  /// All steps in one call, between which no rank looks at Python's signals alone.
+  void advance(double time) {
+    // A time that rounding alone keeps from being reached is reached.
+    together([&] {
+      while (stepper_.time() < time - 1e-12 * std::abs(time)) make_step();
+    });
+  }
+
+  /// The fields of the result file that are known of a flow on its way.
+  [[nodiscard]] std::string report_json() const {
+    Report report = stepper_.report();
+    report.converged = true;
+    report.reason = "all steps have converged";
+    report.iterations = done_.iterations;
+    report.residual_history = done_.residual_history;
+    report.time_setup = done_.time_setup;
+    report.time_solve = done_.time_solve;
+    Case so_far = what_;
+    so_far.time->end = report.end_time;
+    return result_json(so_far, report, nullptr);
+  }
+
+ private:
+  template <class F>
+  void together(const F& work) {
+    const Communicator* const ranks = what_.solver.communicator.get();
+    std::exception_ptr raised;
+    const auto work_and_agree = [&] {
+      work();
+      // One rank may have seen a signal after the last time that the work asked all of them.
+      if (ranks != nullptr && ranks->any(raised != nullptr)) throw Interrupted("interrupted");
+    };
+    released(work_and_agree, raised);
+  }
+
+  StepReport make_step() {
+    const auto start = Clock::now();
+    const StepReport report = stepper_.step();
+    done_.time_solve += seconds_since(start);
+    done_.iterations += report.cycles;
+    done_.residual_history.push_back(report.residual);
+    return report;
+  }
+
+  Case what_;
+  TimeStepper stepper_;
+  Report done_;
+};
+
+/// A case with options in place of its own; `initial`: a velocity, or none for that of the case.
+Case march_of(Case what, const nb::dict& time, const std::optional<std::vector<ScalarField>>& initial,
+              const nb::dict& options, const Ranks* ranks) {
+  March march = what.time.value_or(March());
+  march.options = time_options_of(march, time, what.problem.order);
+  if (initial) march.options.initial = vector_field(*initial);
+  what.time = march;
+  what.solver = options_of(what.solver, options, ranks);
+  return what;
+}
+
+}  // namespace
+
+void bind_flow(nb::module_& m) {
+  nb::class_<StepReport>(m, "StepReport")
+      .def_ro("number", &StepReport::number)
+      .def_ro("time", &StepReport::time)
+      .def_ro("length", &StepReport::length)
+      .def_ro("cfl", &StepReport::cfl)
+      .def_ro("cycles", &StepReport::cycles)
+      .def_ro("residual", &StepReport::residual);
+
+  nb::class_<Flow>(m, "Flow")
+      .def(
+          "__init__",
+          [](Flow* self, const Case& what, const nb::dict& time, const std::optional<std::vector<ScalarField>>& initial,
+             const nb::dict& options, const Ranks* ranks) {
+            Case run = march_of(what, time, initial, options, ranks);
+            released([&] {
+              if (ranks != nullptr) check_same(*ranks->communicator, run, build_info::commit);
+              new (self) Flow(std::move(run));
+            });
+          },
+          nb::arg("case"), nb::arg("time"), nb::arg("initial").none(), nb::arg("options"), nb::arg("ranks").none())
+      .def("step", &Flow::step)
+      .def("advance", &Flow::advance)
+      .def_prop_ro("time", [](const Flow& f) { return f.stepper().time(); })
+      .def_prop_ro("steps", [](const Flow& f) { return f.stepper().steps(); })
+      .def_prop_ro("dofs", [](const Flow& f) { return f.stepper().dofs(); })
+      .def("solution", [](const Flow& f,
+                          double time) { return without_report(released([&] { return f.stepper().solution(time); })); })
+      .def("report_json", [](const Flow& f) { return released([&] { return f.report_json(); }); });
+}
+
+}  // namespace solenoid::python

@@ -1,0 +1,188 @@
+"""Flows in time."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from . import _core
+from ._core import InputError
+from .fields import Vector, vector
+from .problem import Problem
+from .ranks import ranks_of
+from .solution import Report, Solution
+from .solving import Case, case_of
+
+
+def _require_finite(name: str, time: float) -> None:
+    if not math.isfinite(time):
+        raise InputError(f"{name}: expected a finite time, got {time!r}")
+
+
+class StepReport(NamedTuple):
+    """What a step of a Flow did."""
+
+    #: From 1.
+    number: int
+    #: That was reached.
+    time: float
+    #: dt
+    length: float
+    #: Of the flow that was reached: dt omega_k R, as the option `cfl` of Flow has it.
+    cfl: float
+    #: Of multigrid.
+    cycles: int
+    #: What the cycles left of the residual: relative to that of the guess.
+    residual: float
+
+
+class FlowState(NamedTuple):
+    """A flow at a time."""
+
+    time: float
+    solution: Solution
+
+
+class Flow:
+    """A flow in time, step by step:
+
+        du/dt + alpha u + div(u (x) u) - nu Laplace u + grad p = f,   div u = 0,
+
+    or without the convective term where the problem has no `convection`.
+
+    What is linear is implicit, convection is extrapolated. A step is one multigrid solve, from the extrapolated flow:
+    cycles until a hundredth of the guess's residual is left, one at least. Velocities are divergence-free to rounding
+    at every step. The first steps are short and become longer; time begins at 0.
+
+    Expressions of the problem (force, velocities, tractions) may depend on the time: its `parameters` have "t" then,
+    which is given the value of each step. Functions of points know no time.
+
+        >>> import solenoid as so
+        >>> mesh = so.Mesh.box(cells=(1, 1), refine=3)
+        >>> lid = {"ymax": ["sin(t)*16*x^2*(1-x)^2", 0]}
+        >>> flow = so.Flow(so.Problem(mesh, velocity=lid, parameters={"t": 0}), step=0.05)
+        >>> for time, solution in flow.march(until=0.3, every=0.1):
+        ...     print(f"{time:.1f} {solution.kinetic_energy():.1e}")
+        0.0 0.0e+00
+        0.1 1.6e-04
+        0.2 6.8e-04
+        0.3 1.6e-03
+
+    Not to be used by several threads at a time. While a step is made other Python threads run; Ctrl-C ends it with
+    KeyboardInterrupt within a second, and the flow is what it was before the step.
+
+    Args:
+        problem: a Problem of the Stokes equations; or a Case with a table [time], whose options and initial velocity
+            hold where none are given here.
+        initial: the velocity at time 0, a vector field as the problem's force is: numbers, expressions, which know the
+            problem's parameters and "t", a function, a Solution. It is made divergence-free. At rest by default.
+        step: length of steps; with `cfl` the longest one.
+        cfl: lengths of steps from the flow: C of dt = C / (omega_k R), where R is the largest sum_a |u_a| / h_a and
+            omega_k what the element of order k makes of it. With convection, and where there is no `step`, 0.5 with
+            "sbdf3"; without viscosity about 0.6 is the most that is stable.
+        scheme: "sbdf1", "sbdf2", "sbdf3" (the default), "sbdf4": of this order; or "bdf2/ext3".
+        communicator: as of solve(): all its ranks make the same calls, and each has its part of the flow.
+        options: those of solve(); method and rtol play no part.
+
+    Raises:
+        InputError: for wrong options, Poisson's equation, or where nothing limits the lengths of steps: a flow without
+            convection needs `step`.
+        ResourceError: as solve().
+    """
+
+    def __init__(
+        self,
+        problem: Problem | Case,
+        *,
+        initial: Vector | None = None,
+        step: float | None = None,
+        cfl: float | None = None,
+        scheme: str | None = None,
+        communicator: Any = None,
+        **options: Any,
+    ):
+        core, self.problem = case_of(problem)
+        fields = None
+        if initial is not None:
+            fields = vector(initial, self.problem.dim, "initial", {**self.problem.parameters, "t": 0.0})
+        given = {"step": step, "cfl": cfl, "scheme": scheme}
+        time = {name: value for name, value in given.items() if value is not None}
+        self._core = _core.Flow(core, time, fields, options, ranks_of(communicator))
+
+    @property
+    def time(self) -> float:
+        """That the last step reached, or 0."""
+        return self._core.time
+
+    @property
+    def steps(self) -> int:
+        """How many there were."""
+        return self._core.steps
+
+    @property
+    def report(self) -> Report:
+        """The fields of the result file that are known so far: `steps`, `end_time`, `iterations` (cycles of all steps),
+        `residual_history` (what each step left), `time.setup`, `time.solve` (of all steps), `dofs`, `device` and
+        others. Of several ranks all ask for it."""
+        return Report(json.loads(self._core.report_json()))
+
+    def step(self) -> StepReport:
+        """One step.
+
+        Raises:
+            InputError: where data are not finite; and if the flow is at rest and `cfl` alone limits the step.
+            RuntimeError: if the solve does not converge, or the flow is not finite, as with a step that is too long for
+                convection. The flow is what it was before.
+        """
+        done = self._core.step()
+        return StepReport(*(getattr(done, name) for name in StepReport._fields))
+
+    def advance(self, time: float) -> None:
+        """Steps until a time is reached or passed."""
+        _require_finite("time", time)
+        self._core.advance(float(time))
+
+    def solution(self, time: float | None = None) -> Solution:
+        """The flow now, or at a time between the last steps, interpolated with the order of the scheme. Its problem has
+        the time as the parameter "t", so that error() takes exact fields in t. Before the first step its pressure is 0.
+
+        Raises:
+            InputError: for a time that the last few steps, as many as the order of the scheme, do not reach back to, or
+                have not come to.
+        """
+        time = self.time if time is None else float(time)
+        core = self._core.solution(time)
+        return Solution(core, Problem._of(core.problem, {**self.problem.parameters, "t": time}))
+
+    def march(self, until: float, every: float | None = None) -> Iterator[FlowState]:
+        """Advances to a time, and shows the flow on the way: as it is at first, then at those multiples of `every` that
+        follow, up to `until`; or, without `every`, after each step. Steps do not depend on it: at times between them
+        the flow is interpolated.
+
+        Yields:
+            `time` and `solution`, also as a pair: `for time, solution in flow.march(until=1, every=0.1)`.
+        """
+        _require_finite("until", until)
+        if every is not None and not 0 < every < math.inf:
+            raise InputError(f"every: expected a time > 0, got {every!r}")
+        return self._states(until, every)
+
+    def _states(self, until: float, every: float | None) -> Iterator[FlowState]:
+        yield FlowState(self.time, self.solution())
+        rounding = 1e-12
+        if every is None:
+            while self.time < until * (1 - rounding):
+                self.step()
+                yield FlowState(self.time, self.solution())
+            return
+        number = math.floor(self.time / every * (1 + rounding)) + 1
+        while number * every <= until * (1 + rounding):
+            self.advance(number * every)
+            yield FlowState(number * every, self.solution(number * every))
+            number += 1
+        self.advance(until)
+
+    def __repr__(self) -> str:
+        return f"Flow of {self.problem!r}\n  at t = {self.time:g} after {self.steps} steps, {self._core.dofs} unknowns"
