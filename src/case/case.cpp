@@ -8,6 +8,7 @@
 #include "case/keys.hpp"
 #include "case/settings.hpp"
 #include "problem/validate.hpp"
+#include "solenoid/solution.hpp"
 
 namespace solenoid {
 namespace {
