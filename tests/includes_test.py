@@ -42,6 +42,7 @@ PUBLIC = {
     "problem": "problem",
     "options": "problem",
     "integrals": "solution",
+    "checkpoint": "solution",
     "solution": "solution",
     "solver": "solver",
     "linear_system": "solver",

@@ -43,8 +43,9 @@ struct OutputOptions {
   std::vector<Plane> fluxes;
   std::vector<Samples> samples;
   // Of a flow in time:
-  double every = 0.0;   ///< time between VTU files and pictures; 0: at the end alone
-  std::string history;  ///< name of a CSV file with a line per step, empty for none
+  double every = 0.0;       ///< time between VTU files and pictures; 0: at the end alone
+  double checkpoint = 0.0;  ///< time between checkpoints; 0: none
+  std::string history;      ///< name of a CSV file with a line per step, empty for none
 };
 
 /// A flow in time.
@@ -53,8 +54,16 @@ struct March {
   double end = 0.0;
 };
 
+/// What a case was read from.
+struct CaseSource {
+  std::string name;  ///< of the file
+  std::string text;
+  std::vector<std::string> settings;
+};
+
 struct Case {
   std::string name;  ///< stem of the file name
+  CaseSource source;
   Problem problem;
   SolverOptions solver;
   Exact exact;                ///< of a flow in time at its end

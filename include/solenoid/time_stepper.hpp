@@ -8,7 +8,9 @@
 /// expressions in the time, the parameter `t`.
 
 #include <memory>
+#include <optional>
 
+#include "solenoid/checkpoint.hpp"
 #include "solenoid/options.hpp"
 #include "solenoid/problem.hpp"
 #include "solenoid/solution.hpp"
@@ -58,6 +60,10 @@ class TimeStepper {
   /// Method and rtol of the options play no part. Several ranks may share the flow. \throws InputError, ResourceError
   /// as solve().
   TimeStepper(const Problem& problem, const TimeOptions& time, const SolverOptions& options = {});
+  /// Goes on from a checkpoint, which every rank has: with the same problem, options, build, threads and ranks to the
+  /// same bits as if it had never stopped, with others to rounding. `initial` plays no part. \throws InputError if it
+  /// is of another domain, or has no states.
+  TimeStepper(const Problem& problem, const TimeOptions& time, const SolverOptions& options, const Checkpoint& from);
   TimeStepper(TimeStepper&&) noexcept;
   TimeStepper& operator=(TimeStepper&&) noexcept;
   TimeStepper(const TimeStepper&) = delete;
@@ -80,6 +86,8 @@ class TimeStepper {
   /// The flow at a time between the last steps, interpolated with the order of the scheme. \throws InputError for a
   /// time that is not there.
   [[nodiscard]] Solution solution(double time) const;
+  /// What a TimeStepper goes on from. Of several ranks all call this, and the first one gets it.
+  [[nodiscard]] std::optional<Checkpoint> checkpoint() const;
 
  private:
   struct Data;

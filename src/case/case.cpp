@@ -8,6 +8,7 @@
 #include "case/keys.hpp"
 #include "case/settings.hpp"
 #include "problem/validate.hpp"
+#include "solenoid/solution.hpp"
 
 namespace solenoid {
 namespace {
@@ -20,6 +21,14 @@ std::string source_of(const toml::table& document, std::string path) {
     path.resize(end == std::string::npos ? 0 : end);
   }
   return "";
+}
+
+void validate_checkpoints(const Problem& problem) {
+  try {
+    check_savable(problem);
+  } catch (const InputError& error) {
+    throw InvalidEntry("output.checkpoint", error.what());
+  }
 }
 
 Case case_of(const toml::table& document, const std::string& name) {
@@ -37,12 +46,15 @@ Case case_of(const toml::table& document, const std::string& name) {
       }
     } else if (result.problem.convection) {
       throw InvalidEntry("physics.convection", "a flow with convection changes in time: add a table [time]");
-    } else if (result.output.every > 0.0 || !result.output.history.empty()) {
-      throw InvalidEntry(result.output.every > 0.0 ? "output.every" : "output.history",
+    } else if (result.output.every > 0.0 || result.output.checkpoint > 0.0 || !result.output.history.empty()) {
+      throw InvalidEntry(result.output.every > 0.0        ? "output.every"
+                         : result.output.checkpoint > 0.0 ? "output.checkpoint"
+                                                          : "output.history",
                          "a steady flow has no history: add a table [time]");
     }
     validate(result.problem);
     validate(result.problem, result.solver);
+    if (result.output.checkpoint > 0.0) validate_checkpoints(result.problem);
     if (result.output.permeability) validate_permeability(result.problem);
   } catch (const InvalidEntry& error) {
     const std::string key = key_path(error.entry);
@@ -78,7 +90,9 @@ Case parse_case(std::string_view text, const std::string& name, const std::vecto
   }
   for (const std::string& setting : settings) apply_setting(setting, document);
   try {
-    return case_of(document, name);
+    Case result = case_of(document, name);
+    result.source = {name, std::string(text), settings};
+    return result;
   } catch (const InputError& error) {
     // What the file says and what is set may not go together.
     const std::string message = error.what();

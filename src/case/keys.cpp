@@ -485,6 +485,12 @@ constexpr Key<OutputDraft> output_keys[] = {
        output.target.every = v.number();
        v.require(output.target.every > 0.0 && std::isfinite(output.target.every));
      }},
+    {{"checkpoint", "a number > 0", "",
+      "time between checkpoints of a flow in time, from which `solenoid restart` goes on; the last two are kept"},
+     [](const Value& v, OutputDraft& output) {
+       output.target.checkpoint = v.number();
+       v.require(output.target.checkpoint > 0.0 && std::isfinite(output.target.checkpoint));
+     }},
     {{"history", csv_type, "\"\"", "a line for each step of a flow in time"},
      [](const Value& v, OutputDraft& output) {
        if (!v.text().empty()) output.target.history = file_name(v, ".csv");

@@ -211,7 +211,7 @@ bool caught_interrupt() {
     struct sigaction action {};
     action.sa_handler = [](int) { interrupted = true; };
     action.sa_flags = SA_RESETHAND | SA_RESTART;  // a file that is being written is not broken off
-    return sigaction(SIGINT, &action, nullptr) == 0;
+    return sigaction(SIGINT, &action, nullptr) == 0 && sigaction(SIGTERM, &action, nullptr) == 0;
   }();
   static_cast<void>(installed);
   return interrupted;

@@ -107,7 +107,7 @@ Option add_choice(const CommandOptions& options, const std::string& flag, Choice
 /// --threads
 void add_threads(const CommandOptions& options, int& threads);
 
-/// Whether there was a Ctrl-C, which from the first call on does nothing else; a second one kills.
+/// Whether there was a Ctrl-C or a SIGTERM, which from the first call on do nothing else; a second one kills.
 bool caught_interrupt();
 
 /// \throws InputError if `folder` could not be created or written to.

@@ -29,17 +29,25 @@ double seconds_since(Clock::time_point start) { return std::chrono::duration<dou
 
 bool is_first(const Case& what) { return what.solver.communicator == nullptr || what.solver.communicator->rank() == 0; }
 
+/// FILE_0007.h5
+fs::path numbered(const fs::path& file, std::size_t number) {
+  return file.parent_path() / fmt::format("{}_{:04}{}", file.stem().string(), number, file.extension().string());
+}
+
 /// The table of steps, a whole line at a time.
 class History {
  public:
-  History(const Case& what, const fs::path& file) : what_(what), wanted_(!file.empty()) {
+  /// `goes_on`: the file is there, and perhaps longer than what has been done.
+  History(const Case& what, const fs::path& file, bool goes_on, Done& done)
+      : what_(what), wanted_(!file.empty()), done_(done) {
     in_agreement(what.solver.communicator.get(), [&] {
       if (!wanted_ || !is_first(what)) return;
       fs::create_directories(folder_of(file));
-      stream_.open(file, std::ios::trunc);
+      if (goes_on) cut(file);
+      stream_.open(file, goes_on ? std::ios::app : std::ios::trunc);
       if (!stream_)
         throw Error(fmt::format("cannot create '{}': is the folder writable, the disk full?", file.string()));
-      write_names();
+      if (!goes_on) write_names();
     });
   }
 
@@ -67,13 +75,30 @@ class History {
     for (const auto& [axis, position] : what_.output.fluxes) line += fmt::format(",{}", solution.flux(axis, position));
     line += '\n';
     in_agreement(what_.solver.communicator.get(), [&] {
-      if (!stream_.is_open()) return;
-      stream_ << line << std::flush;
-      if (!stream_) throw Error("cannot write the history: is the disk full?");
+      if (stream_.is_open()) write(line);
     });
   }
 
  private:
+  /// Back to what it was at the checkpoint.
+  void cut(const fs::path& file) const {
+    std::error_code error;
+    const std::uintmax_t size = fs::file_size(file, error);
+    std::string end(done_.history_end.size(), '\0');
+    if (!error && size >= done_.history_size) {
+      std::ifstream stream(file, std::ios::binary);
+      stream.seekg(static_cast<std::streamoff>(done_.history_size - end.size()));
+      stream.read(end.data(), std::ssize(end));
+    }
+    if (error || end != done_.history_end) {
+      throw InputError(fmt::format(
+          "'{}' is not the history of the flow up to the checkpoint: expected {} bytes or more, the last of "
+          "these its line of step {}; put it there, or have files written to another folder (-o)",
+          file.string(), done_.history_size, done_.history_end.substr(0, done_.history_end.find(','))));
+    }
+    fs::resize_file(file, done_.history_size);
+  }
+
   void write_names() {
     std::string names = "step,time,length,cfl,cycles,kinetic_energy,dissipation,divergence_max";
     for (std::size_t i = 0; i < what_.probes.size(); ++i) {
@@ -86,38 +111,44 @@ class History {
       }
     }
     for (std::size_t i = 0; i < what_.output.fluxes.size(); ++i) names += fmt::format(",flux{}", i);
-    stream_ << names << '\n' << std::flush;
+    done_.history_size = 0;
+    write(names + '\n');
+  }
+  void write(const std::string& line) {
+    stream_ << line << std::flush;
+    if (!stream_) throw Error("cannot write the history: is the disk full?");
+    done_.history_size += line.size();
+    done_.history_end = line;
   }
 
   const Case& what_;
   bool wanted_;
+  Done& done_;
   std::ofstream stream_;  // of the first rank
 };
 
 /// Files at certain times.
 class Series {
  public:
-  Series(const Case& what, const MarchTargets& targets) : what_(what), targets_(targets) {}
+  /// `goes_on`: the files of the times before are there.
+  Series(const Case& what, const MarchTargets& targets, bool goes_on, std::vector<double>& times)
+      : what_(what), targets_(targets), first_(goes_on ? 0 : times.size()), times_(times) {}
 
   void add(double time, const Solution& solution) {
     const Communicator* const ranks = what_.solver.communicator.get();
-    const auto numbered = [&](const fs::path& file) {
-      return file.parent_path() /
-             fmt::format("{}_{:04}{}", file.stem().string(), times_.size(), file.extension().string());
-    };
+    const std::size_t number = times_.size();
     if (!targets_.vtu.empty()) {
       in_agreement(ranks, [&] {
         if (is_first(what_)) fs::create_directories(folder_of(targets_.vtu));
       });
-      write_vtu(solution, numbered(targets_.vtu), what_.output.subdivide);
-      files_.push_back(numbered(targets_.vtu).filename().string());
+      write_vtu(solution, numbered(targets_.vtu, number), what_.output.subdivide);
     }
     if (!targets_.picture.empty()) {
       const auto whole = solution.gathered();
       in_agreement(ranks, [&] {
         if (!is_first(what_)) return;
         fs::create_directories(folder_of(targets_.picture));
-        write_picture(*whole, numbered(targets_.picture));
+        write_picture(*whole, numbered(targets_.picture, number));
       });
     }
     times_.push_back(time);
@@ -131,8 +162,9 @@ class Series {
   void write_index() {
     NewFile output(fs::path(targets_.vtu).replace_extension(".pvd"));
     output.stream() << "<?xml version=\"1.0\"?>\n<VTKFile type=\"Collection\" version=\"0.1\">\n<Collection>\n";
-    for (std::size_t i = 0; i < files_.size(); ++i) {
-      output.stream() << fmt::format("<DataSet timestep=\"{}\" file=\"{}\"/>\n", times_[i], files_[i]);
+    for (std::size_t i = first_; i < times_.size(); ++i) {
+      output.stream() << fmt::format("<DataSet timestep=\"{}\" file=\"{}\"/>\n", times_[i],
+                                     numbered(targets_.vtu, i).filename().string());
     }
     output.stream() << "</Collection>\n</VTKFile>\n";
     output.commit();
@@ -140,59 +172,167 @@ class Series {
 
   const Case& what_;
   const MarchTargets& targets_;
-  std::vector<double> times_;
-  std::vector<std::string> files_;
+  std::size_t first_;  // that is listed
+  std::vector<double>& times_;
 };
+
+/// Checkpoints, of which the last two stay.
+class Checkpoints {
+ public:
+  Checkpoints(const Case& what, const MarchTargets& targets, const TimeStepper& flow, Done& done)
+      : what_(what),
+        file_(targets.checkpoint),
+        flow_(flow),
+        done_(done),
+        threads_(flow.report().threads),
+        latest_(targets.from),
+        steps_(flow.steps()) {
+    constexpr double bytes_per_second = 1e8;  // until one has been written
+    constexpr double states = 5.0;
+    seconds_ = states * sizeof(double) * static_cast<double>(flow.dofs()) / bytes_per_second;
+    wait();
+  }
+
+  [[nodiscard]] bool wanted() const { return !file_.empty(); }
+  [[nodiscard]] bool due() const { return wanted() && flow_.time() >= next_; }
+  /// One of the last step, if there is none yet. Of several ranks all call this.
+  void add() {
+    if (!wanted() || steps_ == flow_.steps()) return;
+    const auto start = Clock::now();
+    const int number = done_.checkpoints++;
+    auto checkpoint = flow_.checkpoint();
+    latest_ = numbered(file_, number);
+    in_agreement(what_.solver.communicator.get(), [&] {
+      if (!checkpoint) return;
+      fs::create_directories(folder_of(file_));
+      checkpoint->note = note_of(what_, threads_, done_);
+      checkpoint->save(latest_);
+      std::error_code ignored;
+      if (number >= kept) fs::remove(numbered(file_, number - kept), ignored);
+    });
+    steps_ = flow_.steps();
+    seconds_ = seconds_since(start);
+    wait();
+  }
+  /// That of the last step that has one; empty: none.
+  [[nodiscard]] const fs::path& latest() const { return latest_; }
+  /// That it takes to write one.
+  [[nodiscard]] double seconds() const { return seconds_; }
+
+ private:
+  static constexpr int kept = 2;
+
+  void wait() {
+    if (!wanted()) return;
+    const double every = what_.output.checkpoint;
+    next_ = (std::floor(flow_.time() / every * (1.0 + 1e-12)) + 1.0) * every * (1.0 - 1e-12);
+  }
+
+  const Case& what_;
+  fs::path file_;
+  const TimeStepper& flow_;
+  Done& done_;
+  int threads_;
+  fs::path latest_;
+  int steps_;  // of the last one, or at the beginning
+  double next_ = 0.0;
+  double seconds_;
+};
+
+TimeStepper begin(const Case& what, const std::optional<Stopped>& from) {
+  const TimeOptions& options = what.time->options;
+  return from ? TimeStepper(what.problem, options, what.solver, from->flow)
+              : TimeStepper(what.problem, options, what.solver);
+}
 
 }  // namespace
 
-Result march(const Case& what, const MarchTargets& targets, ProgressDisplay& display) {
-  const auto [options, end] = *what.time;
+Result march(const Case& what, const MarchTargets& targets, std::optional<Stopped> from, Clock::time_point deadline,
+             ProgressDisplay& display) {
+  const double end = what.time->end;
+  const Communicator* const ranks = what.solver.communicator.get();
   const auto start = Clock::now();
-  display.show({"set-up", 0.0, "mesh, patches and initial velocity"});
-  TimeStepper flow(what.problem, options, what.solver);
+  display.show({"set-up", 0.0, from ? "mesh, patches and the checkpoint" : "mesh, patches and initial velocity"});
+  TimeStepper flow = begin(what, from);
+  const bool begins = !from;
+  Done done = begins ? Done() : std::move(from->done);
+  from.reset();
   const double time_setup = seconds_since(start);
 
-  History history(what, targets.history);
-  Series series(what, targets);
+  const auto goes_on = [&](const fs::path& file) {
+    std::error_code ignored;
+    return !begins && !file.empty() && fs::equivalent(folder_of(file), folder_of(targets.from), ignored);
+  };
+  History history(what, targets.history, goes_on(targets.history), done);
+  Series series(what, targets, goes_on(targets.vtu), done.series);
+  Checkpoints checkpoints(what, targets, flow, done);
   const double every = what.output.every;
-  int written = 0;
-  const auto write_up_to = [&](double now) {
-    for (; every > 0.0 && written * every <= now * (1.0 + 1e-12); ++written) {
-      const double time = std::min(written * every, now);
+  const auto write_series = [&] {
+    const double now = std::min(flow.time(), end);
+    for (;;) {
+      const double next = static_cast<double>(done.series.size()) * every;
+      if (every == 0.0 || next > now * (1.0 + 1e-12)) return;
+      const double time = std::min(next, now);
       series.add(time, flow.solution(time));
     }
   };
-  history.add({}, flow.solution());
-  write_up_to(0.0);
+  if (begins) history.add({}, flow.solution());
+  write_series();
 
+  const double seconds_before = done.seconds;
   const auto marching = Clock::now();
-  int cycles = 0;
-  std::vector<double> residuals;
-  std::string interrupted;
-  try {
-    while (flow.time() < end * (1.0 - 1e-12)) {
-      const StepReport step = flow.step();
-      cycles += step.cycles;
-      residuals.push_back(step.residual);
-      history.add(step, flow.solution());
-      write_up_to(std::min(step.time, end));
-      const double ns = 1e9 * seconds_since(marching) / (static_cast<double>(flow.dofs()) * step.number);
-      display.show(
-          {"march", std::min(1.0, step.time / end),
-           fmt::format("step {}, t = {:.4g}, dt = {:.2e}, CFL {:.2f}, {} cycle{}, {:.1f} ns per unknown", step.number,
-                       step.time, step.length, step.cfl, step.cycles, step.cycles == 1 ? "" : "s", ns)});
+  double longest = 0.0;
+  const auto is_out_of_time = [&] {
+    if (deadline == Clock::time_point::max()) return false;
+    const std::chrono::duration<double> left = deadline - Clock::now();
+    const bool mine = left.count() < 1.0 + 1.5 * (longest + checkpoints.seconds());
+    return ranks == nullptr ? mine : ranks->any(mine);
+  };
+  std::string stopped;  // why
+  while (flow.time() < end * (1.0 - 1e-12)) {
+    if (is_out_of_time()) {
+      stopped = fmt::format("the wall time is used up at t = {:g}", flow.time());
+      break;
     }
-  } catch (const Interrupted&) {
-    interrupted = fmt::format("interrupted at t = {:g}", flow.time());
+    const auto step_start = Clock::now();
+    StepReport step;
+    try {
+      step = flow.step();
+    } catch (const Interrupted&) {
+      stopped = fmt::format("interrupted at t = {:g}", flow.time());
+      break;
+    }
+    const Interruptible scope([] { return false; });  // what is written of a step is written whole
+    done.cycles += step.cycles;
+    done.residuals.push_back(step.residual);
+    history.add(step, flow.solution());
+    write_series();
+    done.seconds = seconds_before + seconds_since(marching);
+    longest = std::max(longest, seconds_since(step_start));
+    if (checkpoints.due()) checkpoints.add();
+    const double ns = 1e9 * done.seconds / (static_cast<double>(flow.dofs()) * step.number);
+    display.show(
+        {"march", std::min(1.0, step.time / end),
+         fmt::format("step {}, t = {:.4g}, dt = {:.2e}, CFL {:.2f}, {} cycle{}, {:.1f} ns per unknown", step.number,
+                     step.time, step.length, step.cfl, step.cycles, step.cycles == 1 ? "" : "s", ns)});
+  }
+  // What has stopped is measured all the same.
+  const Interruptible scope([&] { return stopped.empty() && caught_interrupt(); });
+  {
+    const Interruptible never([] { return false; });
+    checkpoints.add();
+  }
+  if (!stopped.empty() && !checkpoints.latest().empty()) {
+    display.finish();
+    fmt::print(stderr, "solenoid: {}; to go on: solenoid restart '{}'\n", stopped, checkpoints.latest().string());
   }
   Report report = flow.report();
-  report.converged = interrupted.empty();
-  report.reason = report.converged ? "the end is reached" : interrupted;
-  report.iterations = cycles;
-  report.residual_history = std::move(residuals);
+  report.converged = stopped.empty();
+  report.reason = report.converged ? "the end is reached" : stopped;
+  report.iterations = done.cycles;
+  report.residual_history = std::move(done.residuals);
   report.time_setup = time_setup;
-  report.time_solve = seconds_since(marching);
+  report.time_solve = done.seconds;
   report.end_time = std::min(report.end_time, end);
   Solution last = flow.solution(report.end_time);
   Exact exact = what.exact;

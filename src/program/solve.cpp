@@ -1,10 +1,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
+#include <limits>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -18,6 +21,7 @@
 #include "program/launch.hpp"
 #include "program/march.hpp"
 #include "program/progress.hpp"
+#include "program/stopped.hpp"
 #include "solenoid/error.hpp"
 #include "solenoid/interrupt.hpp"
 #include "solenoid/output.hpp"
@@ -27,16 +31,29 @@ namespace {
 
 namespace fs = std::filesystem;
 
+using Clock = std::chrono::steady_clock;
+
 struct Arguments {
-  CaseArguments problem;
+  CaseArguments problem;  ///< or, to go on:
+  fs::path checkpoint;
+  std::optional<double> end;
+  std::optional<int> threads;
+
   fs::path json;
   fs::path output;
   fs::path save;
   fs::path start;
+  double wall_time = std::numeric_limits<double>::infinity();  ///< seconds
   bool quiet = false;
   bool verbose = false;
+  Clock::time_point began = Clock::now();
 
   [[nodiscard]] bool json_to_stdout() const { return json == "-"; }
+  [[nodiscard]] Clock::time_point deadline() const {
+    constexpr double for_ever = 1e9;
+    if (wall_time > for_ever) return Clock::time_point::max();
+    return began + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(wall_time));
+  }
 };
 
 /// Files that a solve writes; empty paths are not asked for. \throws InputError if one could not be written, or would
@@ -51,6 +68,7 @@ struct Targets {
 
   Targets(const Arguments& arguments, const OutputOptions& asked, const std::string& name, int ranks)
       : save(arguments.save) {
+    march.from = arguments.checkpoint;
     if (!arguments.json_to_stdout()) json = arguments.json;
     if (!arguments.output.empty()) {
       if (arguments.json.empty()) json = arguments.output / "result.json";
@@ -58,13 +76,18 @@ struct Targets {
       if (!asked.picture.empty()) picture = arguments.output / asked.picture;
       for (const Samples& set : asked.samples) samples.push_back(arguments.output / set.file);
       if (!asked.history.empty()) march.history = arguments.output / asked.history;
+      if (asked.checkpoint > 0.0) march.checkpoint = arguments.output / (name + "_checkpoint.h5");
       if (asked.every > 0.0) {
         march.vtu = std::exchange(vtu, {});
         march.picture = std::exchange(picture, {});
       }
       check_writable(arguments.output);
     }
-    if (!arguments.problem.from_stdin()) take("the case file", arguments.problem.file);
+    if (!arguments.checkpoint.empty()) {
+      take("the checkpoint", arguments.checkpoint);
+    } else if (!arguments.problem.from_stdin()) {
+      take("the case file", arguments.problem.file);
+    }
     // The solution may take the place of the one that it began with.
     if (!arguments.start.empty() && arguments.start != save) take("the start", arguments.start);
     claim("the result file", json);
@@ -137,13 +160,15 @@ Files write(const Targets& targets, const Case& what, const Result& result, cons
   file(targets.save, sound && !history.empty(),
        [&] { of_whole([&](const Solution& solution) { solution.save(targets.save); }); });
   files.reason = sound ? "interrupted" : "the solution is not finite";
+  // Of a flow in time that has stopped on its way the rest is to have them.
+  const bool stopped = what.time && !result.report.converged;
+  const auto wanted = [&] { return sound && !stopped && !caught_interrupt(); };
   const Interruptible scope(caught_interrupt);
-  file(targets.vtu, sound && !caught_interrupt(),
-       [&] { write_vtu(result.solution, targets.vtu, what.output.subdivide); });
-  file(targets.picture, sound && !caught_interrupt(),
+  file(targets.vtu, wanted(), [&] { write_vtu(result.solution, targets.vtu, what.output.subdivide); });
+  file(targets.picture, wanted(),
        [&] { of_whole([&](const Solution& solution) { write_picture(solution, targets.picture); }); });
   for (std::size_t i = 0; i < targets.samples.size(); ++i) {
-    file(targets.samples[i], sound && !caught_interrupt(), [&] {
+    file(targets.samples[i], wanted(), [&] {
       of_whole(
           [&](const Solution& solution) { write_csv(solution, what.output.samples[i].points(), targets.samples[i]); });
     });
@@ -251,15 +276,17 @@ struct Solved {
 };
 
 /// \throws Interrupted, which says how far it came, where there is no solution or nothing is known of it yet.
-Solved solve_and_measure(const Case& what, std::optional<Solution> start, const MarchTargets& targets,
-                         ProgressDisplay& display) {
+Solved solve_and_measure(const Case& what, std::optional<Solution> start, std::optional<Stopped> from,
+                         const MarchTargets& targets, Clock::time_point deadline, ProgressDisplay& display) {
   try {
     const Interruptible scope(caught_interrupt);
-    Result result = what.time ? march(what, targets, display)
+    Result result = what.time ? march(what, targets, std::move(from), deadline, display)
                     : start   ? solve(what.problem, *start, what.solver)
                               : solve(what.problem, what.solver);
     start.reset();
     display.show({"measure", 0.0, "solution"});
+    const bool stopped = what.time && !result.report.converged;
+    const Interruptible unless_stopped([&] { return !stopped && caught_interrupt(); });
     Measures measures = measure(what, result.solution, result.report.errors);
     return {std::move(result), std::move(measures)};
   } catch (const Interrupted&) {
@@ -284,18 +311,35 @@ void check_save(const Problem& problem, const fs::path& file) {
   throw InputError(fmt::format("--save '{}': expected the name of a file, got a device or a pipe", file.string()));
 }
 
+/// \throws InputError if a limit of time would only make the flow end early.
+void check_wall_time(const Case& what, const Targets& targets) {
+  if (!what.time) throw InputError("--wall-time: for flows in time; a steady solve cannot go on later");
+  if (targets.march.checkpoint.empty()) {
+    throw InputError(
+        "--wall-time: without checkpoints the flow could not go on: set `checkpoint` in [output], and a folder by -o");
+  }
+}
+
 int solve_case(const Arguments& arguments) {
   const auto ranks = launched_ranks();
   const bool first = ranks == nullptr || ranks->rank() == 0;
   Case what;
   std::optional<Targets> targets;
   std::optional<Solution> start;
+  std::optional<Stopped> from;
   in_agreement(ranks.get(), [&] {
     if (ranks != nullptr && arguments.problem.from_stdin()) {
       throw InputError("stdin: several ranks have no common stdin: name a file");
     }
-    what = arguments.problem.read();
+    if (arguments.checkpoint.empty()) {
+      what = arguments.problem.read();
+    } else {
+      from = read_stopped(arguments.checkpoint, arguments.end);
+      what = from->what;
+      if (arguments.threads) what.solver.threads = *arguments.threads;
+    }
     if (first) targets.emplace(arguments, what.output, what.name, ranks == nullptr ? 1 : ranks->size());
+    if (first && std::isfinite(arguments.wall_time)) check_wall_time(what, *targets);
     if (!arguments.save.empty()) check_save(what.problem, arguments.save);
     if (!arguments.start.empty() && what.time) {
       throw InputError("--start-from: a flow in time begins with `initial` of [time], which may be {file = \"...\"}");
@@ -315,7 +359,8 @@ int solve_case(const Arguments& arguments) {
   what.solver.exact = what.exact;
   what.solver.progress = [&](const Progress& progress) { display.show(progress); };
   caught_interrupt();  // from here on
-  const Solved solved = solve_and_measure(what, std::move(start), targets->march, display);
+  const Solved solved =
+      solve_and_measure(what, std::move(start), std::move(from), targets->march, arguments.deadline(), display);
   const Report& report = solved.result.report;
   const Files files = write(*targets, what, solved.result, solved.measures, display);
   display.finish();
@@ -325,7 +370,9 @@ int solve_case(const Arguments& arguments) {
     print_result(what, solved);
   } else if (!arguments.quiet) {
     print_table(what, report, solved.measures, files.written);
-    const bool asks_for_files = what.output.vtu || !what.output.picture.empty() || !what.output.samples.empty();
+    const OutputOptions& asked = what.output;
+    const bool asks_for_files = asked.vtu || !asked.picture.empty() || !asked.samples.empty() ||
+                                !asked.history.empty() || asked.checkpoint > 0.0;
     if (asks_for_files && arguments.output.empty()) {
       fmt::print("The case asks for files: add --output FOLDER to have them written.\n");
     }
@@ -341,22 +388,51 @@ int solve_case(const Arguments& arguments) {
   return report.converged && files.left_out.empty() ? ExitCode::solved : not_converged;
 }
 
+/// What both commands have. `folder`: what is written if no folder is given.
+void add_output(const CommandOptions& line, Arguments& arguments, const std::string& folder) {
+  line.add("--json", arguments.json, "write the result to this file; -: to stdout, in place of the table").type("FILE");
+  line.add("-o,--output", arguments.output,
+           "write result.json and the files that the case asks for to this folder" + folder)
+      .type("DIR");
+  line.add("--save", arguments.save, "write the solution to this file (HDF5), for --start-from and from Python")
+      .type("FILE");
+  line.add("--wall-time", arguments.wall_time,
+           "end a flow in time early enough to write a checkpoint before so many seconds are over")
+      .from(0)
+      .type("SECONDS");
+  const Option quiet =
+      line.add_flag("-q,--quiet", arguments.quiet, "print nothing but errors, and the result of --json -");
+  line.add_flag("--verbose", arguments.verbose, "print a line for every iteration, on stderr").excludes(quiet);
+}
+
 }  // namespace
 
 Command add_solve(const CommandOptions& line) {
   const auto arguments = std::make_shared<Arguments>();
   arguments->problem.add_to(line);
-  line.add("--json", arguments->json, "write the result to this file; -: to stdout, in place of the table")
-      .type("FILE");
-  line.add("-o,--output", arguments->output, "write result.json and the files that the case asks for to this folder")
-      .type("DIR");
-  line.add("--save", arguments->save, "write the solution to this file (HDF5), for --start-from and from Python")
-      .type("FILE");
+  add_output(line, *arguments, "");
   line.add("--start-from", arguments->start, "begin with the solution in this file, as --save writes it").type("FILE");
-  const Option quiet =
-      line.add_flag("-q,--quiet", arguments->quiet, "print nothing but errors, and the result of --json -");
-  line.add_flag("--verbose", arguments->verbose, "print a line for every iteration, on stderr").excludes(quiet);
   return [arguments] { return solve_case(*arguments); };
+}
+
+Command add_restart(const CommandOptions& line) {
+  const auto arguments = std::make_shared<Arguments>();
+  line.add("checkpoint", arguments->checkpoint, "checkpoint of a flow in time, as `solve` writes it")
+      .required()
+      .type("FILE");
+  const auto end = std::make_shared<double>(0.0);
+  const Option ends =
+      line.add("--end", *end, "time at which the flow ends, instead of that of the case").from(0).type("T");
+  const auto threads = std::make_shared<int>(0);
+  const Option threaded =
+      line.add("--threads", *threads, "CPU threads, instead of as many as before; 0: all cores").from(0).type("N");
+  add_output(line, *arguments, ", instead of that of the checkpoint");
+  return [=] {
+    if (ends.given()) arguments->end = *end;
+    if (threaded.given()) arguments->threads = *threads;
+    if (arguments->output.empty()) arguments->output = folder_of(arguments->checkpoint);
+    return solve_case(*arguments);
+  };
 }
 
 }  // namespace solenoid::program

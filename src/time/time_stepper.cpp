@@ -13,6 +13,7 @@
 #include "engine/engine.hpp"
 #include "problem/validate.hpp"
 #include "solenoid/error.hpp"
+#include "solution/transfer.hpp"
 #include "solver/boundary_hats.hpp"
 #include "solver/description.hpp"
 #include "solver/discretisation.hpp"
@@ -94,7 +95,8 @@ struct TimeStepper::Data {
   int number = 0;
   double rate = 0.0;
 
-  Data(const Problem& problem_, const TimeOptions& time_, const SolverOptions& options_)
+  /// `from`: what to go on from, or nullptr.
+  Data(const Problem& problem_, const TimeOptions& time_, const SolverOptions& options_, const Checkpoint* from)
       : problem(problem_),
         time(checked(problem, time_, options_)),
         options(for_steps(options_)),
@@ -121,7 +123,11 @@ struct TimeStepper::Data {
     for (int i = 0; i <= std::max(wanted.derivative, wanted.extrapolation); ++i) {
       states.push_back({0.0, 0.0, vector(), problem.convection ? vector() : Vector<double>()});
     }
-    project_initial();
+    if (from == nullptr) {
+      project_initial();
+    } else {
+      go_on(*from);
+    }
   }
 
   [[nodiscard]] const Level& all() const { return discretisation.level_with_sides(); }
@@ -182,6 +188,20 @@ struct TimeStepper::Data {
     }
     rate = complete(states.front(), 0.0, 0.0);
     mass.clear_pressure(states.front().flow.data());  // it is a multiplier
+  }
+
+  /// The states are made as the steps made them, so that they are the same to the last bit.
+  void go_on(const Checkpoint& from) {
+    if (from.states.empty()) throw InputError("the checkpoint has no states to go on from");
+    known = static_cast<int>(std::min(from.states.size(), states.size()));
+    for (int i = known - 1; i >= 0; --i) {
+      const Checkpoint::State& state = from.states[i];
+      set_time(state.time);
+      const HostVector unknowns = unknowns_on(state.flow, discretisation.finest().grid, problem.order, "checkpoint");
+      engine->upload(unknowns.data(), x.data(), unknowns.size() * sizeof(double));
+      rate = complete(states[i], state.time, state.length);
+    }
+    number = from.steps;
   }
 
   /// Times of the known states.
@@ -270,7 +290,10 @@ void validate(const Problem& problem, const TimeOptions& time) {
 }
 
 TimeStepper::TimeStepper(const Problem& problem, const TimeOptions& time, const SolverOptions& options)
-    : data_(std::make_unique<Data>(problem, time, options)) {}
+    : data_(std::make_unique<Data>(problem, time, options, nullptr)) {}
+TimeStepper::TimeStepper(const Problem& problem, const TimeOptions& time, const SolverOptions& options,
+                         const Checkpoint& from)
+    : data_(std::make_unique<Data>(problem, time, options, &from)) {}
 TimeStepper::TimeStepper(TimeStepper&&) noexcept = default;
 TimeStepper& TimeStepper::operator=(TimeStepper&&) noexcept = default;
 TimeStepper::~TimeStepper() = default;
@@ -318,6 +341,17 @@ Solution TimeStepper::solution(double time) const {
     flow.set_acceleration({});
   }
   return flow;
+}
+
+std::optional<Checkpoint> TimeStepper::checkpoint() const {
+  Checkpoint checkpoint{.steps = data_->number};
+  for (int i = 0; i < data_->known; ++i) {
+    const State& state = data_->states[i];
+    auto flow = data_->discretisation.solution_of(data_->problem, state.flow).gathered();
+    if (flow) checkpoint.states.push_back({state.time, state.length, std::move(*flow)});
+  }
+  if (checkpoint.states.empty()) return {};
+  return checkpoint;
 }
 
 }  // namespace solenoid

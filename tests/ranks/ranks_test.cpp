@@ -7,16 +7,19 @@
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <filesystem>
 #include <limits>
 #include <memory>
 #include <numeric>
 #include <span>
 #include <vector>
 
+#include "base/agreement.hpp"
 #include "engine/distributed/distributed_engine.hpp"
 #include "engine/engine.hpp"
 #include "flows.hpp"
@@ -558,9 +561,8 @@ TEST(RanksSolution, SaysWhatThatOfOneSays) {
   }
 }
 
-/// A flow in time, with data that change and flow through sides.
-TEST(RanksFlow, IsThatOfOne) {
-  if (!test::has_order(2, 2)) GTEST_SKIP() << "the order is not in this build";
+/// A flow in time, with data that change and flow through sides; on one rank.
+Case flow_in_time() {
   Case what = parse_case(
       "[mesh]\ncells = [3, 2]\nrefine = 3\n[time]\nend = 1\ncfl = 0.4\nstep = 0.1\ninitial = [\"y\", "
       "\"0.2*sin(6*x)\"]\n"
@@ -571,6 +573,27 @@ TEST(RanksFlow, IsThatOfOne) {
   what.solver.device = DeviceChoice::cpu;
   what.solver.threads = 1;
   what.solver.precision = Precision::full_double;
+  return what;
+}
+
+/// The largest difference of unknowns of the first rank relative to the largest of them; 0 on other ranks.
+double flow_difference(const std::optional<Solution>& gathered, const Solution& expected_flow) {
+  if (!gathered) return 0.0;
+  const Values expected = expected_flow.unknowns();
+  const Values got = gathered->unknowns();
+  double difference = 0.0;
+  double size = 0.0;
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    size = std::max(size, std::abs(expected[i]));
+    difference = std::max(difference, std::abs(expected[i] - got[i]));
+    if (std::isnan(got[i])) difference = std::numeric_limits<double>::infinity();
+  }
+  return difference / size;
+}
+
+TEST(RanksFlow, IsThatOfOne) {
+  if (!test::has_order(2, 2)) GTEST_SKIP() << "the order is not in this build";
+  Case what = flow_in_time();
   TimeStepper one(what.problem, what.time->options, what.solver);
   what.solver.communicator = ranks();
   what.solver.replicated_cells = 1;
@@ -581,21 +604,42 @@ TEST(RanksFlow, IsThatOfOne) {
     expect_everywhere(expected.length == got.length, "lengths of steps");
     EXPECT_NEAR(got.cfl, expected.cfl, 1e-8 * expected.cfl);
   }
-  const auto gathered = all.solution().gathered();
-  double difference = 0.0;
-  if (gathered) {
-    const Values expected = one.solution().unknowns();
-    const Values got = gathered->unknowns();
-    double size = 0.0;
-    for (std::size_t i = 0; i < expected.size(); ++i) {
-      size = std::max(size, std::abs(expected[i]));
-      difference = std::max(difference, std::abs(expected[i] - got[i]));
-      if (std::isnan(got[i])) difference = std::numeric_limits<double>::infinity();
-    }
-    difference /= size;
-  }
+  const double difference = flow_difference(all.solution().gathered(), one.solution());
   expect_everywhere(difference <= 1e-7, fmt::format("flows differ by {}", difference));
   EXPECT_EQ(all.report().ranks, ranks()->size());
+}
+
+/// To the same bits on as many ranks, to rounding on one.
+TEST(RanksFlow, GoesOnFromACheckpoint) {
+  if (!test::has_order(2, 2)) GTEST_SKIP() << "the order is not in this build";
+  if (!solution_files_unavailable().empty()) GTEST_SKIP() << solution_files_unavailable();
+  Case what = flow_in_time();
+  const Case of_one = what;
+  what.solver.communicator = ranks();
+  what.solver.replicated_cells = 1;
+  TimeStepper all(what.problem, what.time->options, what.solver);
+  for (int i = 0; i < 6; ++i) all.step();
+  const auto name = ranks()->texts(fmt::format("solenoid_ranks_{}.h5", getpid())).front();
+  const auto file = std::filesystem::temp_directory_path() / name;
+  const auto checkpoint = all.checkpoint();
+  EXPECT_EQ(checkpoint.has_value(), ranks()->rank() == 0);
+  in_agreement(ranks().get(), [&] {
+    if (checkpoint) checkpoint->save(file);
+  });
+  const Checkpoint loaded = load_checkpoint(file);
+  TimeStepper rest(what.problem, what.time->options, what.solver, loaded);
+  TimeStepper one(of_one.problem, of_one.time->options, of_one.solver, loaded);
+  for (int i = 0; i < 6; ++i) {
+    all.step();
+    rest.step();
+    one.step();
+  }
+  const auto expected = all.solution().gathered();
+  const auto got = rest.solution().gathered();
+  expect_everywhere(!expected || expected->unknowns() == got->unknowns(), "other bits on as many ranks");
+  const double difference = flow_difference(expected, one.solution());
+  expect_everywhere(difference <= 1e-7, fmt::format("the flow differs from that of one rank by {}", difference));
+  if (ranks()->rank() == 0) std::filesystem::remove(file);
 }
 
 /// An error on one rank is one of all.

@@ -32,31 +32,34 @@ uLong extend_checksum(std::istream& file, std::int64_t begin, std::int64_t end, 
 
 std::string text_of(const Envelope& envelope) {
   std::string text = fmt::format(
-      "solenoid solution, version {}\nlength {}\ncoefficients {} {} {:016x}\nrest {:08x}\n"
+      "solenoid {}, version {}\nlength {}\ncoefficients {} {} {:016x}\nrest {:08x}\n"
       "This is an HDF5 file, which begins after {} bytes: h5dump and h5py read it.\n"
       "Of the dataset `coefficients`: its place, its bytes, the sum of the CRC-32 of all cells; of all other bytes "
       "that follow: their CRC-32.\n",
-      format_version, envelope.length, envelope.data_offset, envelope.data_bytes, envelope.data_checksum,
+      envelope.kind, format_version, envelope.length, envelope.data_offset, envelope.data_bytes, envelope.data_checksum,
       envelope.checksum, Envelope::size);
   text.resize(Envelope::size, ' ');
   text.back() = '\n';
   return text;
 }
 
-Opened open_envelope(std::istream& file, std::int64_t length) {
+Opened open_envelope(std::istream& file, std::int64_t length, const std::string& kind) {
   std::string text(Envelope::size, '\0');
   file.read(text.data(), Envelope::size);
-  Envelope e;
+  Envelope e{.kind = kind};
+  const std::string begin = fmt::format("solenoid {}", kind);
   int found_version = 0;
   const int found =
-      std::sscanf(text.c_str(),
-                  "solenoid solution, version %9d\nlength %18" SCNd64 "\ncoefficients %18" SCNd64 " %18" SCNd64
-                  " %16" SCNx64 "\nrest %8" SCNx32,
-                  &found_version, &e.length, &e.data_offset, &e.data_bytes, &e.data_checksum, &e.checksum);
-  if (found < 1) return {{}, "it is not a solution file: expected one that solenoid has saved"};
+      !text.starts_with(begin)
+          ? 0
+          : std::sscanf(text.c_str() + begin.size(),
+                        ", version %9d\nlength %18" SCNd64 "\ncoefficients %18" SCNd64 " %18" SCNd64 " %16" SCNx64
+                        "\nrest %8" SCNx32,
+                        &found_version, &e.length, &e.data_offset, &e.data_bytes, &e.data_checksum, &e.checksum);
+  if (found < 1) return {{}, fmt::format("it is not a {} file: expected one that solenoid has saved", kind)};
   if (found_version != format_version) {
     return {{},
-            fmt::format("it is of version {} of solution files, this program reads version {}", found_version,
+            fmt::format("it is of version {} of {} files, this program reads version {}", found_version, kind,
                         format_version)};
   }
   if (found < 6 || file.gcount() != Envelope::size || text != text_of(e)) return {{}, "its first bytes were changed"};

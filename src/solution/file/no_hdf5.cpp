@@ -1,6 +1,7 @@
 /// \file
-/// Stands for solution files in builds without HDF5.
+/// Stands for files of solutions in builds without HDF5.
 
+#include "solenoid/checkpoint.hpp"
 #include "solenoid/error.hpp"
 #include "solenoid/solution.hpp"
 
@@ -14,5 +15,7 @@ std::string solution_files_unavailable() {
 void check_savable(const Problem& /*problem*/) { throw InputError(solution_files_unavailable()); }
 void Solution::save(const std::filesystem::path& /*file*/) const { throw InputError(solution_files_unavailable()); }
 Solution load_solution(const std::filesystem::path& /*file*/) { throw InputError(solution_files_unavailable()); }
+void Checkpoint::save(const std::filesystem::path& /*file*/) const { throw InputError(solution_files_unavailable()); }
+Checkpoint load_checkpoint(const std::filesystem::path& /*file*/) { throw InputError(solution_files_unavailable()); }
 
 }  // namespace solenoid

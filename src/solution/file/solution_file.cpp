@@ -1,6 +1,6 @@
 /// \file
-/// Solution files (docs/solution-file.md). What is in them is said once, by describe() and Shape, for those who write
-/// and those who read.
+/// Files of solutions and of checkpoints, which are several solutions of one problem (docs/solution-file.md). What is
+/// in them is said once, by describe() and Shape, for those who write and those who read.
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -13,6 +13,7 @@
 #include <atomic>
 #include <bit>
 #include <cerrno>
+#include <cmath>
 #include <fstream>
 #include <limits>
 #include <memory>
@@ -30,6 +31,7 @@
 #include "mesh/places.hpp"
 #include "problem/names.hpp"
 #include "problem/validate.hpp"
+#include "solenoid/checkpoint.hpp"
 #include "solenoid/error.hpp"
 #include "solenoid/solution.hpp"
 #include "solenoid/version.hpp"
@@ -55,6 +57,9 @@ constexpr const char* about =
 /// Largest order that solutions can be evaluated of.
 constexpr int largest_order = 12;
 
+/// More than schemes want.
+constexpr int most_states = 16;
+
 // The type of numbers in a file, whatever the machine, and in memory.
 template <class T>
 hid_t file_type();
@@ -66,6 +71,10 @@ template <>
 hid_t file_type<int>() {
   return H5T_STD_I32LE;
 }
+template <>
+hid_t file_type<char>() {
+  return H5T_STD_U8LE;
+}
 template <class T>
 hid_t memory_type();
 template <>
@@ -75,6 +84,10 @@ hid_t memory_type<double>() {
 template <>
 hid_t memory_type<int>() {
   return H5T_NATIVE_INT;
+}
+template <>
+hid_t memory_type<char>() {
+  return H5T_NATIVE_UCHAR;
 }
 
 // The problem ---------------------------------------------------------------------------------------------------------
@@ -101,6 +114,27 @@ void describe(Io& io, Problem& problem) {
     io.choice(std::string(side_names.at(side)), problem.boundary.sides.at(side).kind);
   }
   io.choice("holes", problem.boundary.holes.kind);
+}
+
+/// What a checkpoint has besides its solutions.
+struct Steps {
+  int number = 0;
+  int states = 0;
+  std::vector<double> times{};
+  std::vector<double> lengths{};
+  std::string note{};
+};
+
+template <class Io>
+void describe(Io& io, Steps& steps) {
+  io.group("time");
+  io.number("steps", steps.number, 0, std::numeric_limits<int>::max());
+  io.number("states", steps.states, 1, most_states);
+  steps.times.resize(steps.states);
+  steps.lengths.resize(steps.states);
+  io.numbers("times", std::span(steps.times));
+  io.numbers("lengths", std::span(steps.lengths));
+  io.bytes("note", steps.note);
 }
 
 Handle scalar_space() { return {H5Screate(H5S_SCALAR), H5Sclose, "no memory"}; }
@@ -140,13 +174,10 @@ class Writer {
         values.insert(values.end(), corner.begin(), corner.begin() + static_cast<int>(dim));
       }
     }
-    const std::array<hsize_t, 3> shape{boxes.size(), 2, dim};
-    const Handle space(H5Screate_simple(3, shape.data(), nullptr), H5Sclose, name);
-    const Handle dataset(
-        H5Dcreate2(group_, name, file_type<int>(), space, H5P_DEFAULT, dataset_properties(), H5P_DEFAULT), H5Dclose,
-        name);
-    if (values.empty()) return;
-    expect(H5Dwrite(dataset, H5T_NATIVE_INT, H5S_ALL, H5S_ALL, H5P_DEFAULT, values.data()), name);
+    dataset(name, std::array<hsize_t, 3>{boxes.size(), 2, dim}, std::span<const int>(values));
+  }
+  void bytes(const char* name, const std::string& value) {
+    dataset(name, std::array<hsize_t, 1>{value.size()}, std::span<const char>(value));
   }
 
   /// Of datasets that lie in the file as they are, the same at any time.
@@ -159,6 +190,15 @@ class Writer {
     return properties;
   }
 
+  template <class T>
+  void dataset(const char* name, std::span<const hsize_t> shape, std::span<const T> values) {
+    const Handle space(H5Screate_simple(static_cast<int>(shape.size()), shape.data(), nullptr), H5Sclose, name);
+    const Handle dataset(
+        H5Dcreate2(group_, name, file_type<T>(), space, H5P_DEFAULT, dataset_properties(), H5P_DEFAULT), H5Dclose,
+        name);
+    if (values.empty()) return;
+    expect(H5Dwrite(dataset, memory_type<T>(), H5S_ALL, H5S_ALL, H5P_DEFAULT, values.data()), name);
+  }
   void write(const std::string& name, hid_t type, hid_t in_memory, const Handle& space, const void* values) {
     write_to(group_, name, type, in_memory, space, values);
   }
@@ -194,8 +234,9 @@ Handle open_dataset(hid_t group, const std::string& name, hid_t type, std::span<
   }
   const Handle found_type(H5Dget_type(dataset), H5Tclose, name);
   const Handle space(H5Dget_space(dataset), H5Sclose, name);
-  std::array<hsize_t, 4> found{};
-  const bool same_rank = H5Sget_simple_extent_ndims(space) == static_cast<int>(shape.size()) && shape.size() <= 4;
+  std::array<hsize_t, 5> found{};
+  const bool same_rank =
+      H5Sget_simple_extent_ndims(space) == static_cast<int>(shape.size()) && shape.size() <= found.size();
   const bool same = same_rank && H5Tequal(found_type, type) > 0 &&
                     H5Sget_simple_extent_dims(space, found.data(), nullptr) >= 0 &&
                     std::equal(shape.begin(), shape.end(), found.begin());
@@ -244,21 +285,9 @@ class Reader {
     read(group_, name, H5S_SIMPLE, std::span<T>(values));
   }
   void holes(const char* name, std::vector<IndexBox>& boxes, std::size_t dim) {
-    expect_here(group_, name);
-    hsize_t count = 0;
-    {
-      const Handle dataset(H5Dopen2(group_, name, H5P_DEFAULT), H5Dclose, "`holes` is no dataset");
-      count = H5Dget_storage_size(dataset) / (2 * dim * sizeof(int));
-    }
-    const Handle dataset =
-        open_dataset(group_, name, file_type<int>(), std::array<hsize_t, 3>{count, 2, dim}, sizeof(int));
-    if (count == 0) return;
-    hsize_t file_size = 0;
-    expect(H5Fget_filesize(file_, &file_size), name);
-    if (count > file_size / (2 * dim * sizeof(int))) throw Failure("`holes` is longer than the file");
-    std::vector<int> values(count * 2 * dim);
-    expect(H5Dread(dataset, H5T_NATIVE_INT, H5S_ALL, H5S_ALL, H5P_DEFAULT, values.data()), name);
-    boxes.resize(count);
+    std::vector<int> values;
+    list(name, values, std::array<hsize_t, 2>{2, dim});
+    boxes.resize(values.size() / (2 * dim));
     const int* from = values.data();
     for (IndexBox& box : boxes) {
       for (auto* corner : {&box.lower, &box.upper}) {
@@ -267,6 +296,7 @@ class Reader {
       }
     }
   }
+  void bytes(const char* name, std::string& value) { list(name, value, {}); }
 
   /// An attribute of so many numbers.
   template <class T>
@@ -289,6 +319,29 @@ class Reader {
     return attribute;
   }
 
+  /// A dataset of as many entries as it has, each of the shape `entry`.
+  template <class Values>
+  void list(const char* name, Values& values, std::span<const hsize_t> entry) {
+    using T = typename Values::value_type;
+    hsize_t size = 1;
+    for (const hsize_t count : entry) size *= count;
+    expect_here(group_, name);
+    hsize_t count = 0;
+    {
+      const Handle dataset(H5Dopen2(group_, name, H5P_DEFAULT), H5Dclose, fmt::format("`{}` is no dataset", name));
+      count = H5Dget_storage_size(dataset) / (size * sizeof(T));
+    }
+    std::vector<hsize_t> shape{count};
+    shape.insert(shape.end(), entry.begin(), entry.end());
+    const Handle dataset = open_dataset(group_, name, file_type<T>(), shape, sizeof(T));
+    if (count == 0) return;
+    hsize_t file_size = 0;
+    expect(H5Fget_filesize(file_, &file_size), name);
+    if (count > file_size / (size * sizeof(T))) throw Failure(fmt::format("`{}` is longer than the file", name));
+    values.resize(count * size);
+    expect(H5Dread(dataset, memory_type<T>(), H5S_ALL, H5S_ALL, H5P_DEFAULT, values.data()), name);
+  }
+
   hid_t file_;
   Handle group_;
 };
@@ -300,12 +353,16 @@ struct Shape {
   std::array<std::int64_t, 3> places{1, 1, 1};
   int dim = 3;
   int record = 1;
+  int states = 0;  ///< of a checkpoint
 
+  /// Of one solution.
   [[nodiscard]] std::int64_t count() const { return places[0] * places[1] * places[2]; }
   [[nodiscard]] std::int64_t bytes() const { return count() * record * static_cast<std::int64_t>(sizeof(double)); }
-  /// z, y, x, value; in 2D without z.
+  [[nodiscard]] std::int64_t bytes_of_all() const { return std::max(1, states) * bytes(); }
+  /// z, y, x, value; in 2D without z. Before them the state of a checkpoint.
   [[nodiscard]] std::vector<hsize_t> sizes() const {
     std::vector<hsize_t> sizes;
+    if (states > 0) sizes.push_back(static_cast<hsize_t>(states));
     for (int a = dim - 1; a >= 0; --a) sizes.push_back(static_cast<hsize_t>(places[a]));
     sizes.push_back(static_cast<hsize_t>(record));
     return sizes;
@@ -363,8 +420,8 @@ std::uint64_t for_places(const Shape& shape, const Before& before, const Work& w
   return sum;
 }
 
-/// Returns the checksum.
-std::uint64_t write_coefficients(std::ostream& file, std::int64_t data_offset, const Shape& shape,
+/// Of a solution before which there are so many others. Returns the checksum.
+std::uint64_t write_coefficients(std::ostream& file, std::int64_t data_offset, const Shape& shape, int before,
                                  const Solution& solution) {
   const Problem& problem = solution.problem();
   const double* const coefficients = solution.coefficients().data();
@@ -378,26 +435,26 @@ std::uint64_t write_coefficients(std::ostream& file, std::int64_t data_offset, c
                              for (int i = first; i < first + count; ++i) own[i] = from[interleave * i];
                            });
         convert_endianness(own);
-        return checksum_of(number, own);
+        return checksum_of(before * shape.count() + number, own);
       },
       [&](const std::vector<double>& values, std::int64_t offset) {
-        file.seekp(data_offset + offset);
+        file.seekp(data_offset + before * shape.bytes() + offset);
         file.write(reinterpret_cast<const char*>(values.data()), std::ssize(values) * std::streamsize{sizeof(double)});
       });
 }
 
-/// Returns the checksum of what was read. \throws Failure if the file ends before
-std::uint64_t read_coefficients(std::istream& file, std::int64_t data_offset, const Shape& shape,
+/// The same for reading. Returns the checksum of what was read. \throws Failure if the file ends before
+std::uint64_t read_coefficients(std::istream& file, std::int64_t data_offset, const Shape& shape, int before,
                                 const Problem& problem, const Grid& grid, HostVector& coefficients) {
   return for_places(
       shape,
       [&](std::vector<double>& values, std::int64_t offset) {
-        file.seekg(data_offset + offset);
+        file.seekg(data_offset + before * shape.bytes() + offset);
         file.read(reinterpret_cast<char*>(values.data()), std::ssize(values) * std::streamsize{sizeof(double)});
         if (!file) throw Failure("it ends too early");
       },
       [&](std::int64_t number, const auto& place, std::span<double> own) {
-        const std::uint64_t checksum = checksum_of(number, own);
+        const std::uint64_t checksum = checksum_of(before * shape.count() + number, own);
         convert_endianness(own);
         for_each_record_at(grid, problem.order, problem.equation, place, [&](Record r, int first, int count) {
           double* to = coefficients.data() + record_offset(r, shape.record);
@@ -430,17 +487,19 @@ void reserve(const fs::path& file, std::int64_t bytes) {
 }
 
 /// The HDF5 file, but for envelope and coefficients. Returns where these lie.
-std::int64_t write_hdf5(const fs::path& file, Problem problem, const Shape& shape) {
+std::int64_t write_hdf5(const fs::path& file, const std::string& kind, Problem problem, Steps* steps,
+                        const Shape& shape) {
   const hdf5::Session session;
   const Handle creation(H5Pcreate(H5P_FILE_CREATE), H5Pclose, "no memory");
   expect(H5Pset_userblock(creation, Envelope::size), "no memory");
   expect(H5Pset_obj_track_times(creation, false), "no memory");
   const Handle handle(H5Fcreate(file.c_str(), H5F_ACC_TRUNC, creation, file_access()), H5Fclose, "create");
   Writer writer(handle);
-  writer.text("format", "solenoid solution");
+  writer.text("format", "solenoid " + kind);
   writer.text("program", fmt::format("solenoid {}", version));
   writer.text("about", about);
   describe(writer, problem);
+  if (steps != nullptr) describe(writer, *steps);
 
   const auto sizes = shape.sizes();
   const Handle space(H5Screate_simple(static_cast<int>(sizes.size()), sizes.data(), nullptr), H5Sclose, "no memory");
@@ -475,7 +534,7 @@ Problem without_data(Problem problem, const std::string& file) {
 /// \throws ResourceError unless grid and coefficients fit into memory.
 void check_memory(const Problem& problem, const Shape& shape) {
   constexpr std::int64_t of_place = 64;  // of a grid: lattice, position, neighbours and faces
-  const std::int64_t needed = shape.bytes() + shape.count() * of_place;
+  const std::int64_t needed = shape.bytes_of_all() + shape.count() * of_place;
   const std::int64_t available = available_memory();
   if (needed <= available && shape.count() < std::numeric_limits<Record>::max() - 2 * interleave) return;
   throw ResourceError(fmt::format(
@@ -485,8 +544,10 @@ void check_memory(const Problem& problem, const Shape& shape) {
 }
 
 /// How many places there will be, before there is a grid.
-Shape shape_of(const Problem& problem) {
-  Shape shape{.dim = problem.mesh.dim, .record = record_size(problem.mesh.dim, problem.order, problem.equation)};
+Shape shape_of(const Problem& problem, const Steps* steps) {
+  Shape shape{.dim = problem.mesh.dim,
+              .record = record_size(problem.mesh.dim, problem.order, problem.equation),
+              .states = steps == nullptr ? 0 : steps->states};
   for (int a = 0; a < shape.dim; ++a) {
     const bool wraps = problem.boundary.sides[2 * a].kind == SideKind::periodic;
     shape.places[a] = places(std::int64_t{problem.mesh.cells[a]} << problem.mesh.refine, wraps, problem.equation);
@@ -494,23 +555,117 @@ Shape shape_of(const Problem& problem) {
   return shape;
 }
 
-/// The problem. \throws Failure unless the coefficients are of the size and at the place that the envelope says
-Problem read_hdf5(const fs::path& file, const Envelope& envelope) {
+/// \throws Failure unless times descend from state to state, by the lengths of steps.
+void check(const Steps& steps) {
+  for (int i = 0; i < steps.states; ++i) {
+    const bool last = i + 1 == steps.states;
+    const bool sound = std::isfinite(steps.times[i]) && std::isfinite(steps.lengths[i]) && steps.lengths[i] >= 0.0 &&
+                       (last || (steps.times[i] > steps.times[i + 1] && steps.lengths[i] > 0.0));
+    if (!sound) throw Failure("its times are not those of steps");
+  }
+}
+
+/// The problem, and the steps of a checkpoint. \throws Failure unless the coefficients are of the size and at the place
+/// that the envelope says
+Problem read_hdf5(const fs::path& file, const Envelope& envelope, Steps* steps) {
   const hdf5::Session session;
   const Handle handle(H5Fopen(file.c_str(), H5F_ACC_RDONLY, file_access()), H5Fclose, "it is not an HDF5 file");
   Reader reader(handle);
   Problem problem;
   describe(reader, problem);
   validate(problem.mesh);  // so that sizes are numbers; the rest once they are those of the file
+  if (steps != nullptr) {
+    describe(reader, *steps);
+    check(*steps);
+  }
 
-  const Shape shape = shape_of(problem);
+  const Shape shape = shape_of(problem, steps);
   const Handle dataset = open_dataset(handle, "coefficients", file_type<double>(), shape.sizes(), sizeof(double));
-  if (shape.bytes() != envelope.data_bytes || H5Dget_offset(dataset) != static_cast<haddr_t>(envelope.data_offset)) {
+  if (shape.bytes_of_all() != envelope.data_bytes ||
+      H5Dget_offset(dataset) != static_cast<haddr_t>(envelope.data_offset)) {
     throw Failure("`coefficients` lie elsewhere than its first bytes say");
   }
   check_memory(problem, shape);
   validate_but_for_order(problem);
   return problem;
+}
+
+/// "checkpoint" or "solution".
+std::string kind_of(const Steps* steps) { return steps == nullptr ? "solution" : "checkpoint"; }
+
+/// Solutions of one problem; with steps as a checkpoint, otherwise one.
+void save(const std::vector<const Solution*>& solutions, Steps* steps, const fs::path& file) {
+  const Problem& problem = solutions.front()->problem();
+  check_savable(problem);
+  for (const Solution* solution : solutions) require_whole(solution->grid(), "save");
+  if (!replaced_by(file)) {
+    throw Error(fmt::format("cannot save to '{}': expected the name of a file, got a folder, a device or a pipe",
+                            file.string()));
+  }
+  NewFile target(file);
+  const Shape shape = shape_of(problem, steps);
+  constexpr std::int64_t of_description = 1 << 16;
+  const std::int64_t of_lists = std::ssize(problem.mesh.holes) * static_cast<std::int64_t>(sizeof(IndexBox)) +
+                                (steps == nullptr ? 0 : std::ssize(steps->note));
+  Envelope envelope{.kind = kind_of(steps), .data_bytes = shape.bytes_of_all()};
+  try {
+    reserve(target.temporary(), shape.bytes_of_all() + of_lists + of_description);
+    envelope.data_offset = write_hdf5(target.temporary(), envelope.kind, problem, steps, shape);
+    envelope.length = static_cast<std::int64_t>(fs::file_size(target.temporary()));
+    for (int i = 0; i < std::ssize(solutions); ++i) {
+      envelope.data_checksum += write_coefficients(target.stream(), envelope.data_offset, shape, i, *solutions[i]);
+    }
+    std::ifstream written(target.temporary(), std::ios::binary);
+    envelope.checksum = checksum_of_rest(written, envelope);
+  } catch (const Failure&) {
+    target.fail("write");
+  } catch (const std::ios_base::failure&) {
+    target.fail("write");
+  }
+  target.stream().seekp(0) << text_of(envelope);
+  target.commit();
+}
+
+/// The same for reading.
+std::vector<Solution> load(const fs::path& file, Steps* steps) {
+  std::error_code error;
+  if (!fs::is_regular_file(file, error)) {
+    throw InputError(fmt::format("cannot read '{}': {}", file.string(),
+                                 fs::exists(file, error) ? "it is not a file" : "there is no such file"));
+  }
+  const auto refuse = [&](const std::string& reason) -> InputError {
+    return InputError(fmt::format("cannot read '{}': {}", file.string(), reason));
+  };
+  std::ifstream stream(file, std::ios::binary);
+  if (!stream) throw refuse("no permission to read it");
+  try {
+    const auto [envelope, problem] =
+        open_envelope(stream, static_cast<std::int64_t>(fs::file_size(file)), kind_of(steps));
+    if (!problem.empty()) throw refuse(problem);
+    const Problem solved = read_hdf5(file, envelope, steps);
+    const Shape shape = shape_of(solved, steps);
+    const auto grid =
+        std::make_shared<const Grid>(solved.mesh, solved.boundary, solved.equation == EquationKind::stokes);
+    std::uint64_t checksum = 0;
+    std::vector<Solution> solutions;
+    for (int i = 0; i < std::max(1, shape.states); ++i) {
+      HostVector coefficients = zeros(std::int64_t{grid->layout().storage()} * shape.record);
+      checksum += read_coefficients(stream, envelope.data_offset, shape, i, solved, *grid, coefficients);
+      solutions.emplace_back(without_data(solved, file.string()), grid, std::move(coefficients));
+    }
+    if (checksum != envelope.data_checksum) {
+      throw Failure("its coefficients were changed: the checksum is another");
+    }
+    return solutions;
+  } catch (const std::ios_base::failure& failure) {
+    throw refuse(failure.what());
+  } catch (const Failure& failure) {
+    throw refuse(failure.what());
+  } catch (const InvalidEntry& invalid) {
+    throw refuse(invalid.what());
+  } catch (const fs::filesystem_error& failure) {
+    throw refuse(failure.code().message());
+  }
 }
 
 }  // namespace
@@ -536,65 +691,32 @@ void check_savable(const Problem& problem) {
   }
 }
 
-void Solution::save(const fs::path& file) const {
-  check_savable(problem_);
-  require_whole(*grid_, "save");
-  if (!replaced_by(file)) {
-    throw Error(fmt::format("cannot save to '{}': expected the name of a file, got a folder, a device or a pipe",
-                            file.string()));
+void Solution::save(const fs::path& file) const { solenoid::save({this}, nullptr, file); }
+
+Solution load_solution(const fs::path& file) { return load(file, nullptr).front(); }
+
+void Checkpoint::save(const fs::path& file) const {
+  if (states.empty() || std::ssize(states) > most_states) {
+    throw InputError(fmt::format("a checkpoint has 1 to {} states, not {}", most_states, states.size()));
   }
-  NewFile target(file);
-  const Shape shape = shape_of(problem_);
-  constexpr std::int64_t of_description = 1 << 16;
-  const std::int64_t of_holes = std::ssize(problem_.mesh.holes) * static_cast<std::int64_t>(sizeof(IndexBox));
-  Envelope envelope{.data_bytes = shape.bytes()};
-  try {
-    reserve(target.temporary(), shape.bytes() + of_holes + of_description);
-    envelope.data_offset = write_hdf5(target.temporary(), problem_, shape);
-    envelope.length = static_cast<std::int64_t>(fs::file_size(target.temporary()));
-    envelope.data_checksum = write_coefficients(target.stream(), envelope.data_offset, shape, *this);
-    std::ifstream written(target.temporary(), std::ios::binary);
-    envelope.checksum = checksum_of_rest(written, envelope);
-  } catch (const Failure&) {
-    target.fail("write");
-  } catch (const std::ios_base::failure&) {
-    target.fail("write");
+  Steps said{.number = steps, .states = static_cast<int>(states.size()), .note = note};
+  std::vector<const Solution*> flows;
+  for (const State& state : states) {
+    said.times.push_back(state.time);
+    said.lengths.push_back(state.length);
+    flows.push_back(&state.flow);
   }
-  target.stream().seekp(0) << text_of(envelope);
-  target.commit();
+  solenoid::save(flows, &said, file);
 }
 
-Solution load_solution(const fs::path& file) {
-  std::error_code error;
-  if (!fs::is_regular_file(file, error)) {
-    throw InputError(fmt::format("cannot read '{}': {}", file.string(),
-                                 fs::exists(file, error) ? "it is not a file" : "there is no such file"));
+Checkpoint load_checkpoint(const fs::path& file) {
+  Steps said;
+  std::vector<Solution> flows = load(file, &said);
+  Checkpoint checkpoint{.steps = said.number, .note = std::move(said.note)};
+  for (int i = 0; i < said.states; ++i) {
+    checkpoint.states.push_back({said.times[i], said.lengths[i], std::move(flows[i])});
   }
-  const auto refuse = [&](const std::string& reason) -> InputError {
-    return InputError(fmt::format("cannot read '{}': {}", file.string(), reason));
-  };
-  std::ifstream stream(file, std::ios::binary);
-  if (!stream) throw refuse("no permission to read it");
-  try {
-    const auto [envelope, problem] = open_envelope(stream, static_cast<std::int64_t>(fs::file_size(file)));
-    if (!problem.empty()) throw refuse(problem);
-    Problem solved = read_hdf5(file, envelope);
-    const Shape shape = shape_of(solved);
-    auto grid = std::make_shared<const Grid>(solved.mesh, solved.boundary, solved.equation == EquationKind::stokes);
-    HostVector coefficients = zeros(std::int64_t{grid->layout().storage()} * shape.record);
-    if (read_coefficients(stream, envelope.data_offset, shape, solved, *grid, coefficients) != envelope.data_checksum) {
-      throw Failure("its coefficients were changed: the checksum is another");
-    }
-    return {without_data(std::move(solved), file.string()), std::move(grid), std::move(coefficients)};
-  } catch (const std::ios_base::failure& failure) {
-    throw refuse(failure.what());
-  } catch (const Failure& failure) {
-    throw refuse(failure.what());
-  } catch (const InvalidEntry& invalid) {
-    throw refuse(invalid.what());
-  } catch (const fs::filesystem_error& failure) {
-    throw refuse(failure.code().message());
-  }
+  return checkpoint;
 }
 
 }  // namespace solenoid

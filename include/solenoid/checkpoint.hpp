@@ -1,0 +1,35 @@
+#pragma once
+/// \file
+/// What a flow in time goes on from, as if it had never stopped.
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "solenoid/solution.hpp"
+
+namespace solenoid {
+
+/// TimeStepper::checkpoint() makes it, a TimeStepper begins with it.
+struct Checkpoint {
+  /// The flow at the end of a step.
+  struct State {
+    double time = 0.0;
+    double length = 0.0;  ///< of the step that led to it; 0: the beginning
+    Solution flow;
+  };
+
+  std::vector<State> states{};  ///< the last one first, as many as a scheme wants
+  int steps = 0;                ///< since the beginning
+  std::string note{};           ///< whatever its owner needs to go on, besides the flow
+
+  /// Writes an HDF5 file (docs/solution-file.md), whole or not at all. \throws Error if the file cannot be written,
+  /// InputError as check_savable().
+  void save(const std::filesystem::path& file) const;
+};
+
+/// What Checkpoint::save() has written; as load_solution() without force and boundary data. \throws InputError if the
+/// file cannot be read, is no checkpoint, or was cut off or changed; ResourceError if memory does not suffice.
+Checkpoint load_checkpoint(const std::filesystem::path& file);
+
+}  // namespace solenoid

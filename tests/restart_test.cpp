@@ -1,0 +1,371 @@
+/// \file
+/// Checkpoints of flows in time: what goes on from one has the bits of what never stopped. Of the library here; the
+/// program is killed at the end.
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <random>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "problem/orders.hpp"
+#include "program.hpp"
+#include "solenoid/checkpoint.hpp"
+#include "solenoid/error.hpp"
+#include "solenoid/interrupt.hpp"
+#include "solenoid/time_stepper.hpp"
+
+namespace solenoid {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Kind {
+  int dim;
+  bool convection;
+  bool moving;  ///< force and boundary data depend on the time
+  double cfl;
+  TimeScheme scheme;
+  Precision precision;
+};
+
+class Restart : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (!solution_files_unavailable().empty()) GTEST_SKIP() << solution_files_unavailable();
+    for (const int dim : {2, 3}) {
+      const auto orders = available_orders(dim);
+      if (std::find(orders.begin(), orders.end(), 2) == orders.end()) GTEST_SKIP() << "order 2 is not in this build";
+    }
+    fs::create_directories(folder_);
+  }
+  void TearDown() override { fs::remove_all(folder_); }
+
+  static ScalarField field(const std::string& text, int dim) {
+    return ScalarField::expression(text, dim, "", {{"t", 0.0}});
+  }
+  /// Through a channel with a hole: inflow, outflow, a slip side.
+  static Problem problem_of(const Kind& kind) {
+    Problem problem;
+    problem.mesh.dim = kind.dim;
+    problem.mesh.cells = {4, 3, kind.dim == 3 ? 2 : 1};
+    problem.mesh.upper = {1.3, 1.0, 0.7};
+    problem.mesh.refine = kind.dim == 2 ? 2 : 1;
+    problem.mesh.holes = {{{1, 1, 0}, {2, 2, 1}}};
+    problem.order = 2;
+    problem.viscosity = 0.01;
+    problem.convection = kind.convection;
+    const std::string pulse = kind.moving ? "(1 + 0.5*sin(20*t))*" : "";
+    Boundary& boundary = problem.boundary;
+    boundary.sides[0].data[0] = field(pulse + "y*(1-y)", kind.dim);
+    boundary.sides[1].kind = SideKind::outflow;
+    if (kind.moving) boundary.sides[1].data[0] = field("0.1*cos(9*t)", kind.dim);
+    boundary.sides[3].kind = SideKind::slip;
+    problem.force[1] = field(pulse + "sin(x)", kind.dim);
+    return problem;
+  }
+  static TimeOptions time_of(const Kind& kind) {
+    TimeOptions time{.scheme = kind.scheme, .step = 0.02, .cfl = kind.cfl};
+    time.initial[0] = field("y*(1-y)*(2 + cos(5*x))", kind.dim);
+    return time;
+  }
+  static SolverOptions options_of(const Kind& kind, int threads) {
+    SolverOptions options;
+    options.device = DeviceChoice::cpu;
+    options.threads = threads;
+    options.precision = kind.precision;
+    return options;
+  }
+  static void expect_same_bits(const Solution& a, const Solution& b) {
+    ASSERT_EQ(a.coefficients().size(), b.coefficients().size());
+    EXPECT_EQ(std::memcmp(a.coefficients().data(), b.coefficients().data(), a.coefficients().size_bytes()), 0);
+  }
+
+  fs::path folder_ = fs::temp_directory_path() / fmt::format("solenoid_restart_{}", getpid());
+  fs::path file_ = folder_ / "flow.h5";
+};
+
+TEST_F(Restart, HasTheBitsOfAFlowThatNeverStopped) {
+  const std::vector<Kind> kinds{
+      {2, true, true, 0.5, TimeScheme::sbdf3, Precision::mixed},
+      {2, true, true, 0.0, TimeScheme::sbdf3, Precision::full_double},
+      {2, true, false, 0.0, TimeScheme::sbdf4, Precision::mixed},
+      {2, false, true, 0.0, TimeScheme::sbdf2, Precision::mixed},
+      {3, true, true, 0.5, TimeScheme::bdf2_ext3, Precision::mixed},
+      {3, false, false, 0.0, TimeScheme::sbdf3, Precision::full_double},
+  };
+  for (const Kind& kind : kinds) {
+    const Problem problem = problem_of(kind);
+    const TimeOptions time = time_of(kind);
+    constexpr int steps = 9;
+    for (const int stop : {0, 2, 6}) {
+      SCOPED_TRACE(fmt::format("{}D, convection {}, scheme {}, stopped after {} steps", kind.dim, kind.convection,
+                               static_cast<int>(kind.scheme), stop));
+      TimeStepper whole(problem, time, options_of(kind, 2));
+      for (int i = 0; i < stop; ++i) whole.step();
+      whole.checkpoint()->save(file_);
+      TimeStepper rest(problem, time, options_of(kind, 2), load_checkpoint(file_));
+      EXPECT_EQ(rest.steps(), stop);
+      expect_same_bits(whole.solution(), rest.solution());
+      for (int i = stop; i < steps; ++i) {
+        const double before = whole.time();
+        const StepReport a = whole.step();
+        const StepReport b = rest.step();
+        EXPECT_EQ(a.number, b.number);
+        EXPECT_EQ(a.time, b.time);
+        EXPECT_EQ(a.length, b.length);
+        EXPECT_EQ(a.cfl, b.cfl);
+        EXPECT_EQ(a.cycles, b.cycles);
+        EXPECT_EQ(a.residual, b.residual);
+        expect_same_bits(whole.solution(), rest.solution());
+        const double between = 0.5 * (before + whole.time());
+        expect_same_bits(whole.solution(between), rest.solution(between));
+      }
+    }
+  }
+}
+
+/// A step that is broken off leaves the flow as it was.
+TEST_F(Restart, GoesOnAfterAnInterruption) {
+  const Kind kind{2, true, true, 0.0, TimeScheme::sbdf3, Precision::mixed};
+  const Problem problem = problem_of(kind);
+  TimeStepper whole(problem, time_of(kind), options_of(kind, 1));
+  for (int i = 0; i < 6; ++i) whole.step();
+  TimeStepper broken(problem, time_of(kind), options_of(kind, 1), *whole.checkpoint());
+  {
+    const Interruptible scope([] { return true; });
+    EXPECT_THROW(broken.step(), Interrupted);
+  }
+  TimeStepper rest(problem, time_of(kind), options_of(kind, 1), *broken.checkpoint());
+  for (int i = 0; i < 3; ++i) {
+    whole.step();
+    broken.step();
+    rest.step();
+  }
+  expect_same_bits(whole.solution(), broken.solution());
+  expect_same_bits(whole.solution(), rest.solution());
+}
+
+/// The same flow makes the same file.
+TEST_F(Restart, KeepsItsNoteAndItsBytes) {
+  const Kind kind{2, true, true, 0.5, TimeScheme::sbdf3, Precision::mixed};
+  TimeStepper flow(problem_of(kind), time_of(kind), options_of(kind, 2));
+  flow.advance(0.01);
+  Checkpoint checkpoint = *flow.checkpoint();
+  for (const std::string& note : {std::string(), std::string("a\0b\xff", 4), std::string(100'000, 'x')}) {
+    checkpoint.note = note;
+    checkpoint.save(file_);
+    const Checkpoint loaded = load_checkpoint(file_);
+    EXPECT_EQ(loaded.note, note);
+    EXPECT_EQ(loaded.steps, checkpoint.steps);
+    ASSERT_EQ(loaded.states.size(), checkpoint.states.size());
+    loaded.save(folder_ / "again.h5");
+    const auto bytes = [](const fs::path& file) {
+      std::ostringstream text;
+      text << std::ifstream(file, std::ios::binary).rdbuf();
+      return text.str();
+    };
+    EXPECT_EQ(bytes(file_), bytes(folder_ / "again.h5"));
+  }
+}
+
+TEST_F(Restart, RefusesDamagedFiles) {
+  const Kind kind{2, true, true, 0.5, TimeScheme::sbdf3, Precision::mixed};
+  const Problem problem = problem_of(kind);
+  TimeStepper flow(problem, time_of(kind), options_of(kind, 2));
+  flow.step();
+  flow.step();
+  Checkpoint checkpoint = *flow.checkpoint();
+  checkpoint.note = "a note";
+  checkpoint.save(file_);
+  const auto refusal = [&](const fs::path& file) -> std::string {
+    try {
+      (void)load_checkpoint(file);
+    } catch (const InputError& error) {
+      return error.what();
+    }
+    return "none";
+  };
+  expect_contains(refusal(folder_ / "none.h5"), {"none.h5", "there is no such file"});
+  const auto size = fs::file_size(file_);
+  const fs::path damaged = folder_ / "damaged.h5";
+  for (const auto at : std::vector<std::uintmax_t>{0, 9, 40, 200, 700, 1500, 5000, size / 2, size - 1}) {
+    fs::copy_file(file_, damaged, fs::copy_options::overwrite_existing);
+    std::fstream stream(damaged, std::ios::binary | std::ios::in | std::ios::out);
+    stream.seekg(static_cast<std::streamoff>(at));
+    const int byte = stream.get();
+    stream.seekp(static_cast<std::streamoff>(at));
+    stream.put(static_cast<char>(byte ^ 4));
+    stream.close();
+    expect_contains(refusal(damaged), {"cannot read", "damaged.h5"});
+  }
+  fs::copy_file(file_, damaged, fs::copy_options::overwrite_existing);
+  fs::resize_file(damaged, size - 100);
+  expect_contains(refusal(damaged), {"was it cut off?"});
+  flow.solution().save(damaged);
+  expect_contains(refusal(damaged), {"not a checkpoint file"});
+  EXPECT_THROW((void)load_solution(file_), InputError);
+
+  checkpoint.states[0].time = checkpoint.states[1].time;
+  checkpoint.save(file_);
+  expect_contains(refusal(file_), {"times are not those of steps"});
+  checkpoint.states.clear();
+  EXPECT_THROW(checkpoint.save(file_), InputError);
+  EXPECT_THROW(TimeStepper(problem, time_of(kind), options_of(kind, 1), checkpoint), InputError);
+
+  Problem other = problem;
+  other.mesh.holes.clear();
+  EXPECT_THROW(TimeStepper(other, time_of(kind), options_of(kind, 1), *flow.checkpoint()), InputError);
+}
+
+// The program --------------------------------------------------------------------------------------------------------
+
+class RestartedProgram : public Program {
+ protected:
+  void SetUp() override {
+    if (!solution_files_unavailable().empty()) GTEST_SKIP() << solution_files_unavailable();
+    const auto orders = available_orders(2);
+    if (std::find(orders.begin(), orders.end(), 2) == orders.end()) GTEST_SKIP() << "order 2 is not in this build";
+    write("flow.toml", flow);
+    const auto start = std::chrono::steady_clock::now();
+    ASSERT_EQ(run(solve + "-o whole --save whole.h5"), 0) << errors();
+    seconds_ = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    EXPECT_EQ(list("whole/*_checkpoint_*"), "whole/flow_checkpoint_0008.h5\nwhole/flow_checkpoint_0009.h5\n");
+  }
+  /// Exit code of `solenoid ARGUMENTS`, to which a signal is sent after a part of the time that the whole flow took.
+  int run_and_signal(const std::string& arguments, const std::string& name, double part) {
+    return shell(fmt::format("timeout --preserve-status -s {} {} '" SOLENOID_PROGRAM "' {} >out 2>err </dev/null", name,
+                             part * seconds_, arguments));
+  }
+  std::string list(const std::string& pattern) {
+    shell("ls " + pattern + " >list 2>list_errors");
+    return read("list");
+  }
+  /// A command that goes on from the last checkpoint of a folder, or begins if there is none.
+  std::string go_on(const std::string& folder) {
+    std::istringstream files(list(folder + "/*_checkpoint_????.h5"));
+    std::string file;
+    std::string last;
+    while (std::getline(files, file)) last = file;
+    return last.empty() ? solve + "-o " + folder : "restart " + last + " --save " + folder + ".h5 -q";
+  }
+  /// Of the result file what does not depend on when the program ran.
+  std::string result(const std::string& folder) {
+    std::istringstream lines(read(folder + "/result.json"));
+    std::string text;
+    for (std::string line; std::getline(lines, line);) {
+      const auto has = [&](const std::string& key) { return line.find('"' + key + '"') != std::string::npos; };
+      if (!has("setup") && !has("solve") && !has("memory_bytes")) text += line;
+    }
+    return text;
+  }
+  void expect_same_as_whole(const std::string& folder) {
+    for (const std::string file : {"/history.csv", "/flow.pvd", "/flow_0000.vtu", "/flow_0004.vtu"}) {
+      EXPECT_EQ(read("whole" + file), read(folder + file)) << file;
+    }
+    EXPECT_EQ(result("whole"), result(folder));
+    EXPECT_EQ(read("whole.h5"), read(folder + ".h5"));
+  }
+
+  const std::string solve = "solve flow.toml --threads 2 -q ";
+  const std::string flow = R"toml([mesh]
+cells = [4, 2]
+refine = 1
+holes = [{lower = [1, 0], upper = [2, 1]}]
+[time]
+end = 1.0
+cfl = 0.4
+step = 0.01
+initial = ["y*(1-y)*(2 + cos(5*x))", 0]
+[physics]
+viscosity = 0.01
+convection = true
+force = [0, "sin(x)*cos(3*t)"]
+[boundary]
+xmin = {velocity = ["(1 + 0.5*sin(20*t))*y*(1-y)", 0]}
+xmax = {outflow = true}
+[[probe]]
+point = [0.9, 0.5]
+[output]
+vtu = true
+every = 0.25
+history = "history.csv"
+checkpoint = 0.1
+)toml";
+
+ private:
+  double seconds_ = 0.0;
+};
+
+TEST_F(RestartedProgram, HasTheSameFilesAfterItWasKilled) {
+  std::mt19937 bits(std::random_device{}());
+  std::uniform_real_distribution<double> part(0.05, 0.6);
+  for (const std::string folder : {"first", "second", "third"}) {
+    SCOPED_TRACE(folder);
+    for (int kills = 0; kills < 3; ++kills) run_and_signal(go_on(folder), "KILL", part(bits));
+    if (list(folder + "/*_checkpoint_????.h5").empty()) run(go_on(folder));
+    ASSERT_EQ(run(go_on(folder)), 0) << errors();
+    expect_same_as_whole(folder);
+  }
+}
+
+TEST_F(RestartedProgram, GoesOnAfterSignals) {
+  for (const std::string signal : {"TERM", "INT"}) {
+    SCOPED_TRACE(signal);
+    const int code = run_and_signal(solve + "-o " + signal + " --save " + signal + ".h5", signal, 0.5);
+    if (code == 0) continue;  // it was faster
+    EXPECT_EQ(code, 1);
+    expect_contains(errors(), {"interrupted at t = ", "to go on: solenoid restart '" + signal + "/flow_checkpoint_"});
+    ASSERT_EQ(run(go_on(signal)), 0) << errors();
+    expect_same_as_whole(signal);
+  }
+}
+
+TEST_F(RestartedProgram, EndsInTimeAndHasAnotherEnd) {
+  EXPECT_EQ(run(solve + "--wall-time 100"), 2);
+  expect_contains(errors(), {"--wall-time", "set `checkpoint`", "-o"});
+  EXPECT_EQ(run(solve + "-o part --wall-time 1.2 --set time.end=1000"), 1);
+  expect_contains(errors(), {"the wall time is used up at t = ", "solenoid restart 'part/flow_checkpoint_"});
+  expect_contains(read("part/result.json"), {"the wall time is used up"});
+
+  const std::string from = "restart whole/flow_checkpoint_0009.h5 -q ";
+  EXPECT_EQ(run(from + "--end 0.5"), 2);
+  expect_contains(errors(), {"--end 0.5", "is at t = 1", "later"});
+  ASSERT_EQ(run(from + "--end 1.1 -o other"), 0) << errors();
+  ASSERT_EQ(run(from + "--end 1.1 --save longer.h5"), 0) << errors();
+  ASSERT_EQ(run(solve + "-o long --save long.h5 --set time.end=1.1"), 0) << errors();
+  EXPECT_EQ(read("long/history.csv"), read("whole/history.csv"));
+  EXPECT_EQ(read("long.h5"), read("longer.h5"));
+  const std::string rest = read("other/history.csv");
+  EXPECT_TRUE(read("long/history.csv").ends_with(rest.substr(rest.find('\n') + 1)));
+}
+
+TEST_F(RestartedProgram, SaysWhatIsWrong) {
+  const std::string file = "whole/flow_checkpoint_0009.h5";
+  shell("mkdir moved && cp " + file + " moved");
+  EXPECT_EQ(run("restart moved/flow_checkpoint_0009.h5"), 2);
+  expect_contains(errors(), {"moved/history.csv", "is not the history", "-o"});
+  shell("head -c -1 whole/history.csv >moved/history.csv");
+  EXPECT_EQ(run("restart moved/flow_checkpoint_0009.h5"), 2);
+  expect_contains(errors(), {"moved/history.csv", "is not the history"});
+  EXPECT_EQ(run("restart flow.toml"), 2);
+  expect_contains(errors(), {"flow.toml", "not a checkpoint file"});
+  EXPECT_EQ(run("restart none.h5"), 2);
+  expect_contains(errors(), {"none.h5", "there is no such file"});
+  write("steady.toml", "[mesh]\ncells = [1, 1]\n[output]\ncheckpoint = 1.0\n");
+  EXPECT_EQ(run("solve steady.toml"), 2);
+  expect_contains(errors(), {"[output] checkpoint", "[time]"});
+  write("region.toml", flow + "[[side]]\non = \"ymax\"\nwhere = \"x < 0.5\"\nslip = true\n");
+  EXPECT_EQ(run("solve region.toml"), 2);
+  expect_contains(errors(), {"[output] checkpoint", "cannot be saved"});
+}
+
+}  // namespace
+}  // namespace solenoid
