@@ -26,8 +26,9 @@ SMALL = 0.2  # on top: some lines are a few seconds
 REFERENCE = r"CMakeFiles/compile_reference\.dir/"
 #: Which line an object belongs to: the first pattern that is found in its name. None: no line of the budget.
 LINES = [
+    (r"engine/cpu/kernels/(?:v3|v4)_convection", "CPU kernels, convection"),
     (r"engine/cpu/kernels/(?:v3|v4)_\w+_k(\d)_", "CPU kernels, k = {}"),
-    (r"engine/cpu/kernels/\w+_k\d_", None),  # for this machine alone
+    (r"engine/cpu/kernels/(?:native|baseline)_", None),  # for this machine alone
     (r"engine/cuda/kernels/(\d)d_k(\d)\.", "CUDA kernels, {}D, k = {}"),
     (r"src/engine/cuda/(?:\w+/)?\w+\.cu", "CUDA vectors and dense matrices"),
     (r"paper_cuda", "kernels of the paper, CUDA"),

@@ -387,6 +387,26 @@ TEST_F(InTime, ShearLayerKeepsTheEnergyThatItShould) {
   EXPECT_NEAR(stepper.solution(8.0).kinetic_energy() / first, 0.99250, 1e-5);
 }
 
+TEST_F(InTime, MemoryIsPredicted) {
+  for (const int dim : {2, 3}) {
+    if (!has_order(dim, 2)) continue;
+    for (const bool convection : {false, true}) {
+      for (const Precision precision : {Precision::full_double, Precision::mixed}) {
+        Problem problem;
+        problem.mesh = Mesh::unit(dim, dim == 2 ? 6 : 4);
+        problem.order = 2;
+        problem.convection = convection;
+        problem.boundary.sides[3].data[0] = 1.0;
+        const TimeOptions options{.step = 0.1};
+        TimeStepper stepper(problem, options, on_cpu(precision));
+        stepper.step();
+        const auto predicted = static_cast<double>(estimate(problem, options, on_cpu(precision)).bytes_needed);
+        EXPECT_NEAR(predicted / static_cast<double>(stepper.report().memory_bytes), 1.0, 0.15);
+      }
+    }
+  }
+}
+
 TEST_F(InTime, WhatCannotMarchIsRefused) {
   const int order = available_orders(2).front();
   const Problem flow = vortices(order, 3, 0.1);

@@ -38,6 +38,9 @@ double default_cfl(TimeScheme scheme, int order);
 /// \throws InputError if options are out of range, or do not go with the problem.
 void validate(const Problem& problem, const TimeOptions& time);
 
+/// What a flow in time would need, as that of solve() is.
+Estimate estimate(const Problem& problem, const TimeOptions& time, const SolverOptions& options = {});
+
 /// What a step did.
 struct StepReport {
   int number = 0;         ///< from 1

@@ -26,6 +26,10 @@ constexpr std::int64_t few_unknowns = 10'000'000;
 /// of balance, unknowns that the smoother does not reach.
 void discretise(Case what) {
   what.solver.communicator = nullptr;
+  if (what.time) {  // a step of length 1: what is steady need not be possible
+    what.problem.mass += 1.0;
+    what.problem.convection = false;
+  }
   const auto engine = make_engine(DeviceChoice::cpu, what.solver.threads);
   Discretisation discretisation(what.problem, what.solver, engine->dense_limits());
   const auto kernels = make_kernels<double>(*engine, discretisation.finest(), LocalSolverKind::direct);
@@ -40,7 +44,7 @@ int check_case(const CaseArguments& arguments) {
   const int ranks = what.solver.communicator == nullptr ? 1 : what.solver.communicator->size();
   const Problem& problem = what.problem;
   const Mesh& mesh = problem.mesh;
-  const Estimate need = estimate(problem, what.solver);
+  const Estimate need = what.time ? estimate(problem, what.time->options, what.solver) : estimate(problem, what.solver);
   const bool fits = need.bytes_needed <= need.bytes_available;
 
   const bool is_small = need.dofs <= few_unknowns;

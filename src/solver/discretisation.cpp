@@ -12,6 +12,7 @@
 #include "solenoid/error.hpp"
 #include "solution/part_errors.hpp"
 #include "solver/boundary_hats.hpp"
+#include "solver/estimate.hpp"
 #include "solver/load.hpp"
 
 namespace solenoid {
@@ -72,13 +73,7 @@ void check(const Problem& problem, const SolverOptions& options) {
                        "a steady flow with convection is that which one in time settles to: march in time");
   }
   validate(problem, options);
-  const Estimate need = estimate(problem, options);
-  if (need.bytes_needed <= need.bytes_available) return;
-  throw ResourceError(fmt::format(
-      "not enough memory: {} unknowns need {:.2f} GB, {:.2f} GB are available; the largest refinement that fits is "
-      "{}",
-      need.dofs, static_cast<double>(need.bytes_needed) * 1e-9, static_cast<double>(need.bytes_available) * 1e-9,
-      need.largest_refine >= 0 ? fmt::format("refine = {}", need.largest_refine) : "none"));
+  require_memory(estimate(problem, options));
 }
 
 Discretisation::Discretisation(const Problem& problem, const SolverOptions& options, const DenseLimits& dense_limits)

@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -7,7 +9,9 @@
 #include "mesh/record.hpp"
 #include "problem/parts.hpp"
 #include "problem/regions.hpp"
+#include "solenoid/error.hpp"
 #include "solenoid/solver.hpp"
+#include "solver/estimate.hpp"
 #include "solver/hierarchy.hpp"
 #include "solver/load.hpp"
 #include "solver/methods.hpp"
@@ -143,7 +147,7 @@ double dense_unknowns(const CoarseCounts& counts, const Problem& problem, const 
 /// Bytes of a solve with the cycle in precision S.
 template <class S>
 std::int64_t bytes_at(const CoarseCounts& counts, const Problem& problem, const SolverOptions& options,
-                      const Engine& engine, int refine) {
+                      double more_vectors, const Engine& engine, int refine) {
   const int dim = problem.mesh.dim;
   const auto levels = cells_of_levels(counts, problem.mesh, refine);
   const double finest = levels.front();
@@ -161,17 +165,18 @@ std::int64_t bytes_at(const CoarseCounts& counts, const Problem& problem, const 
   const double levels_and_solution = bytes_of(Cycle<S>::needs(index)) + vector + sizeof(S) * unknowns * unknowns;
   // Memory in which an inverse is computed serves the method afterwards.
   const double load_and_method = vector + bytes_of(solver_needs(options));
-  const double bytes = levels_and_solution + std::max(load_and_method, dense_inverse_work(unknowns));
+  const double bytes =
+      levels_and_solution + more_vectors * vector + std::max(load_and_method, dense_inverse_work(unknowns));
   return static_cast<std::int64_t>(bytes + static_cast<double>(engine.bytes_per_cell(dim)) * all);
 }
 
 /// Of several ranks, each. Boxes of cells are about cubes, with ghosts around them; a level that is too small to be
 /// shared takes no memory to speak of.
 std::int64_t bytes_at(const CoarseCounts& counts, const Problem& problem, const SolverOptions& options,
-                      const Engine& engine, int refine) {
+                      double more_vectors, const Engine& engine, int refine) {
   const std::int64_t all = options.precision == Precision::mixed
-                               ? bytes_at<float>(counts, problem, options, engine, refine)
-                               : bytes_at<double>(counts, problem, options, engine, refine);
+                               ? bytes_at<float>(counts, problem, options, more_vectors, engine, refine)
+                               : bytes_at<double>(counts, problem, options, more_vectors, engine, refine);
   const auto cells = static_cast<double>(cells_at(counts, problem.mesh.dim, refine));
   const int ranks = options.communicator == nullptr ? 1 : options.communicator->size();
   if (ranks == 1 || cells <= static_cast<double>(std::max<std::int64_t>(options.replicated_cells, 8 * ranks)))
@@ -183,22 +188,34 @@ std::int64_t bytes_at(const CoarseCounts& counts, const Problem& problem, const 
 
 }  // namespace
 
-Estimate estimate(const Problem& problem, const SolverOptions& options) {
+Estimate estimate(const Problem& problem, const SolverOptions& options) { return estimate(problem, options, 0.0); }
+
+Estimate estimate(const Problem& problem, const SolverOptions& options, double more_vectors) {
   validate(problem);
   validate(problem, options);
   Estimate estimate;
   const CoarseCounts counts = count_coarse(problem);
   estimate.dofs = dofs_at(counts, problem, problem.mesh.refine);
   const auto engine = make_engine(options.device, 1, options.communicator, options.transport);
-  estimate.bytes_needed = bytes_at(counts, problem, options, *engine, problem.mesh.refine);
+  estimate.bytes_needed = bytes_at(counts, problem, options, more_vectors, *engine, problem.mesh.refine);
   estimate.bytes_available = engine->bytes_available();
   estimate.largest_refine = -1;
   constexpr int most = 20;
   for (int refine = 0;
-       refine <= most && bytes_at(counts, problem, options, *engine, refine) <= estimate.bytes_available; ++refine) {
+       refine <= most && bytes_at(counts, problem, options, more_vectors, *engine, refine) <= estimate.bytes_available;
+       ++refine) {
     estimate.largest_refine = refine;
   }
   return estimate;
+}
+
+void require_memory(const Estimate& need) {
+  if (need.bytes_needed <= need.bytes_available) return;
+  throw ResourceError(fmt::format(
+      "not enough memory: {} unknowns need {:.2f} GB, {:.2f} GB are available; the largest refinement that fits is "
+      "{}",
+      need.dofs, static_cast<double>(need.bytes_needed) * 1e-9, static_cast<double>(need.bytes_available) * 1e-9,
+      need.largest_refine >= 0 ? fmt::format("refine = {}", need.largest_refine) : "none"));
 }
 
 }  // namespace solenoid

@@ -17,6 +17,7 @@
 #include "solver/boundary_hats.hpp"
 #include "solver/description.hpp"
 #include "solver/discretisation.hpp"
+#include "solver/estimate.hpp"
 #include "solver/kept_tables.hpp"
 #include "solver/mass_matrix.hpp"
 #include "solver/methods.hpp"
@@ -49,10 +50,14 @@ SolverOptions for_steps(SolverOptions options) {
 /// \throws InputError, ResourceError
 const TimeOptions& checked(const Problem& problem, const TimeOptions& time, const SolverOptions& options) {
   validate(problem, time);
-  Problem linear = problem;
-  linear.convection = false;
-  check(linear, for_steps(options));
+  require_memory(estimate(problem, time, options));
   return time;
+}
+
+/// The last flows that a scheme wants, and the one to come.
+int states_of(TimeScheme scheme) {
+  const SchemeLengths wanted = lengths_of(scheme);
+  return std::max(wanted.derivative, wanted.extrapolation) + 1;
 }
 
 std::vector<double> first(std::vector<double> values, int count) {
@@ -119,8 +124,7 @@ struct TimeStepper::Data {
         throw InputError(fmt::format("convection: not on {} yet: use --device cpu", engine->description()));
       }
     }
-    const SchemeLengths wanted = lengths_of(time.scheme);
-    for (int i = 0; i <= std::max(wanted.derivative, wanted.extrapolation); ++i) {
+    for (int i = 0; i < states_of(time.scheme); ++i) {
       states.push_back({0.0, 0.0, vector(), problem.convection ? vector() : Vector<double>()});
     }
     if (from == nullptr) {
@@ -274,6 +278,16 @@ struct TimeStepper::Data {
     return {number, t, dt, control.cfl(dt, rate), convergence.iterations, convergence.history.back()};
   }
 };
+
+Estimate estimate(const Problem& problem, const TimeOptions& time, const SolverOptions& options) {
+  Problem linear = problem;
+  linear.convection = false;
+  // The solve has b and x. Here are the load and a combination of flows, places of pressures (a quarter of a vector)
+  // and, with convection, what cells have of their upper hats (a quarter at most).
+  const double vectors =
+      2.25 + states_of(time.scheme) * (problem.convection ? 2.0 : 1.0) + (problem.convection ? 0.25 : 0.0);
+  return estimate(linear, for_steps(options), vectors);
+}
 
 void validate(const Problem& problem, const TimeOptions& time) {
   const auto fail = [](const char* entry, const std::string& what) { throw InvalidEntry(entry, what); };
