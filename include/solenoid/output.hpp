@@ -16,7 +16,7 @@ namespace solenoid {
 /// which holds u_h and p_h (or Poisson's u_h) exactly; otherwise subdivide^dim linear cells each. \throws InputError
 /// if it is negative, Error if the file cannot be written. Of several ranks each writes the cells of its own, to FILE
 /// less its ending and `_RANK.vtu`, and the first one FILE, whose ending is .pvtu and which names them all: once they
-/// are there.
+/// are there. One that has all cells may have such a FILE, too.
 void write_vtu(const Solution& solution, const std::filesystem::path& file, int subdivide = 0);
 
 /// PNG of the speed on the domain (2D) or its middle slice z = const (3D) with streamlines of the velocity in the

@@ -313,19 +313,21 @@ void write_index(const Solution& solution, const std::filesystem::path& file,
 void write_vtu(const Solution& solution, const std::filesystem::path& file, int subdivide) {
   if (subdivide < 0) throw InputError("write_vtu: subdivide " + std::to_string(subdivide) + ", expected 0 or more");
   const Partition* const partition = solution.grid().partition().get();
-  if (partition == nullptr) return write_piece(solution, file, subdivide);
-  if (file.extension() != ".pvtu") {
+  const bool has_pieces = file.extension() == ".pvtu";
+  if (partition == nullptr && !has_pieces) return write_piece(solution, file, subdivide);
+  if (!has_pieces) {
     throw InputError(fmt::format("write_vtu: several ranks write '{}' and pieces beside it: expected the ending .pvtu",
                                  file.string()));
   }
-  const Communicator& ranks = partition->communicator();
+  const Communicator* const ranks = partition == nullptr ? nullptr : &partition->communicator();
+  const int mine = ranks == nullptr ? 0 : ranks->rank();
   std::vector<std::filesystem::path> pieces;
-  for (int rank = 0; rank < ranks.size(); ++rank) {
+  for (int rank = 0; rank < (ranks == nullptr ? 1 : ranks->size()); ++rank) {
     pieces.push_back(std::filesystem::path(file).replace_extension() += fmt::format("_{}.vtu", rank));
   }
-  in_agreement(&ranks, [&] { write_piece(solution, pieces[ranks.rank()], subdivide); });
-  in_agreement(&ranks, [&] {
-    if (ranks.rank() == 0) write_index(solution, file, pieces, subdivide);
+  in_agreement(ranks, [&] { write_piece(solution, pieces[mine], subdivide); });
+  in_agreement(ranks, [&] {
+    if (mine == 0) write_index(solution, file, pieces, subdivide);
   });
 }
 

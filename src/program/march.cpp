@@ -12,6 +12,7 @@
 
 #include "base/agreement.hpp"
 #include "base/new_file.hpp"
+#include "mesh/grid.hpp"
 #include "problem/regions.hpp"
 #include "program/commands.hpp"
 #include "solenoid/error.hpp"
@@ -141,7 +142,7 @@ class Series {
       in_agreement(ranks, [&] {
         if (is_first(what_)) fs::create_directories(folder_of(targets_.vtu));
       });
-      write_vtu(solution, numbered(targets_.vtu, number), what_.output.subdivide);
+      write_cells(what_, solution, numbered(targets_.vtu, number));
     }
     if (!targets_.picture.empty()) {
       const auto whole = solution.gathered();
@@ -203,7 +204,7 @@ class Checkpoints {
     auto checkpoint = flow_.checkpoint();
     latest_ = numbered(file_, number);
     in_agreement(what_.solver.communicator.get(), [&] {
-      if (!checkpoint) return;
+      if (!is_first(what_)) return;
       fs::create_directories(folder_of(file_));
       checkpoint->note = note_of(what_, threads_, done_);
       checkpoint->save(latest_);
@@ -246,6 +247,14 @@ TimeStepper begin(const Case& what, const std::optional<Stopped>& from) {
 }
 
 }  // namespace
+
+void write_cells(const Case& what, const Solution& solution, const fs::path& file) {
+  const int subdivide = what.output.subdivide;
+  if (solution.grid().partition() != nullptr) return write_vtu(solution, file, subdivide);
+  in_agreement(what.solver.communicator.get(), [&] {
+    if (is_first(what)) write_vtu(solution, file, subdivide);
+  });
+}
 
 Result march(const Case& what, const MarchTargets& targets, std::optional<Stopped> from, Clock::time_point deadline,
              ProgressDisplay& display) {

@@ -23,6 +23,10 @@ struct MarchTargets {
   std::filesystem::path from;
 };
 
+/// write_vtu() of what several ranks, or one, have solved: the first one where each has all of it, as with small
+/// meshes.
+void write_cells(const Case& what, const Solution& solution, const std::filesystem::path& file);
+
 /// Steps from the beginning, or from where it stopped, to the end of a case with a table [time]. Ends early if it is
 /// asked to, or in time to write a checkpoint before the deadline: the report says so, and the solution is that of the
 /// last step. Of several ranks the first writes.

@@ -164,7 +164,7 @@ Files write(const Targets& targets, const Case& what, const Result& result, cons
   const bool stopped = what.time && !result.report.converged;
   const auto wanted = [&] { return sound && !stopped && !caught_interrupt(); };
   const Interruptible scope(caught_interrupt);
-  file(targets.vtu, wanted(), [&] { write_vtu(result.solution, targets.vtu, what.output.subdivide); });
+  file(targets.vtu, wanted(), [&] { write_cells(what, result.solution, targets.vtu); });
   file(targets.picture, wanted(),
        [&] { of_whole([&](const Solution& solution) { write_picture(solution, targets.picture); }); });
   for (std::size_t i = 0; i < targets.samples.size(); ++i) {

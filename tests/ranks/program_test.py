@@ -25,6 +25,24 @@ ENVIRONMENT = os.environ | {
     "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
 }
 # 16384 cells: more than what is the same on all ranks.
+FLOW = """[mesh]
+cells = [6, 6]
+refine = REFINE
+[time]
+end = 0.06
+step = 0.02
+[physics]
+viscosity = 0.1
+convection = true
+[boundary]
+ymax = {velocity = ["1 + t", 0]}
+[output]
+vtu = true
+every = 0.03
+checkpoint = 0.02
+history = "history.csv"
+"""
+
 CASE = """[mesh]
 cells = [1, 1]
 refine = 7
@@ -131,6 +149,23 @@ with tempfile.TemporaryDirectory() as folder:
         started = "--start-from" in options
         expect(report.get("iterations", -1) == 0 if started else report.get("iterations", 0) > 0,
                f"{ranks} ranks, {options}: {report.get('iterations')} iterations", result)
+
+    # A small flow in time, which every rank has all of, and a larger one: both go on to the same bits.
+    for refine in 2, 4:
+        if order != 2:
+            break
+        flow = folder / f"time_{refine}.toml"
+        flow.write_text(FLOW.replace("REFINE", str(refine)))
+        whole, rest = folder / f"whole_{refine}", folder / f"rest_{refine}"
+        options = ["--threads", "1", "--save"]
+        result = run(*command(2, "solve", flow, "--output", whole, *options, whole / "flow.h5"))
+        expect(result.returncode == 0, "a flow in time", result)
+        pieces = re.findall(r'<Piece Source="([^"]+)"/>', (whole / f"time_{refine}_0001.pvtu").read_text())
+        expect(all((whole / piece).exists() for piece in pieces) and pieces, f"pieces {pieces}")
+        checkpoint = min(whole.glob("*_checkpoint_*.h5"))
+        result = run(*command(2, "restart", checkpoint, "--output", rest, "--save", rest / "flow.h5"))
+        expect(result.returncode == 0, "a restart", result)
+        expect((whole / "flow.h5").read_bytes() == (rest / "flow.h5").read_bytes(), "other bits after a restart")
 
     def once(result, code, message, what):
         text = result.stdout + result.stderr
