@@ -53,8 +53,9 @@ class History {
   }
 
   /// Of several ranks all call this.
-  void add(const StepReport& step, const Solution& solution) {
+  void add(const StepReport& step, const TimeStepper& flow) {
     if (!wanted_) return;
+    const Solution solution = flow.solution();
     const std::vector<Point> velocity = solution.velocity(what_.probes);
     const std::vector<double> pressure = solution.pressure(what_.probes);
     std::string line =
@@ -285,7 +286,7 @@ Result march(const Case& what, const MarchTargets& targets, std::optional<Stoppe
       series.add(time, flow.solution(time));
     }
   };
-  if (begins) history.add({}, flow.solution());
+  if (begins) history.add({}, flow);
   write_series();
 
   const double seconds_before = done.seconds;
@@ -314,7 +315,7 @@ Result march(const Case& what, const MarchTargets& targets, std::optional<Stoppe
     const Interruptible scope([] { return false; });  // what is written of a step is written whole
     done.cycles += step.cycles;
     done.residuals.push_back(step.residual);
-    history.add(step, flow.solution());
+    history.add(step, flow);
     write_series();
     done.seconds = seconds_before + seconds_since(marching);
     longest = std::max(longest, seconds_since(step_start));

@@ -95,7 +95,6 @@ struct TimeStepper::Data {
   Vector<double> load;  // of force and boundary data, with the coefficients and at the time of the last step
   bool load_is_current = false;
   Vector<double> b;
-  Vector<double> x;
   Vector<double> work;
   int number = 0;
   double rate = 0.0;
@@ -115,7 +114,6 @@ struct TimeStepper::Data {
         changes_data(parameters_of(problem).contains("t")),
         load(vector()),
         b(vector()),
-        x(vector()),
         work(vector()) {
     solver->reserve();
     if (problem.convection) {
@@ -156,7 +154,7 @@ struct TimeStepper::Data {
   }
 
   /// x from x and b. From a guess that is a flow already, to a part of its residual; otherwise to a part of b.
-  Convergence solve(bool from_guess, double rtol) {
+  Convergence solve(bool from_guess, double rtol, Vector<double>& x) {
     Convergence convergence;
     convergence.from_guess = from_guess;
     convergence.rtol = rtol;
@@ -166,13 +164,11 @@ struct TimeStepper::Data {
     return convergence;
   }
 
-  /// x, a vector of the solver, becomes the flow of a state at the time that the discretisation has. Returns the rate
-  /// at which it crosses cells.
+  /// The flow of a state, a vector of the solver so far, becomes that at the time that the discretisation has. Returns
+  /// the rate at which it crosses cells.
   double complete(State& state, double t, double length) {
     state.time = t;
     state.length = length;
-    engine->zero(state.flow.data(), state.flow.size() * sizeof(double));
-    kernels().copy(x.data(), state.flow.data());
     hats.to_all(*with_sides, state.flow.data());
     discretisation.add_lift(*engine, *with_sides, state.flow.data());
     if (convection == nullptr) return 0.0;
@@ -185,7 +181,7 @@ struct TimeStepper::Data {
   void project_initial() {
     set_time(0.0);
     discretisation.projection_load(*engine, kernels(), time.initial, work, b);
-    const Convergence convergence = solve(false, 1e-12);
+    const Convergence convergence = solve(false, 1e-12, states.front().flow);
     if (!convergence.converged) {
       throw Error(fmt::format("the initial velocity cannot be made divergence-free: {} after {} cycles",
                               convergence.reason, convergence.iterations));
@@ -202,7 +198,7 @@ struct TimeStepper::Data {
       const Checkpoint::State& state = from.states[i];
       set_time(state.time);
       const HostVector unknowns = unknowns_on(state.flow, discretisation.finest().grid, problem.order, "checkpoint");
-      engine->upload(unknowns.data(), x.data(), unknowns.size() * sizeof(double));
+      engine->upload(unknowns.data(), states[i].flow.data(), unknowns.size() * sizeof(double));
       rate = complete(states[i], state.time, state.length);
     }
     number = from.steps;
@@ -233,6 +229,7 @@ struct TimeStepper::Data {
     if (load_is_current && !changes_data) return;
     set_time(t);
     discretisation.load(*engine, kernels(), work, load);
+    hats.to_all(*with_sides, load.data());
     load_is_current = true;
   }
 
@@ -249,25 +246,28 @@ struct TimeStepper::Data {
     for (double& c : history) c = -c;
     combine(history, &State::flow, work);
     mass.apply_to_velocity(work.data(), b.data());
-    if (convection != nullptr) {
-      combine(scheme.extrapolation, &State::convection, work);
-      with_sides->axpy(-1.0, work.data(), b.data());
+    std::vector<double> factors{1.0};
+    std::vector<const double*> explicit_parts{load.data()};
+    for (std::size_t i = 0; convection != nullptr && i < scheme.extrapolation.size(); ++i) {
+      factors.push_back(-scheme.extrapolation[i]);
+      explicit_parts.push_back(states[i].convection.data());
     }
+    with_sides->axpys(static_cast<int>(factors.size()), factors.data(), explicit_parts.data(), 1.0, b.data());
     hats.to_some(*with_sides, b.data());
-    kernels().axpy(1.0, load.data(), b.data());
 
-    combine(interpolation_weights(0.0, first(before, lengths_of(time.scheme).derivative)), &State::flow, x);
-    hats.to_some(*with_sides, x.data());
+    State& next = states.back();
+    known = std::min(known, static_cast<int>(states.size()) - 1);  // the oldest one gives way, also if this fails
+    combine(interpolation_weights(0.0, first(before, lengths_of(time.scheme).derivative)), &State::flow, next.flow);
+    hats.to_some(*with_sides, next.flow.data());
 
     // The first steps have no pressure to begin with.
     const bool has_guess = number >= lengths_of(time.scheme).derivative;
-    const Convergence convergence = has_guess ? solve(true, 0.01) : solve(false, 1e-8);
+    const Convergence convergence = has_guess ? solve(true, 0.01, next.flow) : solve(false, 1e-8, next.flow);
     if (!convergence.converged) {
       throw Error(fmt::format("step {} from t = {:g} by {:g}: {} after {} cycles", number + 1, states.front().time, dt,
                               convergence.reason, convergence.iterations));
     }
-    known = std::min(known, static_cast<int>(states.size()) - 1);  // the oldest one gives way, also if this fails
-    const double crossing = complete(states.back(), t, dt);
+    const double crossing = complete(next, t, dt);
     if (!std::isfinite(crossing)) {
       throw Error(fmt::format("step {} to t = {:g}: the flow is not finite", number + 1, t));
     }
@@ -282,10 +282,10 @@ struct TimeStepper::Data {
 Estimate estimate(const Problem& problem, const TimeOptions& time, const SolverOptions& options) {
   Problem linear = problem;
   linear.convection = false;
-  // The solve has b and x. Here are the load and a combination of flows, places of pressures (a quarter of a vector)
-  // and, with convection, what cells have of their upper hats (a quarter at most).
+  // The solve has b and x, one of the states. Here are the load and a combination of flows, places of pressures (a
+  // quarter of a vector) and, with convection, what cells have of their upper hats (a quarter at most).
   const double vectors =
-      2.25 + states_of(time.scheme) * (problem.convection ? 2.0 : 1.0) + (problem.convection ? 0.25 : 0.0);
+      1.25 + states_of(time.scheme) * (problem.convection ? 2.0 : 1.0) + (problem.convection ? 0.25 : 0.0);
   return estimate(linear, for_steps(options), vectors);
 }
 
