@@ -1,6 +1,7 @@
 #include "engine/cpu/vector_operations.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstring>
 #include <numeric>
@@ -235,12 +236,18 @@ void VectorOperations<T>::scatter(std::int64_t count, const std::int64_t* index,
 template <class T>
 template <class Move>
 void VectorOperations<T>::for_packed(std::span<const PackedRecords> what, const Move& move) {
+  // Few records at a time, so that what is read of a record lies side by side.
+  constexpr int few = 16;
   team_.run([&](int t) {
     for (const PackedRecords& some : what) {
       const auto range = team_.range(some.count, t);
-      for (int i = some.first; i < some.last; ++i) {
-        const std::int64_t at = some.at + (i - some.first) * some.count;
-        for (auto j = range.begin; j < range.end; ++j) move(at + j, level_.index(some.records[j], i));
+      for (auto begin = range.begin; begin < range.end; begin += few) {
+        const int count = static_cast<int>(std::min<std::int64_t>(few, range.end - begin));
+        std::array<std::int64_t, few> places{};
+        for (int j = 0; j < count; ++j) places[j] = level_.index(some.records[begin + j], some.first);
+        for (int i = 0; i < some.last - some.first; ++i) {
+          for (int j = 0; j < count; ++j) move(some.at + i * some.count + begin + j, places[j] + interleave * i);
+        }
       }
     }
   });
