@@ -31,9 +31,9 @@ using Gradient = std::array<std::array<double, 3>, 3>;  ///< [component][directi
 /// `force` and `torque` are made of the rows of the discrete equation that boundary conditions have replaced (normal
 /// component) and of the discrete stress nu (du/dn - 2 gamma (u - g)) (tangential ones). So all forces together are the
 /// integral of f - alpha u, to the residual of the solve (of a flow in time f - alpha u - du/dt, less the momentum that
-/// leaves through sides), and they are more accurate than a stress at points. Which
-/// part is pressure and which is friction, only the stress at points can tell: `sampled_pressure` and `sampled_viscous`
-/// are integrals of p_h n and of - nu du_h/dn, and their sum is not quite `force`.
+/// leaves through sides), and they are more accurate than a stress at points. Which part is pressure and which is
+/// friction, only the stress at points can tell: `sampled_pressure` and `sampled_viscous` are integrals of p_h n and of
+/// - nu du_h/dn, and their sum is not quite `force`.
 struct BoundaryForce {
   std::string name;  ///< "xmin", "holes[0]"
   Point force{};

@@ -57,7 +57,8 @@ struct StepReport {
 ///
 /// with the derivative c and the extrapolation w through the last steps, of any lengths; one multigrid solve, from the
 /// extrapolated flow: cycles until a hundredth of the guess's residual is left, one at least. Velocities are
-/// divergence-free to rounding at every step. The first steps are short, and become longer by the factor 1.3.
+/// divergence-free to rounding at every step. The first steps are short, and become longer by the factor 1.3, or
+/// 2^(1/4) where they follow the flow.
 class TimeStepper {
  public:
   /// Method and rtol of the options play no part. Several ranks may share the flow. \throws InputError, ResourceError

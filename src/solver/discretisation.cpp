@@ -198,26 +198,21 @@ Integrator* Discretisation::integrator(Engine& engine) {
   return integrator_->get();
 }
 
-Solution Discretisation::on_host(const Vector<double>& completed, const std::optional<FlowIntegrals>& integrals) const {
-  HostVector coefficients = zeros(lift_level_->size());
-  completed.download(coefficients.data());
-  return {problem_, std::shared_ptr<const Grid>(lift_level_, &lift_level_->grid), std::move(coefficients), integrals};
-}
-
 Solution Discretisation::solution(Engine& engine, const Vector<double>& completed) {
   const bool flow = problem_.equation == EquationKind::stokes;
-  if (!flow || integrator(engine) == nullptr) return on_host(completed);
-  return on_host(completed, integrator(engine)->flow(completed.data()));
+  if (!flow || integrator(engine) == nullptr) return solution_of(problem_, completed);
+  return solution_of(problem_, completed, integrator(engine)->flow(completed.data()));
 }
 
-Solution Discretisation::solution_of(const Problem& problem, const Vector<double>& completed) const {
+Solution Discretisation::solution_of(const Problem& problem, const Vector<double>& completed,
+                                     const std::optional<FlowIntegrals>& integrals) const {
   HostVector coefficients = zeros(lift_level_->size());
   completed.download(coefficients.data());
-  return {problem, std::shared_ptr<const Grid>(lift_level_, &lift_level_->grid), std::move(coefficients)};
+  return {problem, std::shared_ptr<const Grid>(lift_level_, &lift_level_->grid), std::move(coefficients), integrals};
 }
 
 FlowIntegrals Discretisation::integrals(Engine& engine, const Vector<double>& completed) {
-  if (integrator(engine) == nullptr) return on_host(completed).integrals();
+  if (integrator(engine) == nullptr) return solution_of(problem_, completed).integrals();
   return integrator(engine)->flow(completed.data());
 }
 
@@ -242,7 +237,7 @@ Errors Discretisation::errors(Engine& engine, const Vector<double>& completed, c
     }
   }
   if (!left.velocity && !left.pressure && !left.value) return errors;
-  const Errors others = on_host(completed).errors(left);
+  const Errors others = solution_of(problem_, completed).errors(left);
   if (others.velocity) errors.velocity = others.velocity;
   if (others.pressure) errors.pressure = others.pressure;
   if (others.value) errors.value = others.value;

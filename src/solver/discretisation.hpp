@@ -79,7 +79,8 @@ class Discretisation {
   // Of the solution with these coefficients:
   [[nodiscard]] Solution solution(Engine& engine, const Vector<double>& completed);
   /// Of another problem on this mesh, with the same sides.
-  [[nodiscard]] Solution solution_of(const Problem& problem, const Vector<double>& completed) const;
+  [[nodiscard]] Solution solution_of(const Problem& problem, const Vector<double>& completed,
+                                     const std::optional<FlowIntegrals>& integrals = {}) const;
   [[nodiscard]] FlowIntegrals integrals(Engine& engine, const Vector<double>& completed);
   /// \throws InputError where an exact field is not finite.
   [[nodiscard]] Errors errors(Engine& engine, const Vector<double>& completed, const Exact& exact);
@@ -87,8 +88,6 @@ class Discretisation {
  private:
   /// Of vectors that are completed; nullptr where the host integrates.
   Integrator* integrator(Engine& engine);
-  [[nodiscard]] Solution on_host(const Vector<double>& completed,
-                                 const std::optional<FlowIntegrals>& integrals = {}) const;
   /// The boundary velocities on the grid that stores all boundary hats.
   const SparseVector& lift();
   [[nodiscard]] bool on_some_rank(bool here) const;

@@ -10,6 +10,7 @@
 
 #include "level/coefficients.hpp"
 #include "solenoid/error.hpp"
+#include "solver/discretisation.hpp"
 #include "solver/multigrid/preconditioner.hpp"
 
 namespace solenoid {
@@ -17,10 +18,18 @@ namespace solenoid {
 /// Tables of the last few coefficients that a preconditioner had.
 class KeptTables {
  public:
-  /// Hands the preconditioner, whose levels have them already, the tables of coefficients `now`, kept or new, in place
-  /// of those of `before`. \throws ResourceError if memory does not suffice; nothing is changed then.
-  void change(Preconditioner& preconditioner, const Coefficients& before, const Coefficients& now) {
-    kept_.push_back({before, preconditioner.use_tables(tables_of(preconditioner, now))});
+  /// The discretisation and its preconditioner get other coefficients, with tables that are kept or new. \throws
+  /// InputError, ResourceError as Discretisation::set_coefficients or if memory does not suffice; nothing is changed
+  /// then.
+  void change(Discretisation& discretisation, Preconditioner& preconditioner, const Coefficients& now) {
+    const Coefficients before = coefficients_of(discretisation.problem());
+    discretisation.set_coefficients(now);
+    try {
+      kept_.push_back({before, preconditioner.use_tables(tables_of(preconditioner, now))});
+    } catch (...) {
+      discretisation.set_coefficients(before);
+      throw;
+    }
     constexpr std::size_t most = 8;
     if (kept_.size() > most) kept_.erase(kept_.begin());
   }

@@ -105,19 +105,12 @@ struct LinearSystem::Data {
   [[nodiscard]] const Level& level() const { return discretisation.finest(); }
 
   void set_coefficients(const Coefficients& coefficients) {
-    const Coefficients before = coefficients_of(discretisation.problem());
-    if (coefficients == before) return;
+    if (coefficients == coefficients_of(discretisation.problem())) return;
     Problem changed = discretisation.problem();
     changed.viscosity = coefficients.viscosity;
     changed.mass = coefficients.reaction;
     validate(changed);
-    discretisation.set_coefficients(coefficients);
-    try {
-      kept.change(solver->preconditioner(), before, coefficients);
-    } catch (...) {
-      discretisation.set_coefficients(before);
-      throw;
-    }
+    kept.change(discretisation, solver->preconditioner(), coefficients);
     boundary_load = {};
   }
 

@@ -6,17 +6,13 @@
 
 #include "base/parallel.hpp"
 #include "element/convection_points.hpp"
+#include "level/upper_hats.hpp"
 #include "mesh/places.hpp"
 #include "problem/regions.hpp"
 #include "solver/strip_integrals.hpp"
 
 namespace solenoid {
 namespace {
-
-/// The kind of the face that the hats of a record in direction c lie on.
-Face hat_kind(const Grid& grid, Record r, int c) {
-  return grid.layout().is_cell(r) ? grid.face(r, 2 * c) : grid.hat_face(r);
-}
 
 /// Where the values of a record are (mesh/places.hpp): the same on all ranks.
 std::array<std::int32_t, 3> place_of(const Grid& grid, Record r) {
@@ -53,7 +49,7 @@ SparseVector near_boundary(const Problem& problem, const Level& level, int point
     std::vector<Entry>& entries = of_blocks[cells.begin / interleave];
     const auto enter = [&](Record r, int i, double value) {
       const bool hat = i < velocities * block && i % block < columns;
-      if (value == 0.0 || (hat && normal_fixed(hat_kind(grid, r, i / block)))) return;
+      if (value == 0.0 || (hat && normal_fixed(face_of_hats(grid, r, i / block)))) return;
       entries.emplace_back(level.index(r, i), value);
     };
     for (auto cell = static_cast<Record>(cells.begin); cell < cells.end; ++cell) {
@@ -85,7 +81,6 @@ SparseVector near_boundary(const Problem& problem, const Level& level, int point
 HostVector assemble_load(const Problem& problem, const Level& level, int more) {
   const Grid& grid = level.grid;
   const int dim = level.equation.dim;
-  const int block = power(level.equation.n(), dim);
   const int columns = power(level.equation.n(), dim - 1);
   const int velocities = level.equation.velocities();
   HostVector load = zeros(level.size());
@@ -97,18 +92,8 @@ HostVector assemble_load(const Problem& problem, const Level& level, int more) {
   });
   if (velocities == 0) return load;
   parallel_ranges({grid.layout().records().size()}, [&](CellRange records, std::int64_t) {
-    for (auto r = static_cast<Record>(records.begin); r < records.end; ++r) {
-      for (int c = 0; c < dim; ++c) {
-        const Record below = grid.neighbour(r, 2 * c);
-        for (int i = 0; i < columns; ++i) {
-          double& hat = load[level.index(r, c * block + i)];
-          if (grid.layout().near_cells().contains(below)) {
-            hat += upper[record_offset(below, dim * columns) + std::int64_t{interleave} * (c * columns + i)];
-          }
-          if (normal_fixed(hat_kind(grid, r, c))) hat = 0.0;
-        }
-      }
-    }
+    add_upper_hats(level, {static_cast<Record>(records.begin), static_cast<Record>(records.end)}, upper.data(),
+                   load.data());
   });
   return load;
 }

@@ -45,12 +45,9 @@ StepCoefficients step_coefficients(TimeScheme scheme, double now, std::span<cons
   const auto first = [&](int wanted) { return times.first(std::min<std::size_t>(wanted, times.size())); };
   StepCoefficients result;
   const auto before = first(lengths.derivative);
-  const std::vector<double> weights = interpolation_weights(now, before);
-  result.derivative.push_back(0.0);
-  for (std::size_t i = 0; i < before.size(); ++i) {
-    result.derivative[0] += 1.0 / (now - before[i]);
-    result.derivative.push_back(weights[i] / (before[i] - now));
-  }
+  std::vector<double> all{now};
+  all.insert(all.end(), before.begin(), before.end());
+  result.derivative = differentiation_weights(now, all);
   result.extrapolation = interpolation_weights(now, first(lengths.extrapolation));
   return result;
 }

@@ -141,15 +141,8 @@ struct TimeStepper::Data {
   }
 
   void set_coefficients(const Coefficients& now) {
-    const Coefficients before = coefficients_of(discretisation.problem());
-    if (now == before) return;
-    discretisation.set_coefficients(now);
-    try {
-      kept.change(solver->preconditioner(), before, now);
-    } catch (...) {
-      discretisation.set_coefficients(before);
-      throw;
-    }
+    if (now == coefficients_of(discretisation.problem())) return;
+    kept.change(discretisation, solver->preconditioner(), now);
     load_is_current = false;
   }
 

@@ -8,6 +8,7 @@
 #include "element/basis.hpp"
 #include "engine/cpu/cell_shares.hpp"
 #include "engine/cpu/kernels/convection_table.hpp"
+#include "level/upper_hats.hpp"
 #include "mesh/record.hpp"
 
 namespace solenoid::cpu {
@@ -47,13 +48,13 @@ class CpuConvection final : public Convection {
         kernel_(convection_kernel(level.equation.dim, level.equation.order)),
         data_(make_data(level)),
         upwind_(flux == ConvectiveFlux::upwind ? 1.0 : 0.0),
-        hats_(level.equation.dim * power(level.equation.n(), level.equation.dim - 1)),
-        upper_(zeros(whole_blocks(near_cells().size()) * hats_)),
+        upper_(zeros(whole_blocks(near_cells().size()) * level.equation.dim *
+                     power(level.equation.n(), level.equation.dim - 1))),
         rates_(team.size()) {}
 
   double apply(const double* u, double* y) override {
     team_.run([&](int t) { rates_[t] = cells(t, u, y); });
-    team_.run([&](int t) { add_upper_hats(t, y); });
+    team_.run([&](int t) { add_hats(t, y); });
     return *std::max_element(rates_.begin(), rates_.end());
   }
 
@@ -78,32 +79,15 @@ class CpuConvection final : public Convection {
     return rate;
   }
 
-  /// Each hat gets what the cell below it has of it. Hat-only records have nothing else.
-  void add_upper_hats(int t, double* y) {
-    const Grid& grid = level_.grid;
-    const VectorLayout& layout = grid.layout();
-    const int block = power(level_.equation.n(), level_.equation.dim);
-    const int columns = hats_ / level_.equation.dim;
+  /// Hat-only records have nothing of their own.
+  void add_hats(int t, double* y) {
+    const VectorLayout& layout = level_.grid.layout();
     const auto range = team_.range(layout.records().size(), t);
     for (auto r = static_cast<Record>(range.begin); r < range.end; ++r) {
-      if (layout.is_cell(r) && !near_cells().contains(r)) continue;
-      double* const record = y + level_.index(r, 0);
-      if (layout.is_hat(r)) {
-        for (int i = 0; i < level_.equation.record(); ++i) record[i * interleave] = 0.0;
-      }
-      for (int c = 0; c < level_.equation.dim; ++c) {
-        if (layout.is_hat(r) && grid.hat_direction(r) != c) continue;
-        double* const hats = record + interleave * c * block;
-        if (normal_fixed(layout.is_hat(r) ? grid.hat_face(r) : grid.face(r, 2 * c))) {
-          for (int i = 0; i < columns; ++i) hats[i * interleave] = 0.0;
-          continue;
-        }
-        const Record below = grid.neighbour(r, 2 * c);
-        if (!near_cells().contains(below)) continue;
-        const double* const share = upper_.data() + record_offset(below, hats_) + interleave * c * columns;
-        for (int i = 0; i < columns; ++i) hats[i * interleave] += share[i * interleave];
-      }
+      if (!layout.is_hat(r)) continue;
+      for (int i = 0; i < level_.equation.record(); ++i) y[level_.index(r, i)] = 0.0;
     }
+    add_upper_hats(level_, {static_cast<Record>(range.begin), static_cast<Record>(range.end)}, upper_.data(), y);
   }
 
   Team& team_;
@@ -111,8 +95,7 @@ class CpuConvection final : public Convection {
   ConvectionKernel kernel_;
   ConvectionData data_;
   double upwind_;
-  int hats_;  // of the upper faces of a cell
-  HostVector upper_;
+  HostVector upper_;           // what cells have of the hats on their upper faces
   std::vector<double> rates_;  // [thread]
 };
 

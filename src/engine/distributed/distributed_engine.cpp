@@ -44,17 +44,13 @@ class DistributedIntegrator final : public Integrator {
 /// The convective term of all ranks.
 class DistributedConvection final : public Convection {
  public:
-  DistributedConvection(std::unique_ptr<Convection> convection, distributed::Shared& shared, const Level& level)
-      : convection_(std::move(convection)),
-        shared_(shared),
-        kernels_(make_kernels<double>(shared.engine, level, LocalSolverKind::direct)),
-        exchange_(shared.exchange<double>(level)) {}
+  /// `kernels`: of the level, which ranks share.
+  DistributedConvection(std::unique_ptr<Convection> convection, std::unique_ptr<Kernels<double>> kernels,
+                        distributed::Shared& shared)
+      : convection_(std::move(convection)), kernels_(std::move(kernels)), shared_(shared) {}
 
   double apply(const double* u, double* y) override {
-    if (!shared_.ghosts.are_fresh(u)) {
-      (*exchange_)(*kernels_, const_cast<double*>(u));  // ghosts are caches: no vector is changed
-      shared_.ghosts.set(u, Ghosts::fresh);
-    }
+    kernels_->bring_ghosts(kernels_->level(), const_cast<double*>(u));  // ghosts are caches: no vector is changed
     double rate = convection_->apply(u, y);
     shared_.ghosts.set(y, Ghosts::stale);
     shared_.ranks.maximum(std::span(&rate, 1));
@@ -63,9 +59,8 @@ class DistributedConvection final : public Convection {
 
  private:
   std::unique_ptr<Convection> convection_;
+  std::unique_ptr<Kernels<double>> kernels_;
   distributed::Shared& shared_;
-  std::unique_ptr<Kernels<double>> kernels_;  // that pack messages
-  std::shared_ptr<distributed::Exchange<double>> exchange_;
 };
 
 class DistributedEngine final : public Engine {
@@ -106,7 +101,8 @@ class DistributedEngine final : public Engine {
   std::unique_ptr<Convection> make_convection(const Level& level, ConvectiveFlux flux) override {
     auto convection = engine_->make_convection(level, flux);
     if (convection == nullptr || level.grid.partition() == nullptr) return convection;
-    return std::make_unique<DistributedConvection>(std::move(convection), shared_, level);
+    return std::make_unique<DistributedConvection>(std::move(convection),
+                                                   kernels_double(level, LocalSolverKind::direct), shared_);
   }
 
   void* allocate(std::size_t bytes) override {
