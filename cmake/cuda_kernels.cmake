@@ -67,7 +67,7 @@ function(solenoid_add_cuda_engine library)
   set(templates ${sources}/kernels)
   set(generated ${PROJECT_BINARY_DIR}/src/engine/cuda/kernels)
   set(declarations "")
-  set(cuda_sources ${sources}/vector.cu ${sources}/dense.cu ${sources}/ceilings.cu
+  set(cuda_sources ${sources}/vector.cu ${sources}/dense.cu ${sources}/ceilings.cu ${sources}/convection_hats.cu
     ${sources}/points/integrals.cu ${sources}/smoother/schur_complement.cu)
   foreach(dim 2 3)
     set(stokes_orders ${SOLENOID_CUDA_ORDERS_${dim}D})
@@ -86,6 +86,11 @@ function(solenoid_add_cuda_engine library)
       set(source ${generated}/${dim}d_k${order}.cu)
       configure_file(${templates}/instance.cu.in ${source} @ONLY)
       list(APPEND cuda_sources ${source})
+      if(order IN_LIST stokes_orders)
+        set(source ${generated}/convection_${dim}d_k${order}.cu)
+        configure_file(${templates}/convection_instance.cu.in ${source} @ONLY)
+        list(APPEND cuda_sources ${source})
+      endif()
       string(APPEND declarations "${instances}")
     endforeach()
   endforeach()
@@ -97,7 +102,7 @@ function(solenoid_add_cuda_engine library)
   # Kernels of several files have helpers of the same names: not to be compiled as one.
   set_target_properties(solenoid_cuda_kernels PROPERTIES POSITION_INDEPENDENT_CODE ON UNITY_BUILD OFF)
   target_sources(${library} PRIVATE
-    ${sources}/cuda_engine.cpp ${sources}/cuda_kernels.cpp ${sources}/dense_inverse.cpp ${sources}/device_level.cpp ${sources}/error.cpp
+    ${sources}/convection.cpp ${sources}/cuda_engine.cpp ${sources}/cuda_kernels.cpp ${sources}/dense_inverse.cpp ${sources}/device_level.cpp ${sources}/error.cpp
     ${sources}/points/device_fields.cpp ${sources}/points/device_integrator.cpp ${sources}/points/device_load.cpp
     ${sources}/profile.cpp ${sources}/staging.cpp ${sources}/tiles.cpp ${generated}/dispatch.cpp
     ${sources}/smoother/colour_smoother.cpp ${sources}/smoother/general_smoother.cpp

@@ -14,6 +14,7 @@
 #include "engine/engine.hpp"
 #include "engine/reference/weak_form.hpp"
 #include "levels.hpp"
+#include "problem/orders.hpp"
 
 namespace solenoid {
 namespace {
@@ -48,6 +49,18 @@ double largest(const Values& x) {
   return most;
 }
 
+void expect_equal(const Applied& got, const Applied& expected) {
+  EXPECT_NEAR(got.rate, expected.rate, 1e-12 * expected.rate);
+  const double size = largest(expected.y);
+  ASSERT_GT(size, 0.0);
+  double difference = 0.0;
+  for (std::size_t i = 0; i < got.y.size(); ++i) {
+    const double here = std::abs(got.y[i] - expected.y[i]);
+    if (!(here <= difference)) difference = here;  // NaN too
+  }
+  EXPECT_LE(difference, 1e-12 * size);
+}
+
 class ConvectionOfOrder : public testing::TestWithParam<std::tuple<int, int>> {
  protected:
   [[nodiscard]] static int dim() { return std::get<0>(GetParam()); }
@@ -67,20 +80,33 @@ TEST_P(ConvectionOfOrder, OfTheCpuEqualsQuadrature) {
       const Level level = what.level(order(), {}, true);
       const Values u = test::random_vector(level, 1, true);
       for (const auto flux : {ConvectiveFlux::upwind, ConvectiveFlux::central}) {
-        const Applied expected = convect(*reference, level, flux, u);
-        const Applied got = convect(*cpu, level, flux, u);
-        EXPECT_NEAR(got.rate, expected.rate, 1e-12 * expected.rate);
-        const double size = largest(expected.y);
-        ASSERT_GT(size, 0.0);
-        double difference = 0.0;
-        for (std::size_t i = 0; i < u.size(); ++i) {
-          const double here = std::abs(got.y[i] - expected.y[i]);
-          if (!(here <= difference)) difference = here;  // NaN too
-        }
-        EXPECT_LE(difference, 1e-12 * size);
+        expect_equal(convect(*cpu, level, flux, u), convect(*reference, level, flux, u));
       }
     }
     if (dim() == 3 && order() > 2) break;  // quadrature without tensors takes its time
+  }
+}
+
+TEST_P(ConvectionOfOrder, OfTheGpuEqualsThatOfTheCpu) {
+  if (!cuda_unavailable().empty()) GTEST_SKIP() << cuda_unavailable();
+  const auto orders = orders_for(DeviceChoice::cuda, dim(), EquationKind::stokes);
+  if (std::find(orders.begin(), orders.end(), order()) == orders.end()) GTEST_SKIP() << "not in this build";
+  const auto cpu = make_cpu_engine(2);
+  const auto cuda = make_engine(DeviceChoice::cuda, 0);
+  for (const test::MeshCase& what : test::mesh_cases(dim())) {
+    SCOPED_TRACE(what.name);
+    const Level level = what.level(order(), {}, true);
+    Values u = test::random_vector(level, 1, true);
+    for (const auto flux : {ConvectiveFlux::upwind, ConvectiveFlux::central}) {
+      const Applied got = convect(*cuda, level, flux, u);
+      expect_equal(got, convect(*cpu, level, flux, u));
+      const Applied again = convect(*cuda, level, flux, u);
+      EXPECT_EQ(got.y, again.y);
+      EXPECT_EQ(got.rate, again.rate);
+    }
+    // What is not finite is not lost.
+    u[level.index(level.grid.layout().cells().last() - 1, 0)] = std::numeric_limits<double>::quiet_NaN();
+    EXPECT_FALSE(std::isfinite(convect(*cuda, level, ConvectiveFlux::upwind, u).rate));
   }
 }
 

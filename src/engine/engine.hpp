@@ -238,10 +238,8 @@ class Engine {
   /// (solution/).
   virtual std::unique_ptr<Integrator> make_integrator(const Level& /*level*/) { return nullptr; }
 
-  /// The convective term of a level, which must outlive it; nullptr if this engine has none.
-  virtual std::unique_ptr<Convection> make_convection(const Level& /*level*/, ConvectiveFlux /*flux*/) {
-    return nullptr;
-  }
+  /// The convective term of a level, which must outlive it.
+  virtual std::unique_ptr<Convection> make_convection(const Level& level, ConvectiveFlux flux) = 0;
 
   /// Zeroed memory of the engine. What a solve uses is allocated before it, as far as it is known. \throws
   /// ResourceError

@@ -116,12 +116,7 @@ struct TimeStepper::Data {
         b(vector()),
         work(vector()) {
     solver->reserve();
-    if (problem.convection) {
-      convection = engine->make_convection(all(), ConvectiveFlux::upwind);
-      if (convection == nullptr) {
-        throw InputError(fmt::format("convection: not on {} yet: use --device cpu", engine->description()));
-      }
-    }
+    if (problem.convection) convection = engine->make_convection(all(), ConvectiveFlux::upwind);
     for (int i = 0; i < states_of(time.scheme); ++i) {
       states.push_back({0.0, 0.0, vector(), problem.convection ? vector() : Vector<double>()});
     }

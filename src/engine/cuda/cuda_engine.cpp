@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "engine/cuda/ceilings.hpp"
+#include "engine/cuda/convection.hpp"
 #include "engine/cuda/cuda_kernels.hpp"
 #include "engine/cuda/dense.hpp"
 #include "engine/cuda/error.hpp"
@@ -133,6 +134,9 @@ class CudaEngine final : public Engine {
 
   std::unique_ptr<Integrator> make_integrator(const Level& level) override {
     return cuda::make_integrator(*shared_, level);
+  }
+  std::unique_ptr<Convection> make_convection(const Level& level, ConvectiveFlux flux) override {
+    return cuda::make_convection(*shared_, level, flux);
   }
 
   /// From a pool, in the order of the stream: nothing waits, and what was released is handed out again.

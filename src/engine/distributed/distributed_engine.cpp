@@ -100,7 +100,7 @@ class DistributedEngine final : public Engine {
 
   std::unique_ptr<Convection> make_convection(const Level& level, ConvectiveFlux flux) override {
     auto convection = engine_->make_convection(level, flux);
-    if (convection == nullptr || level.grid.partition() == nullptr) return convection;
+    if (level.grid.partition() == nullptr) return convection;
     return std::make_unique<DistributedConvection>(std::move(convection),
                                                    kernels_double(level, LocalSolverKind::direct), shared_);
   }

@@ -109,8 +109,9 @@ struct GeneralArguments;  // kernels/smoother/general.hpp
 template <class T>
 struct ParityArguments;  // kernels/smoother/parity.hpp
 template <class T>
-struct PoissonArguments;  // kernels/smoother/poisson.hpp
-struct LoadArguments;     // kernels/load.hpp
+struct PoissonArguments;     // kernels/smoother/poisson.hpp
+struct LoadArguments;        // kernels/load.hpp
+struct ConvectionArguments;  // kernels/convection.hpp
 
 /// A compiled variant of the smoother for patches that split by parity.
 template <class T>
@@ -148,7 +149,9 @@ struct KernelTable {
   PoissonKernel<T> poisson;
   void (*restrict_to)(const TransferArguments<T>&, Stream);
   void (*prolong)(const TransferArguments<T>&, Stream);
-  void (*load)(const LoadArguments&, Stream);  ///< in double precision only; b must be zero
+  // In double precision only:
+  void (*load)(const LoadArguments&, Stream);  ///< b must be zero
+  void (*convect)(const ConvectionArguments&, Stream);
 };
 
 /// The instance for an equation, dimension and order. \throws InputError that lists the orders of this build.

@@ -4,6 +4,7 @@
 
 #include <type_traits>
 
+#include "engine/cuda/kernels/convection.hpp"
 #include "engine/cuda/kernels/load.cuh"
 #include "engine/cuda/kernels/operator.cuh"
 #include "engine/cuda/kernels/poisson_operator.cuh"
@@ -33,6 +34,7 @@ KernelTable<T> make_table() {
   table.prolong = &Transfer<T, velocity_components(equation, dim), dim, order>::launch_prolong;
   if constexpr (std::is_same_v<T, double>) {
     table.load = &LoadBlock<velocity_components(equation, dim), dim, order>::launch_load;
+    if constexpr (equation == EquationKind::stokes) table.convect = &convect<dim, order>;  // in a file of its own
   }
   return table;
 }

@@ -1,0 +1,64 @@
+#pragma once
+/// \file
+/// What the kernels of the convective term (convection.cuh) exchange with the engine: plain data.
+
+#include "element/convection_points.hpp"
+#include "engine/cuda/kernels/arguments.hpp"
+
+namespace solenoid::cuda {
+
+/// Legendre functions at the Gauss points of the unit interval. All spaces are spanned by psi_0..psi_{k+1}; points and
+/// functions are symmetric, so that the lower half of the points is enough.
+struct ConvectionTables {
+  static constexpr int half_points = (convection_points(max_n - 1) + 1) / 2;
+
+  double value[half_points][max_n + 1];  ///< [point][function]
+  double test[half_points][max_n + 1];   ///< times the weights of the points
+  double end[max_n + 1];                 ///< psi_i(1) = sqrt(2 i + 1)
+  /// r_i: b_j = r_{j+1} psi_{j+1} - r_j psi_{j-1} for bubbles, and psi_0 / 2 -+ r_1 psi_1 for hats.
+  double primitive[max_n + 1];
+  /// 1 / (h_a sqrt(volume)), of integrals with a derivative in direction a, of those over faces across it and of |u_a|
+  /// / h_a.
+  double scale[3];
+};
+
+struct ConvectionArguments {
+  ConvectionTables tables;
+  CellTopology topology;
+  RecordBlocks blocks;
+  std::int32_t cells;  ///< that are computed: the first ones
+  double upwind;       ///< s (engine/convection.hpp)
+  const double* u;
+  double* y;            ///< gets the records of the cells, where their own hats lack what cells below have of them;
+  double* upper;        ///< that goes here: dim n^(dim-1) numbers for each cell, interleaved
+  std::uint64_t* rate;  ///< the bits of a number that becomes at least the result
+};
+
+/// Starts the kernel of a dimension and order.
+template <int dim, int order>
+void convect(const ConvectionArguments& arguments, Stream stream);
+
+/// A face that the flow may leave through: its hats are those of `record` in direction side / 2.
+struct OpenFace {
+  std::int32_t record;
+  std::int32_t side;
+};
+
+/// What is left to do for hats, of any dimension and order.
+struct ConvectionHats {
+  ConvectionTables tables;
+  CellTopology topology;
+  int dim;
+  int order;
+  std::int32_t cells;  ///< that have an upper share
+  const double* u;
+  const double* upper;
+  double* y;
+};
+/// Adds to the hats of all records what the cells below have of them; zero where they are prescribed, as all else is in
+/// hat-only records.
+void add_upper_hats(const ConvectionHats& hats, Stream stream);
+/// Adds <max(u_n, 0) u_n, v_n> on these faces.
+void add_outflow(const ConvectionHats& hats, const OpenFace* faces, std::int32_t count, Stream stream);
+
+}  // namespace solenoid::cuda
