@@ -269,6 +269,12 @@ class KernelsTest : public testing::TestWithParam<KernelCase> {
       store();
       bench->axpys(1, factors.data(), three.data(), -0.75, w.data());
       store();
+      const std::vector<double> others{-1.0, 0.25, 3.0};
+      auto sum = bench.output();
+      auto other_sum = bench.output();
+      bench->two_sums(3, three.data(), factors.data(), sum.data(), others.data(), other_sum.data());
+      results.push_back(bench.values(sum));
+      results.push_back(bench.values(other_sum));
       Values products(5);
       bench->dots(3, three.data(), w.data(), products.data());
       products[3] = bench->dot(v0.data(), w.data());
@@ -304,6 +310,8 @@ class KernelsTest : public testing::TestWithParam<KernelCase> {
       auto values = bench.vector(Values(count, std::numeric_limits<double>::quiet_NaN()));
       bench->gather(count, at, v1.data(), values.data());
       bench->scatter(count, at, values.data(), w.data());
+      store();
+      bench->scatter_add(count, at, values.data(), w.data());
       store();
       bench.engine().release(places, bytes);
       return results;

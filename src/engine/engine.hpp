@@ -125,6 +125,9 @@ class Kernels {
   virtual void dots(int count, const T* const* v, const T* w, double* result) = 0;
   /// w = scale (w + sum_i a[i] v[i]): one pass over w.
   virtual void axpys(int count, const double* a, const T* const* v, double scale, T* w) = 0;
+  /// x = sum_i a[i] v[i] and y = sum_i b[i] v[i]: one pass over v, at most most_sums vectors, which x and y are not.
+  virtual void two_sums(int count, const T* const* v, const double* a, T* x, const double* b, T* y) = 0;
+  static constexpr int most_sums = 8;
   /// The L2 norm of the velocity with the coefficients x, or of Poisson's u.
   virtual double l2_norm(const T* x) = 0;
   /// Removes the constants that A maps to zero (Level::constants).
@@ -134,6 +137,8 @@ class Kernels {
                       T* values) = 0;  ///< values[i] = x[index[i]]
   virtual void scatter(std::int64_t count, const std::int64_t* index, const T* values,
                        T* x) = 0;  ///< x[index[i]] = values[i]
+  /// x[index[i]] += values[i], each place once.
+  virtual void scatter_add(std::int64_t count, const std::int64_t* index, const T* values, T* x) = 0;
 
   // Of the part of a level that a rank has (engine/distributed/): not all engines can do that.
   /// Whether smooth() reads of x no more than what lies around patches and the pressures in them, where patches have

@@ -220,8 +220,10 @@ CellData<T> make_cell_data(const Level& level) {
   }
   data.penalty = static_cast<T>(matrices.penalty);
   const Point h = level.grid.metric().uniform_width();
-  for (int a = 0; a < equation.dim; ++a) data.inverse_h[a] = static_cast<T>(1.0 / h[a]);
-  data.viscosity = static_cast<T>(level.coefficients.viscosity);
+  // Kernels have B = inverse_h times numbers, and nu inverse_h^2.
+  for (int a = 0; a < equation.dim; ++a) data.inverse_h[a] = static_cast<T>(level.coefficients.coupling / h[a]);
+  data.viscosity =
+      static_cast<T>(level.coefficients.viscosity / level.coefficients.coupling / level.coefficients.coupling);
   data.alpha = static_cast<T>(level.coefficients.reaction);
   const auto factor = [&](int t) { return level.coefficients.viscosity / (h[t] * h[t]); };
   for (int j = 0; j < n; ++j) {

@@ -10,6 +10,7 @@ namespace solenoid {
 struct Coefficients {
   double viscosity = 1.0;  ///< nu > 0
   double reaction = 0.0;   ///< alpha >= 0: Problem::mass
+  double coupling = 1.0;   ///< factor > 0 of grad p and of div u; tiny: they are lost in rounding
 
   bool operator==(const Coefficients&) const = default;
 };

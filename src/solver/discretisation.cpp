@@ -56,16 +56,6 @@ void check_linear(const Hierarchy& hierarchy, const SolverOptions& options) {
 
 }  // namespace
 
-void add(Engine& engine, Kernels<double>& kernels, const SparseVector& what, double* x) {
-  Vector<double> values(engine, std::max<std::int64_t>(1, std::ssize(what.places)));
-  const auto count = std::ssize(what.places);
-  kernels.gather(count, on_device(engine, what.places).data(), x, values.data());
-  std::vector<double> sums(what.values.size());
-  engine.download(values.data(), sums.data(), sums.size() * sizeof(double));
-  std::transform(sums.begin(), sums.end(), what.values.begin(), sums.begin(), std::plus<>());
-  kernels.scatter(std::ssize(sums), on_device(engine, what.places).data(), on_device(engine, sums).data(), x);
-}
-
 void check(const Problem& problem, const SolverOptions& options) {
   validate(problem);
   if (problem.convection) {
@@ -163,7 +153,7 @@ void Discretisation::assemble(Engine& engine, const Level& level, Kernels<double
     const HostVector load = assemble_load(problem, level, more);
     return engine.upload(load.data(), b, load.size() * sizeof(double));
   }
-  if (has_boundary_data(problem)) add(engine, kernels, assemble_boundary_load(problem, level), b);
+  if (has_boundary_data(problem)) SparseOnDevice(engine, assemble_boundary_load(problem, level)).add_to(kernels, b);
 }
 
 void Discretisation::assemble_lifted(Engine& engine, Kernels<double>& kernels, const Problem& problem,
@@ -185,12 +175,8 @@ void Discretisation::balance(Kernels<double>& kernels, double* b) {
 
 void Discretisation::complete(Engine& engine, Kernels<double>& kernels, Vector<double>& x) {
   BoundaryHats(engine, *lift_level_, finest()).to_all(kernels, x.data());
-  add_lift(engine, kernels, x.data());
-}
-
-void Discretisation::add_lift(Engine& engine, Kernels<double>& kernels, double* x) {
-  add(engine, kernels, lift(), x);
-  kernels.bring_ghosts(*lift_level_, x);
+  SparseOnDevice(engine, lift()).add_to(kernels, x.data());
+  kernels.bring_ghosts(*lift_level_, x.data());
 }
 
 Integrator* Discretisation::integrator(Engine& engine) {

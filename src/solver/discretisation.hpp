@@ -20,9 +20,6 @@ namespace solenoid {
 /// \throws InputError if problem and options are not valid, ResourceError if memory does not suffice.
 void check(const Problem& problem, const SolverOptions& options);
 
-/// x += what. Of several ranks all call this, with something or nothing.
-void add(Engine& engine, Kernels<double>& kernels, const SparseVector& what, double* x);
-
 class Discretisation {
  public:
   /// The problem must be valid; `dense_limits` are the engine's. \throws InputError as Hierarchy, and for GMRES from
@@ -68,8 +65,8 @@ class Discretisation {
   /// x, which has room(), becomes the coefficients of the solution: the boundary velocities are added, and all hats on
   /// the boundary have their places. `kernels`: of the finest level.
   void complete(Engine& engine, Kernels<double>& kernels, Vector<double>& x);
-  /// The second part of that, for a vector of level_with_sides().
-  void add_lift(Engine& engine, Kernels<double>& kernels, double* x);
+  /// The boundary velocities, of level_with_sides().
+  const SparseVector& lift();
   /// The finest level with the hats on all sides: that of completed vectors.
   [[nodiscard]] const Level& level_with_sides() const { return *lift_level_; }
   /// b = the load of this problem on a level, before anything is lifted or balanced.
@@ -88,8 +85,6 @@ class Discretisation {
  private:
   /// Of vectors that are completed; nullptr where the host integrates.
   Integrator* integrator(Engine& engine);
-  /// The boundary velocities on the grid that stores all boundary hats.
-  const SparseVector& lift();
   [[nodiscard]] bool on_some_rank(bool here) const;
   /// b = the load of this problem, which has the boundary velocities, for homogeneous ones. `work` is left zero.
   void assemble_lifted(Engine& engine, Kernels<double>& kernels, const Problem& problem, Vector<double>& work,

@@ -108,6 +108,7 @@ SparseVector assemble_boundary_load(const Problem& problem, const Level& level) 
 }
 
 SparseVector assemble_inflow(const Problem& problem, const Level& level) {
+  if (!has_boundary_velocity(problem)) return {};
   return near_boundary(problem, level, convection_points(level.equation.order),
                        [](StripIntegrals& integrals, CellRange cells, double* records, double* upper) {
                          integrals.inflow_of_block(cells, records, upper);

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/host_vector.hpp"
+#include "engine/engine.hpp"
 #include "level/level.hpp"
 #include "solenoid/problem.hpp"
 
@@ -26,6 +27,23 @@ struct SparseVector {
     places.push_back(place);
     values.push_back(value);
   }
+};
+
+/// The same in the memory of an engine.
+class SparseOnDevice {
+ public:
+  SparseOnDevice() = default;
+  SparseOnDevice(Engine& engine, const SparseVector& what)
+      : places_(on_device(engine, what.places)), values_(on_device(engine, what.values)) {}
+
+  /// x += this
+  void add_to(Kernels<double>& kernels, double* x) const {
+    kernels.scatter_add(values_.size(), places_.data(), values_.data(), x);
+  }
+
+ private:
+  Vector<std::int64_t> places_;
+  Vector<double> values_;
 };
 
 /// What assemble_load has of the boundary data: not zero near the boundary alone.

@@ -1,7 +1,6 @@
 #include "solver/mass_matrix.hpp"
 
 #include <cstdint>
-#include <iterator>
 #include <vector>
 
 #include "mesh/record.hpp"
@@ -9,34 +8,17 @@
 namespace solenoid {
 
 MassMatrix::MassMatrix(Engine& engine, const Level& like, LocalSolverKind local)
-    : engine_(engine),
-      level_(like.equation, {.viscosity = no_viscosity, .reaction = 1.0}, Grid(like.grid)),
-      kernels_(make_kernels<double>(engine, level_, local)) {
-  if (level_.equation.velocities() == 0) return;
-  const int first = level_.equation.velocities() * power(level_.equation.n(), level_.equation.dim);
+    : level_(like.equation, {.viscosity = nothing, .reaction = 1.0, .coupling = nothing}, Grid(like.grid)),
+      kernels_(make_kernels<double>(engine, level_, local)) {}
+
+void clear_pressure(Engine& engine, Kernels<double>& kernels, const Level& level, double* x) {
+  const int first = level.equation.velocities() * power(level.equation.n(), level.equation.dim);
   std::vector<std::int64_t> places;
-  for (const Record cell : level_.grid.layout().owned_cells()) {
-    for (int i = first; i < level_.equation.record(); ++i) places.push_back(level_.index(cell, i));
+  for (const Record cell : level.grid.layout().owned_cells()) {
+    for (int i = first; i < level.equation.record(); ++i) places.push_back(level.index(cell, i));
   }
-  pressures_ = on_device(engine, places);
-  zeros_ = Vector<double>(engine, pressures_.size());
-}
-
-void MassMatrix::apply(const double* x, double* y) {
-  if (pressures_.size() == 0) return kernels_->apply(x, y);
-  if (velocity_.size() == 0) velocity_ = Vector<double>(engine_, level_.size());
-  kernels_->copy(x, velocity_.data());
-  apply_to_velocity(velocity_.data(), y);
-}
-
-void MassMatrix::apply_to_velocity(double* x, double* y) {
-  clear_pressure(x);
-  kernels_->apply(x, y);
-  clear_pressure(y);
-}
-
-void MassMatrix::clear_pressure(double* x) {
-  kernels_->scatter(pressures_.size(), pressures_.data(), zeros_.data(), x);
+  kernels.scatter(std::ssize(places), on_device(engine, places).data(),
+                  Vector<double>(engine, std::ssize(places)).data(), x);
 }
 
 }  // namespace solenoid

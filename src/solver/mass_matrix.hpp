@@ -9,30 +9,25 @@
 
 namespace solenoid {
 
-/// As the operator of a level with alpha = 1 and a viscosity that is lost in rounding: operators may divide by it.
+/// As the operator of a level with alpha = 1, where viscosity and pressure are lost in rounding: operators may divide
+/// by their factors.
 class MassMatrix {
  public:
   /// On the grid of a level, whose vectors are those of this one.
   MassMatrix(Engine& engine, const Level& like, LocalSolverKind local);
 
-  /// y = M x for velocities; nothing for pressures. x and y are different vectors.
-  void apply(const double* x, double* y);
-
-  /// The same; x loses its pressure.
-  void apply_to_velocity(double* x, double* y);
-  /// x without its pressure.
-  void clear_pressure(double* x);
+  /// y = M x for velocities; nothing, but for less than 1e-50 of the velocities, for pressures. x and y are different
+  /// vectors.
+  void apply(const double* x, double* y) { kernels_->apply(x, y); }
 
  private:
-  static constexpr double no_viscosity = 1e-60;
+  static constexpr double nothing = 1e-60;
 
-  Engine& engine_;
   Level level_;
   std::unique_ptr<Kernels<double>> kernels_;
-  Vector<double> velocity_;  // x without its pressure, once apply() is called
-  // Of a flow: where the pressure's unknowns are, and as many zeros.
-  Vector<std::int64_t> pressures_;
-  Vector<double> zeros_;
 };
+
+/// x, a vector of the level, loses its pressure.
+void clear_pressure(Engine& engine, Kernels<double>& kernels, const Level& level, double* x);
 
 }  // namespace solenoid

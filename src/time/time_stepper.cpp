@@ -89,10 +89,13 @@ struct TimeStepper::Data {
   MassMatrix mass;
   std::unique_ptr<Convection> convection;  // or nullptr
   bool changes_data;                       // force or boundary data depend on the time
-  std::optional<SparseVector> inflow;      // of the convective term, at the time of the last step
-  std::vector<State> states;               // the last one first; one more than the scheme wants
-  int known = 1;                           // of these
-  Vector<double> load;  // of force and boundary data, with the coefficients and at the time of the last step
+  // At the time of the last step: boundary velocities, and what they bring into the convective term.
+  SparseOnDevice lift;
+  SparseOnDevice inflow;
+  bool has_lift = false;
+  std::vector<State> states;  // the last one first; one more than the scheme wants
+  int known = 1;              // of these
+  Vector<double> load;        // of force and boundary data, with the coefficients and at the time of the last step
   bool load_is_current = false;
   Vector<double> b;
   Vector<double> work;
@@ -157,12 +160,17 @@ struct TimeStepper::Data {
   double complete(State& state, double t, double length) {
     state.time = t;
     state.length = length;
+    if (changes_data || !has_lift) {
+      lift = {*engine, discretisation.lift()};
+      if (convection != nullptr) inflow = {*engine, assemble_inflow(discretisation.problem(), all())};
+      has_lift = true;
+    }
     hats.to_all(*with_sides, state.flow.data());
-    discretisation.add_lift(*engine, *with_sides, state.flow.data());
+    lift.add_to(*with_sides, state.flow.data());
+    with_sides->bring_ghosts(all(), state.flow.data());
     if (convection == nullptr) return 0.0;
     const double crossing = convection->apply(state.flow.data(), state.convection.data());
-    if (changes_data || !inflow) inflow = assemble_inflow(discretisation.problem(), all());
-    add(*engine, *with_sides, *inflow, state.convection.data());
+    inflow.add_to(*with_sides, state.convection.data());
     return crossing;
   }
 
@@ -175,7 +183,7 @@ struct TimeStepper::Data {
                               convergence.reason, convergence.iterations));
     }
     rate = complete(states.front(), 0.0, 0.0);
-    mass.clear_pressure(states.front().flow.data());  // it is a multiplier
+    clear_pressure(*engine, *with_sides, all(), states.front().flow.data());  // it is a multiplier
   }
 
   /// The states are made as the steps made them, so that they are the same to the last bit.
@@ -205,12 +213,16 @@ struct TimeStepper::Data {
     for (int i = 0; i + 1 < known; ++i) result.push_back(result.back() - states[i].length);
     return result;
   }
-  /// sum = sum_i factors[i] x_i, over the last states.
-  void combine(const std::vector<double>& factors, Vector<double> State::*what, Vector<double>& sum) {
-    std::vector<const double*> vectors;
-    for (std::size_t i = 0; i < factors.size(); ++i) vectors.push_back((states[i].*what).data());
+  /// The flow sum_i factors[i] u_i, over the last states.
+  void combine(const std::vector<double>& factors, Vector<double>& sum) {
     with_sides->zero(sum.data());
-    with_sides->axpys(static_cast<int>(factors.size()), factors.data(), vectors.data(), 1.0, sum.data());
+    const auto flows = last_flows(factors.size());
+    with_sides->axpys(static_cast<int>(factors.size()), factors.data(), flows.data(), 1.0, sum.data());
+  }
+  [[nodiscard]] std::vector<const double*> last_flows(std::size_t count) const {
+    std::vector<const double*> flows;
+    for (std::size_t i = 0; i < count; ++i) flows.push_back(states[i].flow.data());
+    return flows;
   }
 
   void make_load(double t) {
@@ -229,11 +241,21 @@ struct TimeStepper::Data {
     set_coefficients({problem.viscosity, problem.mass + scheme.derivative[0]});
     make_load(t);
 
-    // b = load - sum_i c_i M u_i - sum_i w_i C_i
+    // What is known of the derivative; and the guess, which takes the place of the oldest state.
+    known = std::min(known, static_cast<int>(states.size()) - 1);  // also if this fails
+    State& next = states.back();
     std::vector<double> history(scheme.derivative.begin() + 1, scheme.derivative.end());
     for (double& c : history) c = -c;
-    combine(history, &State::flow, work);
-    mass.apply_to_velocity(work.data(), b.data());
+    std::vector<double> guess = interpolation_weights(0.0, first(before, lengths_of(time.scheme).derivative));
+    const std::size_t count = std::max(history.size(), guess.size());
+    history.resize(count);
+    guess.resize(count);
+    with_sides->two_sums(static_cast<int>(count), last_flows(count).data(), history.data(), work.data(), guess.data(),
+                         next.flow.data());
+    hats.to_some(*with_sides, next.flow.data());
+
+    // b = load - sum_i c_i M u_i - sum_i w_i C_i
+    mass.apply(work.data(), b.data());
     std::vector<double> factors{1.0};
     std::vector<const double*> explicit_parts{load.data()};
     for (std::size_t i = 0; convection != nullptr && i < scheme.extrapolation.size(); ++i) {
@@ -242,11 +264,6 @@ struct TimeStepper::Data {
     }
     with_sides->axpys(static_cast<int>(factors.size()), factors.data(), explicit_parts.data(), 1.0, b.data());
     hats.to_some(*with_sides, b.data());
-
-    State& next = states.back();
-    known = std::min(known, static_cast<int>(states.size()) - 1);  // the oldest one gives way, also if this fails
-    combine(interpolation_weights(0.0, first(before, lengths_of(time.scheme).derivative)), &State::flow, next.flow);
-    hats.to_some(*with_sides, next.flow.data());
 
     // The first steps have no pressure to begin with.
     const bool has_guess = number >= lengths_of(time.scheme).derivative;
@@ -331,7 +348,7 @@ Solution TimeStepper::solution(double time) const {
   Problem problem = data_->problem;
   if (data_->changes_data) problem = with_parameters(problem, {{"t", time}});
   const auto through_last = [&](const std::vector<double>& weights) {
-    data_->combine(weights, &State::flow, data_->work);
+    data_->combine(weights, data_->work);
     return data_->discretisation.solution_of(problem, data_->work);
   };
   Solution flow = std::abs(time - times.front()) <= slack

@@ -174,6 +174,28 @@ void VectorOperations<T>::axpys(int count, const double* a, const T* const* v, d
 }
 
 template <class T>
+void VectorOperations<T>::two_sums(int count, const T* const* v, const double* a, T* x, const double* b, T* y) {
+  constexpr std::int64_t block = 1024;  // of x and y stays in the first-level cache for all v
+  for_range([=](auto range) {
+    for (auto begin = range.begin; begin < range.end; begin += block) {
+      const auto end = std::min(begin + block, range.end);
+      for (int i = 0; i < count; ++i) {
+        const T first = static_cast<T>(a[i]);
+        const T second = static_cast<T>(b[i]);
+        const T* const from = v[i];
+        if (i == 0) {
+          for (auto j = begin; j < end; ++j) x[j] = first * from[j];
+          for (auto j = begin; j < end; ++j) y[j] = second * from[j];
+        } else {
+          for (auto j = begin; j < end; ++j) x[j] += first * from[j];
+          for (auto j = begin; j < end; ++j) y[j] += second * from[j];
+        }
+      }
+    }
+  });
+}
+
+template <class T>
 double VectorOperations<T>::l2_norm(const T* x) {
   const Equation& equation = level_.equation;
   if (equation.velocities() == 0) return std::sqrt(this->dot(x, x));
@@ -229,6 +251,13 @@ void VectorOperations<T>::scatter(std::int64_t count, const std::int64_t* index,
   team_.run([&](int t) {
     const auto range = team_.range(count, t, grain);
     for (auto i = range.begin; i < range.end; ++i) x[index[i]] = values[i];
+  });
+}
+template <class T>
+void VectorOperations<T>::scatter_add(std::int64_t count, const std::int64_t* index, const T* values, T* x) {
+  team_.run([&](int t) {
+    const auto range = team_.range(count, t, grain);
+    for (auto i = range.begin; i < range.end; ++i) x[index[i]] += values[i];
   });
 }
 

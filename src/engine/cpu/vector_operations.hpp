@@ -22,10 +22,12 @@ class VectorOperations : public Kernels<T> {
   void axpy(T a, const T* x, T* y) final;
   void dots(int count, const T* const* v, const T* w, double* result) final;
   void axpys(int count, const double* a, const T* const* v, double scale, T* w) final;
+  void two_sums(int count, const T* const* v, const double* a, T* x, const double* b, T* y) final;
   double l2_norm(const T* x) final;
   void project(T* x) final;
   void gather(std::int64_t count, const std::int64_t* index, const T* x, T* values) final;
   void scatter(std::int64_t count, const std::int64_t* index, const T* values, T* x) final;
+  void scatter_add(std::int64_t count, const std::int64_t* index, const T* values, T* x) final;
   void pack(std::span<const PackedRecords> what, const T* x, T* values) final;
   void unpack(std::span<const PackedRecords> what, const T* values, T* x) final;
   void sum_constants(const T* x, double* sums) final;

@@ -138,6 +138,14 @@ class CudaKernels final : public Kernels<T> {
   void axpys(int count, const double* a, const T* const* v, double scale, T* w) override {
     combine(count, a, v, static_cast<T>(scale), w);
   }
+  void two_sums(int count, const T* const* v, const double* a, T* x, const double* b, T* y) override {
+    static_assert(Kernels<T>::most_sums <= cuda::batch_vectors);
+    for_batches(count, v, a, [&](int, const cuda::VectorBatch<T>& batch) {
+      cuda::SecondSum<T> second{{}, y};
+      std::copy_n(b, count, second.factor);
+      cuda::two_sums(level_.size(), batch, x, second, shared_.stream);
+    });
+  }
 
   double l2_norm(const T* x) override {
     if (level_.equation.velocities() == 0) return std::sqrt(this->dot(x, x));
@@ -181,6 +189,9 @@ class CudaKernels final : public Kernels<T> {
   }
   void scatter(std::int64_t count, const std::int64_t* index, const T* values, T* x) override {
     if (count > 0) cuda::scatter(count, index, values, x, shared_.stream);
+  }
+  void scatter_add(std::int64_t count, const std::int64_t* index, const T* values, T* x) override {
+    if (count > 0) cuda::scatter_add(count, index, values, x, shared_.stream);
   }
   void invert_dense(std::span<const DenseField> fields, double* matrix, T* inverse) override {
     cuda::invert_dense(shared_.engine, fields, matrix, inverse, shared_.stream);

@@ -76,6 +76,23 @@ __global__ void combine_kernel(std::int64_t size, const __grid_constant__ Vector
     return scale * sum;
   });
 }
+template <class T, int count>
+__global__ void two_sums_kernel(std::int64_t size, const __grid_constant__ VectorBatch<T> v, T* x,
+                                const __grid_constant__ SecondSum<T> y) {
+  wait_for_earlier_kernels();
+  for_all(size, [&](std::int64_t i) {
+    T first = T(0);
+    T second = T(0);
+#pragma unroll
+    for (int k = 0; k < count; ++k) {
+      const T value = v.vector[k][i];
+      first += v.factor[k] * value;
+      second += y.factor[k] * value;
+    }
+    x[i] = first;
+    y.sum[i] = second;
+  });
+}
 
 /// Sum over the thread block, in thread 0.
 template <int size = threads>
@@ -285,6 +302,11 @@ __global__ void scatter_kernel(std::int64_t count, const std::int64_t* index, co
   wait_for_earlier_kernels();
   for_all(count, [=](std::int64_t i) { x[index[i]] = values[i]; });
 }
+template <class T>
+__global__ void scatter_add_kernel(std::int64_t count, const std::int64_t* index, const T* values, T* x) {
+  wait_for_earlier_kernels();
+  for_all(count, [=](std::int64_t i) { x[index[i]] += values[i]; });
+}
 
 /// Calls f.operator()<count>() for count = the number of vectors, or all numbers while kernels are loaded.
 template <int count = 1, class F>
@@ -343,6 +365,13 @@ template <class S, class T>
 void combine(std::int64_t size, const VectorBatch<S, T>& v, T scale, T* w, Stream stream) {
   with_count(v.count, [&]<int count>() {
     launch("axpys", combine_kernel<S, T, count>, blocks(size), threads, 0, stream, size, v, scale, w);
+  });
+}
+
+template <class T>
+void two_sums(std::int64_t size, const VectorBatch<T>& v, T* x, const SecondSum<T>& y, Stream stream) {
+  with_count(v.count, [&]<int count>() {
+    launch("two sums", two_sums_kernel<T, count>, blocks(size), threads, 0, stream, size, v, x, y);
   });
 }
 
@@ -408,6 +437,10 @@ template <class T>
 void scatter(std::int64_t count, const std::int64_t* index, const T* values, T* x, Stream stream) {
   launch("scatter", scatter_kernel<T>, blocks(count), threads, 0, stream, count, index, values, x);
 }
+template <class T>
+void scatter_add(std::int64_t count, const std::int64_t* index, const T* values, T* x, Stream stream) {
+  launch("scatter, add", scatter_add_kernel<T>, blocks(count), threads, 0, stream, count, index, values, x);
+}
 
 cudaError_t probe() {
   cudaFuncAttributes attributes;
@@ -439,7 +472,9 @@ template void convert<double, double>(std::int64_t, const double*, double*, Stre
   template void remove_mean<T>(const CellTopology&, int, int, const MeanRecords&, const Reduction&, T*, Stream);      \
   template void copy_records<T>(std::int64_t, const std::int32_t*, int, const T*, T*, Stream);                        \
   template void gather<T>(std::int64_t, const std::int64_t*, const T*, T*, Stream);                                   \
-  template void scatter<T>(std::int64_t, const std::int64_t*, const T*, T*, Stream);
+  template void scatter<T>(std::int64_t, const std::int64_t*, const T*, T*, Stream);                                  \
+  template void scatter_add<T>(std::int64_t, const std::int64_t*, const T*, T*, Stream);                              \
+  template void two_sums<T>(std::int64_t, const VectorBatch<T>&, T*, const SecondSum<T>&, Stream);
 SOLENOID_INSTANTIATE(float)
 SOLENOID_INSTANTIATE(double)
 #undef SOLENOID_INSTANTIATE

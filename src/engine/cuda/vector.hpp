@@ -68,6 +68,14 @@ void dots(const OwnedNumbers& numbers, const VectorBatch<T>& v, const T* w, cons
 /// w = scale (w + sum_i factor[i] v[i])
 template <class S, class T>
 void combine(std::int64_t size, const VectorBatch<S, T>& v, T scale, T* w, Stream stream);
+/// x = sum_i a[i] v[i], a[i] those of the batch, and y = sum_i b[i] v[i]
+template <class T>
+struct SecondSum {
+  T factor[batch_vectors];
+  T* sum;
+};
+template <class T>
+void two_sums(std::int64_t size, const VectorBatch<T>& v, T* x, const SecondSum<T>& y, Stream stream);
 
 /// What the L2 norm of a velocity needs of a level.
 template <class T>
@@ -124,6 +132,9 @@ void gather(std::int64_t count, const std::int64_t* index, const T* x, T* values
 /// x[index[i]] = values[i]
 template <class T>
 void scatter(std::int64_t count, const std::int64_t* index, const T* values, T* x, Stream stream);
+/// x[index[i]] += values[i], each place once
+template <class T>
+void scatter_add(std::int64_t count, const std::int64_t* index, const T* values, T* x, Stream stream);
 
 /// Whether this build has code for the current device.
 cudaError_t probe();

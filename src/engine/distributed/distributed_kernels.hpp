@@ -194,6 +194,13 @@ class DistributedKernels final : public Kernels<T> {
     kernels_->axpys(count, a, v, scale, w);
     for (int i = 0; i < count; ++i) ghosts_.combine(v[i], w);
   }
+  void two_sums(int count, const T* const* v, const double* a, T* x, const double* b, T* y) override {
+    kernels_->two_sums(count, v, a, x, b, y);
+    for (T* const sum : {x, y}) {
+      ghosts_.set(sum, Ghosts::fresh);
+      for (int i = 0; i < count; ++i) ghosts_.combine(v[i], sum);
+    }
+  }
   double l2_norm(const T* x) override {
     bring(x);
     const double norm = kernels_->l2_norm(x);
@@ -212,6 +219,10 @@ class DistributedKernels final : public Kernels<T> {
   }
   void scatter(std::int64_t count, const std::int64_t* index, const T* values, T* x) override {
     kernels_->scatter(count, index, values, x);  // x may have the records of another level
+    ghosts_.set(x, Ghosts::stale);
+  }
+  void scatter_add(std::int64_t count, const std::int64_t* index, const T* values, T* x) override {
+    kernels_->scatter_add(count, index, values, x);
     ghosts_.set(x, Ghosts::stale);
   }
   void bring_ghosts(const Level& of, T* x) override {

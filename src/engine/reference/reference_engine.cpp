@@ -60,6 +60,16 @@ class ReferenceKernels final : public Kernels<T> {
     for (int i = 0; i < count; ++i) sum += a[i] * load(v[i]);
     store(scale * sum, w);
   }
+  void two_sums(int count, const T* const* v, const double* a, T* x, const double* b, T* y) override {
+    VectorXd first = VectorXd::Zero(size_);
+    VectorXd second = VectorXd::Zero(size_);
+    for (int i = 0; i < count; ++i) {
+      first += a[i] * load(v[i]);
+      second += b[i] * load(v[i]);
+    }
+    store(first, x);
+    store(second, y);
+  }
   double l2_norm(const T* x) override { return reference_->level.l2_norm(load(x)); }
   void project(T* x) override { store(reference_->level.projected(load(x)), x); }
   void gather(std::int64_t count, const std::int64_t* index, const T* x, T* values) override {
@@ -67,6 +77,9 @@ class ReferenceKernels final : public Kernels<T> {
   }
   void scatter(std::int64_t count, const std::int64_t* index, const T* values, T* x) override {
     for (std::int64_t i = 0; i < count; ++i) x[index[i]] = values[i];
+  }
+  void scatter_add(std::int64_t count, const std::int64_t* index, const T* values, T* x) override {
+    for (std::int64_t i = 0; i < count; ++i) x[index[i]] += values[i];
   }
   void dense(std::int64_t count, const std::int64_t* index, const T* matrix, const T* b, T* x) override {
     for (std::int64_t i = 0; i < count; ++i) {

@@ -137,7 +137,7 @@ WeakForm::WeakForm(const Equation& equation, const Coefficients& coefficients, c
     const Table u = fields_[c].tabulate(inside.position);
     cell_[c] = coefficients.reaction * integrate(u.value, inside, u.value);
     for (int a = 0; a < dim; ++a) cell_[c] += nu * integrate(u.derivative[a], inside, u.derivative[a]);
-    if (has_pressure()) divergence_[c] = integrate(q.value, inside, u.derivative[c]);
+    if (has_pressure()) divergence_[c] = coefficients.coupling * integrate(q.value, inside, u.derivative[c]);
 
     for (int a = 0; a < dim; ++a) {
       if (a == fields_[c].parallel()) continue;

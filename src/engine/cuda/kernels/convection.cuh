@@ -94,25 +94,31 @@ struct ConvectionLayout {
   static constexpr int lines_at = face_planes_at;
   static constexpr int y_faces_at = lines_at + planes * rows * points;
   static constexpr int work_end = most(faces_end, y_faces_at + planes * 2 * trace_size);
-  // In the end: products [row][y][z], from planes_at on; faces across y, [side][x][z].
+  // In the end, from planes_at on, what rows of products become:
+  //   tested: products with a function of P in x, for derivatives along x, [row][y][z]: the first rows, then the faces;
+  //   squares, [row][y][z];
+  //   rest of a component: derivatives along y and z, and faces, [x][y][z]; for x those of xy and of xz apart;
+  //   y_faces_of_z: [even, odd function of y][x][z].
   static constexpr int size_of(Product product) { return size_y(product) * size_z(product); }
-  static constexpr int product_at(Product product) {
-    int at = planes_at;
-    for (const Product before : {xy, xz, xx, yy, zz, yz}) {
-      if (before == product) break;
-      if (flat && (before == xz || before == zz)) continue;
-      at += (before == xy || before == xz ? p + 2 : n) * size_of(before);
-    }
-    return at;
+  static constexpr int tested_rows = n - 1;
+  static constexpr int tested_at(Product product) {
+    return planes_at + (product == xy ? 0 : (tested_rows + 2) * size_of(xy));
   }
-  static constexpr int y_face_x_at = flat ? product_at(zz) : product_at(yz) + n * size_of(yz);
-  static constexpr int y_face_z_at = y_face_x_at + 2 * p * o_length;
-  static constexpr int result_end = y_face_z_at + (flat ? 0 : 2 * n * p);
-  static constexpr int memory = work_end > result_end ? work_end : result_end;
+  static constexpr int squares_at = tested_at(xz) + (flat ? 0 : (tested_rows + 2) * size_of(xz));
+  static constexpr int rest_at(int c) {
+    constexpr int first = squares_at + dim * n * size_of(xx);
+    return first + (c == 0 ? 0 : (flat ? 1 : 2) * rest_x + (c == 1 ? 0 : n * p * n));
+  }
+  static constexpr int rest_x = p * n * o_length;
+  static constexpr int y_faces_of_z_at = rest_at(2) + (flat ? 0 : n * n * p);
+  static constexpr int result_end = y_faces_of_z_at + (flat ? 0 : 2 * n * p);
+  static constexpr int memory = most(work_end, flat ? rest_at(1) : result_end);
 
   static constexpr int line_jobs = planes * points;
   static constexpr int y_face_jobs = planes * 2;
-  static constexpr int bytes_of_lane = memory * static_cast<int>(sizeof(double));
+  /// Records around the cell, as 32-bit numbers behind all that: beyond its sides, then above these, [side][turn].
+  static constexpr int records = 2 * dim * dim;
+  static constexpr int bytes_of_lane = memory * static_cast<int>(sizeof(double)) + records * 4;
   static constexpr int lanes = 16 * bytes_of_lane <= static_cast<int>(most_shared_bytes) ? 16 : 8;
   static constexpr int in_warp = 32 / lanes;
   static constexpr int team = (most(rows, line_jobs + y_face_jobs) + in_warp - 1) / in_warp * in_warp;
@@ -139,16 +145,14 @@ class ConvectionBlock {
       : arguments_(arguments),
         tables_(arguments.tables),
         shared_(shared + threadIdx.x),
+        records_(reinterpret_cast<std::int32_t*>(shared + L::memory * L::lanes) + threadIdx.x),
         member_(static_cast<int>(threadIdx.y)) {
     constexpr int parts = interleave / L::lanes;
     const auto block = static_cast<std::int32_t>(blockIdx.x);
     const std::int32_t cell = arguments.blocks.list[block / parts] * interleave + block % parts * L::lanes +
                               static_cast<std::int32_t>(threadIdx.x);
     cell_ = cell < arguments.cells ? cell : arguments.topology.null;
-#pragma unroll
-    for (int side = 0; side < 2 * dim; ++side) {
-      if (cell_ < arguments.cells && arguments.topology.face[side][cell_] == Face::interior) inner_ |= 1U << side;
-    }
+    find_records();
     // Functions at the point of y of this member's line.
     const int q = member_ % points;
     const int h = q < half_points ? q : points - 1 - q;
@@ -176,6 +180,33 @@ class ConvectionBlock {
   }
 
  private:
+  // --- records -------------------------------------------------------------------------------------------------------
+
+  __device__ void find_records() {
+    const CellTopology& topology = arguments_.topology;
+#pragma unroll
+    for (int side = 0; side < 2 * dim; ++side) {
+      if (cell_ < arguments_.cells && topology.face[side][cell_] == Face::interior) inner_ |= 1U << side;
+    }
+    if (member_ < 2 * dim) records_[member_ * L::lanes] = topology.neighbour[member_][cell_];
+    __syncthreads();
+    for_jobs<2 * dim*(dim - 1)>([&](int job) {
+      const int side = job / (dim - 1);
+      const int c = (side / 2 + 1 + job % (dim - 1)) % dim;
+      records_[(2 * dim + job) * L::lanes] = topology.neighbour[2 * c + 1][beside(side)];
+    });
+    __syncthreads();
+  }
+  __device__ std::int32_t beside(int side) const { return records_[side * L::lanes]; }
+  /// The record with the upper hats in direction c of the one beyond a side.
+  __device__ std::int32_t above(int side, int c) const {
+    return records_[(2 * dim + side * (dim - 1) + (c - side / 2 - 1 + dim) % dim) * L::lanes];
+  }
+  /// Component c of a record.
+  __device__ const double* component(std::int32_t record, int c) const {
+    return arguments_.u + Shape<dim, order>::offset(record) + c * power(n, dim) * interleave;
+  }
+
   // --- transforms ----------------------------------------------------------------------------------------------------
 
   __device__ double& at(int place) const { return shared_[place * L::lanes]; }
@@ -274,12 +305,11 @@ class ConvectionBlock {
 
   // --- 1. coefficients -----------------------------------------------------------------------------------------------
 
-  /// Function i of component c in its own direction, with the others at `offset`.
+  /// Function i of component c in its own direction, from the component in its record or in that above it.
   template <int c>
-  __device__ double read(std::int32_t record, std::int32_t above, int i, int offset) const {
-    const double* const from =
-        arguments_.u + Shape<dim, order>::offset(i < n ? record : above) + (c * power(n, dim)) * interleave;
-    return __ldg(from + ((i < n ? i * velocity_stride(dim, order, c, c) : 0) + offset) * interleave);
+  __device__ static double read(const double* own, const double* above, int i, int offset) {
+    return __ldg(i < n ? own + (i * velocity_stride(dim, order, c, c) + offset) * interleave
+                       : above + offset * interleave);
   }
 
   __device__ void load() const {
@@ -309,16 +339,17 @@ class ConvectionBlock {
   /// Component x or y, with function i of the other direction of planes; or z with function i of x.
   template <int c>
   __device__ void load_own(int i) const {
-    const std::int32_t above = arguments_.topology.neighbour[2 * c + 1][cell_];
+    constexpr int other = c == 0 ? 1 : 0;
+    const int first = i * velocity_stride(dim, order, c, other) * interleave;
+    const double* const own = component(cell_, c) + first;
+    const double* const above = component(beside(2 * c + 1), c) + first;
     if constexpr (c < 2) {
-      constexpr int other = 1 - c;
       double lines[p][L::o_length];  // in z
 #pragma unroll
       for (int l = 0; l < L::o_length; ++l) {
-        const int offset = i * velocity_stride(dim, order, c, other) + (L::flat ? 0 : l * stride_of_z<c>());
         double line[p];
 #pragma unroll
-        for (int m = 0; m < p; ++m) line[m] = read<c>(cell_, above, m, offset);
+        for (int m = 0; m < p; ++m) line[m] = read<c>(own, above, m, l * stride_of_z<c>());
         to_legendre(line);
 #pragma unroll
         for (int m = 0; m < p; ++m) lines[m][l] = line[m];
@@ -334,10 +365,7 @@ class ConvectionBlock {
       for (int j = 0; j < n; ++j) {
         double line[p];
 #pragma unroll
-        for (int l = 0; l < p; ++l) {
-          line[l] =
-              read<c>(cell_, above, l, i * velocity_stride(dim, order, c, 0) + j * velocity_stride(dim, order, c, 1));
-        }
+        for (int l = 0; l < p; ++l) line[l] = read<c>(own, above, l, j * velocity_stride(dim, order, c, 1));
         to_legendre(line);
         const int column = L::own(c) + j * n + i;
         to_planes(line, column);
@@ -349,39 +377,34 @@ class ConvectionBlock {
   template <int a>
   __device__ void load_trace(int side, int i) const {
     constexpr int c = 1 - a;
-    const std::int32_t record = arguments_.topology.neighbour[side][cell_];
-    const std::int32_t from = i < n ? record : arguments_.topology.neighbour[2 * c + 1][record];
-    const int first = i < n ? i * velocity_stride(dim, order, c, c) : 0;
+    const double* const from = component(i < n ? beside(side) : above(side, c), c) +
+                               (i < n ? i * velocity_stride(dim, order, c, c) * interleave : 0);
     double line[L::o_length];
 #pragma unroll
-    for (int l = 0; l < L::o_length; ++l) {
-      line[l] = trace_of<c, a>(side, from, from, 0, first + (L::flat ? 0 : l * stride_of_z<c>()));
-    }
+    for (int l = 0; l < L::o_length; ++l) line[l] = trace_of<c, a>(side, from, from, 0, l * stride_of_z<c>());
     to_planes(line, L::trace(c, side) + i);
   }
   /// Component z beyond a side across a, with function i of the other direction of planes.
   template <int a>
   __device__ void load_trace_of_z(int side, int i) const {
-    const std::int32_t record = arguments_.topology.neighbour[side][cell_];
-    const std::int32_t above = arguments_.topology.neighbour[5][record];
+    const int first = i * velocity_stride(dim, order, 2, 1 - a) * interleave;
+    const double* const own = component(beside(side), 2) + first;
+    const double* const top = component(above(side, 2), 2) + first;
     double line[p];
 #pragma unroll
-    for (int l = 0; l < p; ++l) {
-      line[l] = trace_of<2, a>(side, record, above, l, i * velocity_stride(dim, order, 2, 1 - a));
-    }
+    for (int l = 0; l < p; ++l) line[l] = trace_of<2, a>(side, own, top, l, 0);
     to_legendre(line);
     to_planes(line, L::trace(2, side) + i);
   }
   /// Component c beyond a side across z, with function i of the other direction of planes.
   template <int c>
   __device__ void load_beyond_z(int upper, int i) const {
-    const std::int32_t record = arguments_.topology.neighbour[4 + upper][cell_];
-    const std::int32_t above = arguments_.topology.neighbour[2 * c + 1][record];
+    const int first = i * velocity_stride(dim, order, c, 1 - c) * interleave;
+    const double* const own = component(beside(4 + upper), c) + first;
+    const double* const top = component(above(4 + upper, c), c) + first;
     double line[p];
 #pragma unroll
-    for (int m = 0; m < p; ++m) {
-      line[m] = trace_of<c, 2>(4 + upper, record, above, m, i * velocity_stride(dim, order, c, 1 - c));
-    }
+    for (int m = 0; m < p; ++m) line[m] = trace_of<c, 2>(4 + upper, own, top, m, 0);
     to_legendre(line);
 #pragma unroll
     for (int m = 0; m < p; ++m) {
@@ -390,19 +413,19 @@ class ConvectionBlock {
   }
   /// Trace of component c, function i of its own direction, from beyond a side across a.
   template <int c, int a>
-  __device__ double trace_of(int side, std::int32_t record, std::int32_t above, int i, int offset) const {
-    double even = read<c>(record, above, i, offset);
+  __device__ double trace_of(int side, const double* own, const double* above, int i, int offset) const {
+    double even = read<c>(own, above, i, offset);
     double odd = 0.0;
 #pragma unroll
     for (int m = 1; m < n; ++m) {
       (m % 2 == 0 ? even : odd) +=
-          tables_.end[m] * read<c>(record, above, i, offset + m * velocity_stride(dim, order, c, a));
+          tables_.end[m] * read<c>(own, above, i, offset + m * velocity_stride(dim, order, c, a));
     }
     return side % 2 == 1 ? even - odd : even + odd;  // beyond an upper side is its lower end
   }
   template <int c>
   __device__ static constexpr int stride_of_z() {
-    return velocity_stride(dim, order, c, 2);
+    return L::flat ? 0 : velocity_stride(dim, order, c, 2);
   }
   /// A line of coefficients along z to a column of all planes,
   template <int size>
@@ -706,34 +729,65 @@ class ConvectionBlock {
 
   // --- 4. rows -------------------------------------------------------------------------------------------------------
 
+  /// What is left of rows of products once those along y and z are known.
   __device__ void store_products() const {
     with_product([&](auto of) {
       constexpr Product product = decltype(of)::value;
       constexpr int size = L::size_of(product);
-      const int function = member_ - L::row(product);  // squares: of all of them
+      const int row = member_ - L::row(product);  // squares: of all of them
+      if constexpr (product == L::xx) {
 #pragma unroll
-      for (int i = 0; i < size; ++i) at(L::product_at(product) + function * size + i) = sums_[i];
-      if constexpr (product == L::with_x) {
-        if (function < p) store_y_faces<size, L::o_length>(L::y_face_x_at + function * L::o_length, p * L::o_length);
-      }
-      if constexpr (!L::flat && product == L::xx) {
-        if (function < n) store_y_faces<size, p>(L::y_face_z_at + function * p, n * p);
+        for (int i = 0; i < size; ++i) at(L::squares_at + row * size + i) = sums_[i];
+        if constexpr (!L::flat) {
+          if (row < n) {
+#pragma unroll
+            for (int l = 0; l < p; ++l) {
+              const double lower = sums_[size + l];
+              const double upper = sums_[size + p + l];
+              at(L::y_faces_of_z_at + row * p + l) = upper + lower;
+              at(L::y_faces_of_z_at + (n + row) * p + l) = upper - lower;
+            }
+          }
+        }
+      } else if constexpr (product == L::yz) {
+        store_rest<product, 1>(L::rest_at(1), row);
+        store_rest<product, 2>(L::rest_at(2), row);
+      } else {
+        if (row < L::tested_rows || row >= p) {
+          const int place = L::tested_at(product) + (row < p ? row : row - p + L::tested_rows) * size;
+#pragma unroll
+          for (int i = 0; i < size; ++i) at(place + i) = sums_[i];
+        }
+        if (row < p) store_rest<product, 0>(L::rest_at(0) + (product == L::xz ? L::rest_x : 0), row);
       }
     });
   }
-  template <int behind, int nz>
-  __device__ void store_y_faces(int place, int of_side) const {
+  /// Against functions of component c: the derivative along the other direction of the product, and faces.
+  template <Product product, int c>
+  __device__ void store_rest(int place, int i) const {
+    constexpr int ny = L::size(c, 1);
+    constexpr int nz = L::size(c, 2);
+    constexpr int stride = L::size_z(product);
+    constexpr bool along_y = product == L::xy || (product == L::yz && c == 2);
 #pragma unroll
-    for (int side = 0; side < 2; ++side) {
+    for (int j = 0; j < ny; ++j) {
 #pragma unroll
-      for (int l = 0; l < nz; ++l) at(place + side * of_side + l) = sums_[behind + side * nz + l];
+      for (int l = 0; l < nz; ++l) {
+        double sum = 0.0;
+        if constexpr (along_y) {
+          sum -= tables_.scale[1] * derivative(j, [&](int m) { return sums_[m * stride + l]; });
+        } else {
+          const int face = L::z_faces_at + L::own(c) + j * L::size(c, 0) + i;
+          sum += tables_.scale[2] * (faces(l, at(face), at(face + L::z_face)) -
+                                     derivative(l, [&](int m) { return sums_[j * stride + m]; }));
+        }
+        if constexpr (product == L::with_x) {
+          constexpr int behind = L::size_of(product);
+          sum += tables_.scale[1] * faces(j, sums_[behind + l], sums_[behind + nz + l]);
+        }
+        at(place + (i * ny + j) * nz + l) = sum;
+      }
     }
-  }
-
-  /// T of a product.
-  template <Product product>
-  __device__ double tested(int i, int j, int l) const {
-    return at(L::product_at(product) + (i * L::size_y(product) + j) * L::size_z(product) + l);
   }
   /// sum_m D_im f(m): psi_i' = 2 psi_i(1) sum psi_m(1) psi_m over m < i of the other parity.
   template <class F>
@@ -753,33 +807,27 @@ class ConvectionBlock {
   /// (C(u)u, .) less the derivative in the component's own direction, against function i of x, j of y, l of z.
   template <int c>
   __device__ double tangential(int i, int j, int l) const {
-    const double(&scale)[3] = tables_.scale;
     double sum = 0.0;
-    if constexpr (c != 0) {
+    const int place = (i * L::size(c, 1) + j) * L::size(c, 2) + l;
+    if constexpr (c == 0) {
+      sum = at(L::rest_at(0) + place);
+      if constexpr (!L::flat) sum += at(L::rest_at(0) + L::rest_x + place);
+    } else {
       constexpr Product product = c == 1 ? L::xy : L::xz;
-      sum += scale[0] * (tables_.end[i] * tested<product>(i % 2 == 0 ? p : p + 1, j, l) -
-                         derivative(i, [&](int m) { return tested<product>(m, j, l); }));
-    }
-    if constexpr (c != 1) {
-      constexpr Product product = c == 0 ? L::xy : L::yz;
-      constexpr int nx = L::size(c, 0);
-      constexpr int nz = L::size(c, 2);
-      const int face = (c == 0 ? L::y_face_x_at : L::y_face_z_at) + i * nz + l;
-      sum += scale[1] *
-             (faces(j, at(face), at(face + nx * nz)) - derivative(j, [&](int m) { return tested<product>(i, m, l); }));
-    }
-    if constexpr (dim == 3 && c != 2) {
-      constexpr Product product = c == 0 ? L::xz : L::yz;
-      const int face = L::z_faces_at + L::own(c) + j * L::size(c, 0) + i;
-      sum += scale[2] * (faces(l, at(face), at(face + L::z_face)) -
-                         derivative(l, [&](int m) { return tested<product>(i, j, m); }));
+      const auto tested = [&](int row) {
+        return at(L::tested_at(product) + (row * L::size_y(product) + j) * L::size_z(product) + l);
+      };
+      if constexpr (!L::flat) sum = at(L::rest_at(c) + place);
+      sum += tables_.scale[0] * (tables_.end[i] * tested(L::tested_rows + i % 2) - derivative(i, tested));
+      if constexpr (c == 2) {
+        sum += tables_.scale[1] * (tables_.end[j] * at(L::y_faces_of_z_at + (j % 2 * n + i) * p + l));
+      }
     }
     return sum;
   }
   /// A line in direction c of component c, [c + 1][c + 2].
   template <int c>
   __device__ void write_line(int first, int second) const {
-    constexpr Product square = c == 0 ? L::xx : c == 1 ? L::yy : L::zz;
     constexpr int a = (c + 1) % dim;
     constexpr int b = (c + 2) % dim;
     int index[3]{};
@@ -797,7 +845,8 @@ class ConvectionBlock {
 #pragma unroll
     for (int i = 0; i < n; ++i) {
       index[c] = i;
-      own[i] = tables_.scale[c] * tested<square>(index[0], index[1], index[2]);
+      own[i] = tables_.scale[c] *
+               at(L::squares_at + c * n * L::size_of(L::xx) + (index[0] * n + index[1]) * L::o_length + index[2]);
     }
     rows[0] += own[0];
     rows[n] -= own[0];
@@ -811,7 +860,7 @@ class ConvectionBlock {
     double* const upper = arguments_.upper + record_offset(cell_, dim * columns_of_component);
     upper[(c * columns_of_component + column) * interleave] = rows[n];
   }
-  __device__ void write() {
+  __device__ void write() const {
     for_jobs<dim * columns_of_component>([&](int job) {
       const int column = job % columns_of_component;
       with_constant<dim>(job / columns_of_component,
@@ -824,16 +873,14 @@ class ConvectionBlock {
     write_rate();
   }
   /// Most find that another has written as much.
-  __device__ void write_rate() {
-#pragma unroll
-    for (int lanes = 16; lanes > 0; lanes /= 2) {
-      const auto other =
-          static_cast<std::uint64_t>(__shfl_xor_sync(~0U, static_cast<unsigned long long>(rate_), lanes));
-      rate_ = other > rate_ ? other : rate_;
-    }
+  __device__ void write_rate() const {
+    const auto high = static_cast<unsigned>(rate_ >> 32);
+    const unsigned highest = __reduce_max_sync(~0U, high);
+    const unsigned lowest = __reduce_max_sync(~0U, high == highest ? static_cast<unsigned>(rate_) : 0U);
+    const unsigned long long rate = static_cast<unsigned long long>(highest) << 32 | lowest;
     auto* const most = reinterpret_cast<unsigned long long*>(arguments_.rate);
     const unsigned thread = threadIdx.x + L::lanes * threadIdx.y;
-    if (thread % 32 == 0 && rate_ > *static_cast<volatile unsigned long long*>(most)) atomicMax(most, rate_);
+    if (thread % 32 == 0 && rate > *static_cast<volatile unsigned long long*>(most)) atomicMax(most, rate);
   }
 
   // Sums of a member's row, [y][z], and of faces that it takes along.
@@ -844,6 +891,7 @@ class ConvectionBlock {
   const ConvectionArguments& arguments_;
   const ConvectionTables& tables_;
   double* const shared_;
+  std::int32_t* const records_;
   const int member_;
   std::int32_t cell_;
   unsigned inner_ = 0;  // faces behind which there is a cell, one bit each
