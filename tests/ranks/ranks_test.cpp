@@ -570,7 +570,8 @@ Case flow_in_time() {
       "[boundary]\nxmin = {velocity = [\"y*(1+sin(t))\", 0]}\nxmax = {outflow = true}\n"
       "ymax = {velocity = [\"1+t\", 0]}\n",
       "a case");
-  what.solver.device = DeviceChoice::cpu;
+  what.solver.device = chosen("SOLENOID_RANKS_DEVICE", DeviceChoice::cpu);
+  what.solver.transport = chosen("SOLENOID_RANKS_TRANSPORT", TransportChoice::automatic);
   what.solver.threads = 1;
   what.solver.precision = Precision::full_double;
   return what;

@@ -1,0 +1,100 @@
+/// \file
+/// Flows in time on all engines of this machine: the same steps to the same flows.
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "engine/engine.hpp"
+#include "problem/orders.hpp"
+#include "solenoid/case.hpp"
+#include "solenoid/time_stepper.hpp"
+
+namespace solenoid {
+namespace {
+
+struct Driven {
+  std::string name;
+  std::string text;
+};
+
+/// Sides of every kind, with data that change in time, holes, periodic directions.
+std::vector<Driven> flows() {
+  return {
+      {"channel2D",
+       "[mesh]\ncells = [5, 3]\nrefine = 2\nholes = [{lower = [1, 1], upper = [2, 2]}]\n[time]\nend = 1\ncfl = 0.4\n"
+       "step = 0.1\ninitial = [\"y\", \"0.2*sin(6*x)\"]\n[physics]\nviscosity = 0.01\nconvection = true\n"
+       "force = [\"sin(5*x*y+t)\", \"x\"]\n[boundary]\nxmin = {velocity = [\"y*(1+sin(t))\", 0]}\n"
+       "xmax = {outflow = true}\nymax = {velocity = [\"1+t\", 0]}\n"},
+      {"periodic2D",
+       "[mesh]\ncells = [2, 2]\nrefine = 3\n[time]\nend = 1\ncfl = 0.5\ninitial = [\"sin(6.283185307179586*y)\", "
+       "\"0.5*sin(12.566370614359172*x)\"]\n[physics]\nviscosity = 0.001\nconvection = true\n[boundary]\n"
+       "xmin = {periodic = true}\nymin = {periodic = true}\n"},
+      {"lid3D",
+       "[mesh]\ncells = [3, 2, 2]\nrefine = 1\n[time]\nend = 1\nstep = 0.05\nscheme = \"sbdf2\"\n"
+       "initial = [\"z\", 0, \"x\"]\n[physics]\nviscosity = 0.02\nconvection = true\n[boundary]\n"
+       "zmax = {velocity = [\"1+t\", \"0.5\", 0]}\nymin = {slip = true}\nxmax = {outflow = true}\n"
+       "xmin = {velocity = [\"y*z\", 0, 0]}\n"},
+      {"stokes3D",
+       "[mesh]\ncells = [2, 2, 2]\nrefine = 1\n[time]\nend = 1\nstep = 0.05\ninitial = [\"y\", 0, \"x\"]\n"
+       "[physics]\nviscosity = 0.1\nforce = [\"t*z\", 0, 1]\n[boundary]\nxmin = {periodic = true}\n"},
+  };
+}
+
+/// The largest difference of unknowns relative to the largest of them.
+double difference(const Solution& of, const Solution& from) {
+  const std::vector<double> got = of.unknowns();
+  const std::vector<double> expected = from.unknowns();
+  if (got.size() != expected.size()) return std::numeric_limits<double>::infinity();
+  double most = 0.0;
+  double size = 0.0;
+  for (std::size_t i = 0; i < got.size(); ++i) {
+    size = std::max(size, std::abs(expected[i]));
+    const double here = std::abs(got[i] - expected[i]);
+    if (!(here <= most)) most = here;  // NaN too
+  }
+  return most / size;
+}
+
+class EnginesInTime : public testing::TestWithParam<std::tuple<int, int>> {};
+
+TEST_P(EnginesInTime, TakeTheSameSteps) {
+  const auto [which, order] = GetParam();
+  Case what = parse_case(flows()[which].text, flows()[which].name);
+  if (!cuda_unavailable().empty()) GTEST_SKIP() << cuda_unavailable();
+  what.problem.order = order;
+  for (const DeviceChoice device : {DeviceChoice::cpu, DeviceChoice::cuda}) {
+    const auto orders = orders_for(device, what.problem.mesh.dim, EquationKind::stokes);
+    if (std::find(orders.begin(), orders.end(), order) == orders.end()) GTEST_SKIP() << "not in this build";
+  }
+  for (const Precision precision : {Precision::full_double, Precision::mixed}) {
+    what.solver.precision = precision;
+    what.solver.threads = 1;
+    what.solver.device = DeviceChoice::cpu;
+    TimeStepper expected(what.problem, what.time->options, what.solver);
+    what.solver.device = DeviceChoice::cuda;
+    TimeStepper got(what.problem, what.time->options, what.solver);
+    // The solver's error is a hundredth of the guess's residual: what differs is rounding, and what it leaves.
+    const double tolerance = precision == Precision::full_double ? 1e-8 : 1e-4;
+    for (int i = 0; i < 8; ++i) {
+      const StepReport step = expected.step();
+      const StepReport on_gpu = got.step();
+      ASSERT_NEAR(on_gpu.length, step.length, 1e-12 * step.length);
+      EXPECT_NEAR(on_gpu.cfl, step.cfl, tolerance * step.cfl);
+    }
+    EXPECT_LE(difference(got.solution(), expected.solution()), tolerance);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Flows, EnginesInTime, testing::Combine(testing::Range(0, 4), testing::Range(0, 5)),
+                         [](const auto& info) {
+                           return fmt::format("{}_k{}", flows()[std::get<0>(info.param)].name, std::get<1>(info.param));
+                         });
+
+}  // namespace
+}  // namespace solenoid
