@@ -82,7 +82,8 @@ class Flow:
         cfl: lengths of steps from the flow: C of dt = C / (omega_k R), where R is the largest sum_a |u_a| / h_a and
             omega_k what the element of order k makes of it (docs/time.md). With convection, and where there is no
             `step`, 0.5 with "sbdf3"; without viscosity about 0.6 is the most that is stable.
-        scheme: "sbdf1", "sbdf2", "sbdf3" (the default), "sbdf4": of this order; or "bdf2/ext3".
+        scheme: "sbdf1", "sbdf2", "sbdf3" (the default), "sbdf4": of this order; "bdf2/ext3"; or the Runge-Kutta schemes
+            "ars233" and "ars443", of order 3 with 3 and 4 solves a step.
         communicator: as of solve(): all its ranks make the same calls, and each has its part of the flow.
         options: those of solve(); method and rtol play no part.
 
