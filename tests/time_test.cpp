@@ -10,10 +10,14 @@
 #include <random>
 #include <vector>
 
+#include "engine/engine.hpp"
 #include "problem/names.hpp"
 #include "problem/orders.hpp"
 #include "solenoid/error.hpp"
 #include "solenoid/time_stepper.hpp"
+#include "solver/hierarchy.hpp"
+#include "solver/load.hpp"
+#include "solver/mass_matrix.hpp"
 #include "time/runge_kutta.hpp"
 #include "time/scheme.hpp"
 #include "time/step_control.hpp"
@@ -393,6 +397,58 @@ TEST_F(InTime, VorticesDecayWithTheOrderOfTheElement) {
   }
 }
 
+/// The flow of Ethier and Steinman (1994) in [-1, 1]^3, which is as its vorticity is: convection is a gradient, and all
+/// decays as one. Velocities on all sides, which depend on the time. Orders of the element in three dimensions.
+TEST_F(InTime, BeltramiFlowHasTheOrderOfTheElement) {
+  constexpr double viscosity = 0.05;
+  constexpr double end = 0.04;
+  const auto field = [&](const std::string& text, double t) {
+    constexpr double pi = 3.14159265358979323846;
+    const Parameters parameters{{"t", t}, {"a", pi / 4}, {"d", pi / 2}, {"nu", viscosity}};
+    return ScalarField::expression(text, 3, "", parameters);
+  };
+  const auto velocity = [&](double t) {
+    const std::string decay = "*exp(-nu*d^2*t)";
+    return VectorField{field("-a*(exp(a*x)*sin(a*y+d*z) + exp(a*z)*cos(a*x+d*y))" + decay, t),
+                       field("-a*(exp(a*y)*sin(a*z+d*x) + exp(a*x)*cos(a*y+d*z))" + decay, t),
+                       field("-a*(exp(a*z)*sin(a*x+d*y) + exp(a*y)*cos(a*z+d*x))" + decay, t)};
+  };
+  const std::string pressure =
+      "-a^2/2*(exp(2*a*x) + exp(2*a*y) + exp(2*a*z) + 2*sin(a*x+d*y)*cos(a*z+d*x)*exp(a*(y+z))"
+      " + 2*sin(a*y+d*z)*cos(a*x+d*y)*exp(a*(z+x)) + 2*sin(a*z+d*x)*cos(a*y+d*z)*exp(a*(x+y)))*exp(-2*nu*d^2*t)";
+  for (const int order : available_orders(3)) {
+    double before[2]{};
+    double rates[2]{};
+    const int coarse = order <= 2 ? 2 : 1;
+    for (const int refine : {coarse, coarse + 1}) {
+      Problem problem;
+      problem.mesh = Mesh::unit(3, refine);
+      problem.mesh.lower = {-1.0, -1.0, -1.0};
+      problem.order = order;
+      problem.viscosity = viscosity;
+      problem.convection = true;
+      for (int side = 0; side < 6; ++side) problem.boundary.sides[side].data = velocity(0.0);
+      TimeStepper stepper(problem, {.scheme = TimeScheme::ars443, .cfl = 1.0, .initial = velocity(0.0)}, on_cpu());
+      while (stepper.steps() < 3 || stepper.time() < end) stepper.step();  // the pressure wants three
+      const double t = std::max(end, stepper.time());
+      Exact exact;
+      exact.velocity = velocity(t);
+      exact.pressure = field(pressure, t);
+      const Errors errors = stepper.solution(t).errors(exact);
+      EXPECT_LT(stepper.solution().divergence_max(), 1e-12);
+      const double now[2]{*errors.velocity, *errors.pressure};
+      for (int i = 0; i < 2; ++i) {
+        rates[i] = std::log2(before[i] / now[i]);
+        before[i] = now[i];
+      }
+    }
+    fmt::print("Beltrami flow, order {}: {:.2e} {:.2e}, rates {:.2f} {:.2f}\n", order, before[0], before[1], rates[0],
+               rates[1]);
+    EXPECT_GT(rates[0], order + 0.7) << order;
+    EXPECT_GT(rates[1], order + 0.7) << order;
+  }
+}
+
 /// Velocities do not know of gradients in the force, be they large and change in time, and stay divergence-free in
 /// either precision.
 TEST_F(InTime, GradientsInTheForceMoveThePressureAlone) {
@@ -431,6 +487,97 @@ TEST_F(InTime, EnergyFallsWithoutForce) {
   }
   EXPECT_GT(energy, 0.8 * first);
   EXPECT_LT(stepper.solution().divergence_max(), 1e-12);
+}
+
+/// (load, u) - nu u.Au - u.C(u): what force and moving walls give to a flow, less what viscosity, upwinding and the
+/// open side take. No fluid comes in with a prescribed velocity.
+double power(Engine& engine, const Problem& problem, const Solution& solution) {
+  const Level level(equation_of(problem), {problem.viscosity, problem.mass}, Grid(solution.grid()));
+  const auto kernels = make_kernels<double>(engine, level, LocalSolverKind::direct);
+  Vector<double> u(engine, level.size());
+  Vector<double> y(engine, level.size());
+  u.upload(solution.coefficients().data());
+  clear_pressure(engine, *kernels, level, u.data());
+  const HostVector load = assemble_load(problem, level);
+  y.upload(load.data());
+  double result = kernels->dot(u.data(), y.data());
+  kernels->apply(u.data(), y.data());
+  result -= kernels->dot(u.data(), y.data());
+  if (!problem.convection) return result;
+  engine.make_convection(level, ConvectiveFlux::upwind)->apply(u.data(), y.data());
+  return result - kernels->dot(u.data(), y.data());
+}
+
+/// dE/dt, E = u.Mu / 2, is that power with the order of the scheme. With convection where no fluid leaves: what does
+/// turns, and its flux is no smooth function of time then.
+TEST_F(InTime, EnergyIsBalanced) {
+  if (!has_order(2, 2)) GTEST_SKIP() << "order 2 is not in this build";
+  Problem problem;
+  problem.mesh = Mesh::unit(2, 2);
+  problem.order = 2;
+  problem.viscosity = 0.02;
+  problem.force = {in_time("3*y*sin(4*t)", 2), in_time("2*x*x*cos(3*t)", 2), 0.0};
+  problem.boundary.sides[3].data[0] = in_time("x*(1-x)*(1+sin(4*t))", 2);
+  const auto engine = make_cpu_engine(1);
+  for (const bool convection : {false, true}) {
+    problem.convection = convection;
+    problem.boundary.sides[1].kind = convection ? SideKind::slip : SideKind::outflow;
+    for (const auto& [name, scheme] : Names<TimeScheme>::all) {
+      double before = 0.0;
+      double rate = 0.0;
+      for (const int steps : {30, 60}) {
+        const double dt = 1.0 / steps;
+        TimeStepper stepper(problem, {.scheme = scheme, .step = dt}, on_cpu());
+        stepper.advance(0.5);
+        double most = 0.0;
+        std::vector<double> energies;
+        std::vector<double> powers;
+        while (stepper.time() < 1.0) {
+          stepper.step();
+          const Solution solution = stepper.solution();
+          energies.push_back(solution.kinetic_energy());
+          powers.push_back(power(*engine, with_parameters(problem, {{"t", stepper.time()}}), solution));
+          const std::size_t n = energies.size();
+          if (n < 5) continue;
+          const double growth =
+              (energies[n - 5] - 8.0 * energies[n - 4] + 8.0 * energies[n - 2] - energies[n - 1]) / (12.0 * dt);
+          most = std::max(most, std::abs(growth - powers[n - 3]));
+        }
+        rate = std::log2(before / most);
+        before = most;
+      }
+      fmt::print("balance of energy, convection {}, {}: {:.2e}, rate {:.2f}\n", convection, name, before, rate);
+      // Walls that move drag fluid along while Runge-Kutta stages are of first order; and what is as small as this is
+      // of faces where the flow turns, so that upwinding changes its side.
+      const double least = is_multistep(scheme) ? order_of(scheme) - 0.5 : 2.0;
+      EXPECT_TRUE(rate > least || before < 2e-7) << name << " " << rate << " " << before;
+    }
+  }
+}
+
+/// Rounding does not add up: neither in the divergence nor in the net flow through sides.
+TEST_F(InTime, DivergenceDoesNotGrow) {
+  if (!has_order(2, 2)) GTEST_SKIP() << "order 2 is not in this build";
+  Problem problem;
+  problem.mesh = Mesh::unit(2, 1);
+  problem.order = 2;
+  problem.viscosity = 0.01;
+  problem.convection = true;
+  problem.boundary.sides[0].data[0] = in_time("6*y*(1-y)*(1+0.5*sin(7*t))", 2);
+  problem.boundary.sides[1].data[0] = in_time("(1+0.5*sin(7*t))", 2);
+  problem.force[1] = in_time("sin(3*t)*x", 2);
+  for (const TimeScheme scheme : {TimeScheme::sbdf3, TimeScheme::ars233}) {
+    TimeStepper stepper(problem, {.scheme = scheme, .step = 0.01}, on_cpu());
+    double early = 0.0;
+    double late = 0.0;
+    for (int i = 0; i < 10'000; ++i) {
+      stepper.step();
+      if (i < 100) early = std::max(early, stepper.solution().divergence_max());
+      if (i >= 9'900) late = std::max(late, stepper.solution().divergence_max());
+    }
+    EXPECT_LT(late, 1e-13);
+    EXPECT_LT(late, 2.0 * early);
+  }
 }
 
 /// The forces on all sides together are what the fluid loses: force less acceleration, and what leaves with the flow.
