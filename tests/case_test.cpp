@@ -78,6 +78,7 @@ point = [1, 1, 3]
 vtu = true
 subdivide = 3
 picture = "speed.png"
+fields = ["q", "vorticity", "q"]
 forces = true
 torques_about = [1, 2, 3]
 energy = true
@@ -141,6 +142,7 @@ file = "middle.csv"
   EXPECT_TRUE(c.output.vtu);
   EXPECT_EQ(c.output.subdivide, 3);
   EXPECT_EQ(c.output.picture, "speed.png");
+  EXPECT_EQ(c.output.fields, (std::vector{FlowField::q, FlowField::vorticity}));
   EXPECT_TRUE(c.output.forces && c.output.energy && !c.output.permeability);
   EXPECT_EQ(c.output.torques_about, (Point{1, 2, 3}));
   ASSERT_EQ(c.output.fluxes.size(), 1U);
@@ -172,7 +174,11 @@ std::string fingerprint(const Case& c) {
       << name_of(s.side) << name_of(g.smoother) << g.damping << name_of(g.colour_order) << name_of(g.patch)
       << name_of(g.local_solver) << c.output.vtu << c.output.subdivide << c.output.picture << c.probes.size()
       << c.output.forces << c.output.energy << c.output.permeability << c.output.fluxes.size()
-      << c.output.samples.size();
+      << c.output.samples.size() << c.output.fields.size();
+  if (c.time) {
+    out << ' ' << c.time->options.average_start.value_or(-1.0);
+    for (const bool along : c.time->average_along) out << along;
+  }
   for (const double x : c.output.torques_about) out << ' ' << x;
   return out.str();
 }
@@ -180,6 +186,7 @@ std::string fingerprint(const Case& c) {
 TEST(Case, DocumentedDefaultsAreTheDefaults) {
   const std::string mesh = "[mesh]\ncells = [1, 1, 1]\n";
   const std::string in_time = "end = 1.0\nstep = 0.1\n";
+  const std::string average = "start = 0.5\n";
   std::string text = mesh;
   for (const Section& section : case_sections()) {
     const bool top = section.name == "mesh" || section.name.find('.') == std::string_view::npos;
@@ -187,13 +194,15 @@ TEST(Case, DocumentedDefaultsAreTheDefaults) {
     if (section.name == "probe" || section.name == "side" || section.name == "hole") continue;  // lists
     if (section.name != "mesh") text += "[" + std::string(section.name) + "]\n";
     if (section.name == "time") text += in_time;
+    if (section.name == "average") text += average;
     for (const KeyInfo& key : section.keys) {
       EXPECT_FALSE(key.meaning.empty()) << key.name;
       if (key.fallback.empty() || key.fallback == "required") continue;
       text += std::string(key.name) + " = " + std::string(key.fallback) + "\n";
     }
   }
-  EXPECT_EQ(fingerprint(parse_case(text, "x.toml")), fingerprint(parse_case(mesh + "[time]\n" + in_time, "x.toml")))
+  EXPECT_EQ(fingerprint(parse_case(text, "x.toml")),
+            fingerprint(parse_case(mesh + "[time]\n" + in_time + "[average]\n" + average, "x.toml")))
       << text;
 }
 

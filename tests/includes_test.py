@@ -42,6 +42,7 @@ PUBLIC = {
     "problem": "problem",
     "options": "problem",
     "integrals": "solution",
+    "averages": "solution",
     "checkpoint": "solution",
     "solution": "solution",
     "solver": "solver",

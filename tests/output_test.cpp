@@ -1,5 +1,6 @@
 #include "solenoid/output.hpp"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <png.h>
 #include <sys/stat.h>
@@ -10,6 +11,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <future>
 #include <numbers>
 #include <numeric>
@@ -24,6 +26,7 @@
 #include "output/canvas.hpp"
 #include "output/streamlines.hpp"
 #include "output/ticks.hpp"
+#include "problem/names.hpp"
 #include "solenoid/error.hpp"
 
 // The Python that has VTK: Debian's python3-vtk9 belongs to the system's.
@@ -84,7 +87,28 @@ Solution scalar(int dim, int order) {
 }
 
 // Random points inside cells with the solution's values, as vtu_read.py expects them.
-void write_probes(const Solution& s, const fs::path& file) {
+// Values of other data at a point, with their names.
+struct Others {
+  std::vector<std::string> names;
+  std::function<std::vector<double>(const Point&)> at;
+};
+
+Others fields_of(const Solution& s, const std::vector<FlowField>& fields) {
+  Others others{{}, [&s, fields](const Point& x) {
+                  std::vector<double> values;
+                  for (const FlowField field : fields) {
+                    const Point value = s.flow_field(field, {&x, 1})[0];
+                    const bool whole = field == FlowField::vorticity && s.grid().dim() == 3;
+                    const int first = field == FlowField::vorticity && s.grid().dim() == 2 ? 2 : 0;
+                    values.insert(values.end(), value.begin() + first, value.begin() + (whole ? 3 : first + 1));
+                  }
+                  return values;
+                }};
+  for (const FlowField field : fields) others.names.emplace_back(name_of(field));
+  return others;
+}
+
+void write_probes(const Solution& s, const fs::path& file, const Others& others) {
   std::mt19937 random(3);
   std::uniform_real_distribution<double> inside(0.05, 0.95);
   std::ofstream out(file);
@@ -99,16 +123,21 @@ void write_probes(const Solution& s, const fs::path& file) {
       continue;
     }
     const Point u = s.velocity({&x, 1})[0];
-    out << u[0] << ' ' << u[1] << ' ' << u[2] << ' ' << s.pressure({&x, 1})[0] << '\n';
+    out << u[0] << ' ' << u[1] << ' ' << u[2] << ' ' << s.pressure({&x, 1})[0];
+    if (others.at) {
+      for (const double value : others.at(x)) out << ' ' << value;
+    }
+    out << '\n';
   }
 }
 
 // True if VTK reads the file and finds the solution in it; skips the test without VTK.
-void expect_vtk_agrees(const Solution& s, const fs::path& file) {
+void expect_vtk_agrees(const Solution& s, const fs::path& file, const Others& others = {}) {
   const fs::path probes = file.parent_path() / "probes.txt";
-  write_probes(s, probes);
-  const std::string command =
+  write_probes(s, probes, others);
+  std::string command =
       SOLENOID_PYTHON " '" SOLENOID_SOURCE_DIR "/tests/vtu_read.py' '" + file.string() + "' '" + probes.string() + "'";
+  for (const std::string& name : others.names) command += " " + name;
   const int status = std::system(command.c_str());
   if (WIFEXITED(status) && WEXITSTATUS(status) == 77) GTEST_SKIP() << "VTK for Python is not installed";
   EXPECT_EQ(status, 0);
@@ -128,6 +157,45 @@ TEST_F(Output, VtkFindsTheSolutionInLagrangeCells3D) {
     const Solution s = swirl(3, order);
     write_vtu(s, folder_ / "u.vtu");
     expect_vtk_agrees(s, folder_ / "u.vtu");
+    if (IsSkipped()) return;
+  }
+}
+
+// A vorticity is in the space of the file; what is quadratic is where the gradient is constant.
+TEST_F(Output, VtkFindsTheFieldsOfAFlow) {
+  for (const int dim : {2, 3}) {
+    for (const auto& [solution, fields] :
+         {std::pair{swirl(dim, 2), std::vector{FlowField::vorticity}},
+          std::pair{swirl(dim, 1, true), std::vector{FlowField::q, FlowField::vorticity, FlowField::dissipation}}}) {
+      write_vtu(solution, folder_ / "u.vtu", 0, fields);
+      expect_vtk_agrees(solution, folder_ / "u.vtu", fields_of(solution, fields));
+      if (IsSkipped()) return;
+    }
+  }
+  EXPECT_THROW(write_vtu(scalar(2, 1), folder_ / "u.vtu", 0, std::vector{FlowField::q}), InputError);
+}
+
+// Tensors are in ParaView's order.
+TEST_F(Output, VtkFindsAverages) {
+  for (const int dim : {2, 3}) {
+    const Averages averages{0.0, 1.0, swirl(dim, 2), std::vector<Solution>(dim * (dim + 1) / 2, scalar(dim, 2)),
+                            scalar(dim, 2)};
+    Averages different = averages;
+    for (int i = 0; i < std::ssize(different.stresses); ++i) {
+      Problem p = different.stresses[i].problem();
+      const auto values = averages.stresses[i].coefficients();
+      HostVector scaled(values.size());
+      std::transform(values.begin(), values.end(), scaled.begin(), [i](double value) { return (i + 1.5) * value; });
+      different.stresses[i] = Solution(p, std::make_shared<const Grid>(p.mesh, p.boundary), std::move(scaled));
+    }
+    write_vtu(different, folder_ / "u.vtu");
+    const Others others{
+        {"reynolds_stress", "dissipation"}, [&](const Point& x) {
+          const Gradient r = different.stress({&x, 1})[0];
+          return std::vector<double>{
+              r[0][0], r[1][1], r[2][2], r[0][1], r[1][2], r[0][2], different.dissipation.value({&x, 1})[0]};
+        }};
+    expect_vtk_agrees(different.flow, folder_ / "u.vtu", others);
     if (IsSkipped()) return;
   }
 }
@@ -360,6 +428,34 @@ TEST_F(Output, PicturesHaveAxesWithCoordinates) {
   ASSERT_TRUE(low && high);
   EXPECT_NEAR((*low)[1] - (*high)[1], 0.6 * 1060 / 1.5, 2);
   EXPECT_TRUE(find_text(image, "speed |u|", title_height));
+}
+
+// Of rotations, which have one vorticity everywhere: the ends of the colours.
+TEST_F(Output, PicturesShowFieldsWithTheirSign) {
+  for (const int dim : {2, 3}) {
+    for (const double turn : {-1.0, 1.0}) {
+      const Solution s = [&] {
+        Problem p = swirl(dim, 1).problem();
+        p.mesh.holes.clear();
+        return test::interpolate(p,
+                                 {[=](const Point& x) { return -turn * x[1]; },
+                                  [=](const Point& x) { return turn * x[0]; }, [](const Point&) { return 0.0; }},
+                                 [](const Point&) { return 0.0; });
+      }();
+      write_picture(s, folder_ / "u.png", FlowField::vorticity);
+      const Image image(folder_ / "u.png");
+      EXPECT_TRUE(find_text(image, dim == 3 ? "vorticity, z component" : "vorticity", 18) ||
+                  find_text(image, "vorticity, z component, slice z = 0.5", 18));
+      const auto [red, green, blue] = image.at(image.width / 2, image.height / 2);
+      EXPECT_EQ(red > 100, turn > 0.0);
+      EXPECT_EQ(blue > 100, turn < 0.0);
+    }
+  }
+  for (const FlowField field : {FlowField::q, FlowField::dissipation}) {
+    write_picture(swirl(2, 2), folder_ / "u.png", field);
+    EXPECT_TRUE(find_text(Image(folder_ / "u.png"), field == FlowField::q ? "Q" : "dissipation", 18));
+  }
+  EXPECT_THROW(write_picture(scalar(2, 1), folder_ / "u.png", FlowField::q), InputError);
 }
 
 TEST_F(Output, PicturesSayWhichStreamlinesTheyShow) {

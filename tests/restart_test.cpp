@@ -10,6 +10,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <optional>
 #include <random>
 #include <sstream>
 #include <string>
@@ -72,7 +73,8 @@ class Restart : public testing::Test {
     return problem;
   }
   static TimeOptions time_of(const Kind& kind) {
-    TimeOptions time{.scheme = kind.scheme, .step = 0.02, .cfl = kind.cfl};
+    // Averages begin within the steps.
+    TimeOptions time{.scheme = kind.scheme, .step = 0.02, .cfl = kind.cfl, .average_start = 0.0005};
     time.initial[0] = field("y*(1-y)*(2 + cos(5*x))", kind.dim);
     return time;
   }
@@ -86,6 +88,17 @@ class Restart : public testing::Test {
   static void expect_same_bits(const Solution& a, const Solution& b) {
     ASSERT_EQ(a.coefficients().size(), b.coefficients().size());
     EXPECT_EQ(std::memcmp(a.coefficients().data(), b.coefficients().data(), a.coefficients().size_bytes()), 0);
+  }
+
+  static void expect_same_bits(const std::optional<Averages>& a, const std::optional<Averages>& b) {
+    ASSERT_EQ(a.has_value(), b.has_value());
+    if (!a) return;
+    EXPECT_EQ(a->start, b->start);
+    EXPECT_EQ(a->length, b->length);
+    expect_same_bits(a->flow, b->flow);
+    expect_same_bits(a->dissipation, b->dissipation);
+    ASSERT_EQ(a->stresses.size(), b->stresses.size());
+    for (std::size_t i = 0; i < a->stresses.size(); ++i) expect_same_bits(a->stresses[i], b->stresses[i]);
   }
 
   fs::path folder_ = fs::temp_directory_path() / fmt::format("solenoid_restart_{}", getpid());
@@ -131,7 +144,9 @@ TEST_F(Restart, HasTheBitsOfAFlowThatNeverStopped) {
         expect_same_bits(whole.solution(), rest.solution());
         const double between = 0.5 * (before + whole.time());
         expect_same_bits(whole.solution(between), rest.solution(between));
+        expect_same_bits(whole.averages(), rest.averages());
       }
+      EXPECT_TRUE(whole.averages());
     }
   }
 }
@@ -149,6 +164,7 @@ TEST_F(Restart, GoesOnAfterAnInterruption) {
       EXPECT_THROW(broken.step(), Interrupted);
     }
     TimeStepper rest(problem, time_of(kind), options_of(kind, 1), *broken.checkpoint());
+    EXPECT_TRUE(broken.checkpoint()->averages);
     for (int i = 0; i < 3; ++i) {
       whole.step();
       broken.step();
@@ -156,7 +172,31 @@ TEST_F(Restart, GoesOnAfterAnInterruption) {
     }
     expect_same_bits(whole.solution(), broken.solution());
     expect_same_bits(whole.solution(), rest.solution());
+    expect_same_bits(whole.averages(), broken.averages());
+    expect_same_bits(whole.averages(), rest.averages());
   }
+}
+
+/// Averages that a checkpoint does not have begin where it is; those that are not wanted any more end.
+TEST_F(Restart, BeginsAveragesLater) {
+  const Kind kind{2, true, true, 0.0, TimeScheme::sbdf3, Precision::mixed};
+  const Problem problem = problem_of(kind);
+  TimeOptions without = time_of(kind);
+  without.average_start.reset();
+  TimeStepper flow(problem, without, options_of(kind, 1));
+  flow.advance(0.02);
+  EXPECT_FALSE(flow.averages());
+  TimeStepper averaged(problem, time_of(kind), options_of(kind, 1), *flow.checkpoint());
+  EXPECT_FALSE(averaged.averages());
+  averaged.step();
+  EXPECT_EQ(averaged.averages()->start, flow.time());
+  TimeStepper rest(problem, without, options_of(kind, 1), *averaged.checkpoint());
+  EXPECT_FALSE(rest.averages());
+  // On another mesh flows are interpolated, averages are not.
+  Problem finer = problem;
+  ++finer.mesh.refine;
+  EXPECT_THROW(TimeStepper(finer, time_of(kind), options_of(kind, 1), *averaged.checkpoint()), InputError);
+  EXPECT_NO_THROW(TimeStepper(finer, without, options_of(kind, 1), *averaged.checkpoint()));
 }
 
 /// The same flow makes the same file.
@@ -165,6 +205,7 @@ TEST_F(Restart, KeepsItsNoteAndItsBytes) {
   TimeStepper flow(problem_of(kind), time_of(kind), options_of(kind, 2));
   flow.advance(0.01);
   Checkpoint checkpoint = *flow.checkpoint();
+  ASSERT_TRUE(checkpoint.averages);
   for (const std::string& note : {std::string(), std::string("a\0b\xff", 4), std::string(100'000, 'x')}) {
     checkpoint.note = note;
     checkpoint.save(file_);
@@ -186,7 +227,7 @@ TEST_F(Restart, RefusesDamagedFiles) {
   const Kind kind{2, true, true, 0.5, TimeScheme::sbdf3, Precision::mixed};
   const Problem problem = problem_of(kind);
   TimeStepper flow(problem, time_of(kind), options_of(kind, 2));
-  flow.step();
+  while (!flow.averages()) flow.step();
   flow.step();
   Checkpoint checkpoint = *flow.checkpoint();
   checkpoint.note = "a note";
@@ -202,7 +243,7 @@ TEST_F(Restart, RefusesDamagedFiles) {
   expect_contains(refusal(folder_ / "none.h5"), {"none.h5", "there is no such file"});
   const auto size = fs::file_size(file_);
   const fs::path damaged = folder_ / "damaged.h5";
-  for (const auto at : std::vector<std::uintmax_t>{0, 9, 40, 200, 700, 1500, 5000, size / 2, size - 1}) {
+  for (const auto at : std::vector<std::uintmax_t>{0, 9, 40, 200, 700, 1500, 5000, size / 2, size - 5000, size - 1}) {
     fs::copy_file(file_, damaged, fs::copy_options::overwrite_existing);
     std::fstream stream(damaged, std::ios::binary | std::ios::in | std::ios::out);
     stream.seekg(static_cast<std::streamoff>(at));
@@ -219,6 +260,10 @@ TEST_F(Restart, RefusesDamagedFiles) {
   expect_contains(refusal(damaged), {"not a checkpoint file"});
   EXPECT_THROW((void)load_solution(file_), InputError);
 
+  checkpoint.averages->length = 0.0;
+  checkpoint.save(file_);
+  expect_contains(refusal(file_), {"averages are over no time"});
+  checkpoint.averages.reset();
   checkpoint.states[0].time = checkpoint.states[1].time;
   checkpoint.save(file_);
   expect_contains(refusal(file_), {"times are not those of steps"});
@@ -273,7 +318,8 @@ class RestartedProgram : public Program {
     return text;
   }
   void expect_same_as_whole(const std::string& folder) {
-    for (const std::string file : {"/history.csv", "/flow.pvd", "/flow_0000.vtu", "/flow_0004.vtu"}) {
+    for (const std::string file : {"/history.csv", "/flow.pvd", "/flow_0000.vtu", "/flow_0004.vtu", "/flow_average.pvd",
+                                   "/flow_average_0002.vtu", "/flow_average.vtu"}) {
       EXPECT_EQ(read("whole" + file), read(folder + file)) << file;
     }
     EXPECT_EQ(result("whole"), result(folder));
@@ -299,7 +345,10 @@ xmin = {velocity = ["(1 + 0.5*sin(20*t))*y*(1-y)", 0]}
 xmax = {outflow = true}
 [[probe]]
 point = [0.9, 0.5]
+[average]
+start = 0.33
 [output]
+forces = true
 vtu = true
 every = 0.25
 history = "history.csv"

@@ -11,6 +11,7 @@
 #include <span>
 
 #include "base/host_vector.hpp"
+#include "element/basis.hpp"
 #include "interpolate.hpp"
 #include "solenoid/error.hpp"
 
@@ -223,6 +224,64 @@ TEST_P(SolutionOf, CellEvaluationAgreesWithPointEvaluation) {
       }
     }
   }
+}
+
+/// Of a gradient G: curl, (|W|^2 - |S|^2) / 2 by its symmetric and antisymmetric parts, nu |G|^2; and integrals of
+/// these.
+TEST_P(SolutionOf, PolynomialsHasTheirFlowFields) {
+  const Problem p = problem(dim(), order(), {{{1, 0, 0}, {2, 1, 1}}});
+  const Polynomials exact{dim(), order()};
+  const Solution s = exact.solution(p);
+  const auto gradient_at = [&](const Point& x) {
+    Gradient g{};
+    for (int c = 0; c < dim(); ++c) {
+      for (int a = 0; a < dim(); ++a) g[c][a] = exact.derivative(c, a, x);
+    }
+    return g;
+  };
+  const std::vector<Point> points = random_points(p, 100);
+  const auto vorticity = s.flow_field(FlowField::vorticity, points);
+  const auto q = s.flow_field(FlowField::q, points);
+  const auto dissipation = s.flow_field(FlowField::dissipation, points);
+  for (std::size_t i = 0; i < points.size(); ++i) {
+    if (s.find_cell(points[i]) < 0) {
+      EXPECT_TRUE(std::isnan(vorticity[i][2]) && std::isnan(q[i][0]) && std::isnan(dissipation[i][0]));
+      continue;
+    }
+    const Gradient g = gradient_at(points[i]);
+    double symmetric = 0.0;
+    double antisymmetric = 0.0;
+    for (int c = 0; c < 3; ++c) {
+      for (int a = 0; a < 3; ++a) {
+        symmetric += 0.25 * (g[c][a] + g[a][c]) * (g[c][a] + g[a][c]);
+        antisymmetric += 0.25 * (g[c][a] - g[a][c]) * (g[c][a] - g[a][c]);
+      }
+    }
+    EXPECT_NEAR(q[i][0], 0.5 * (antisymmetric - symmetric), 1e-7 * (1.0 + symmetric));
+    EXPECT_NEAR(dissipation[i][0], p.viscosity * (antisymmetric + symmetric), 1e-7 * (1.0 + symmetric));
+    const Point curl{g[2][1] - g[1][2], g[0][2] - g[2][0], g[1][0] - g[0][1]};
+    for (int c = 0; c < 3; ++c) EXPECT_NEAR(vorticity[i][c], curl[c], 1e-8);
+  }
+  double square = 0.0;
+  const Quadrature rule = gauss(order() + 3);
+  const int n = order() + 3;
+  for (const Record cell : s.grid().layout().owned_cells()) {
+    const Point corner = s.grid().corner(cell);
+    const Point widths = s.grid().widths(cell);
+    for (int point = 0; point < (dim() == 3 ? n * n * n : n * n); ++point) {
+      const std::array<int, 3> i{point % n, point / n % n, point / n / n};
+      Point x = corner;
+      double weight = 1.0;
+      for (int a = 0; a < dim(); ++a) {
+        x[a] += widths[a] * rule.points[i[a]];
+        weight *= widths[a] * rule.weights[i[a]];
+      }
+      const Gradient g = gradient_at(x);
+      const Point curl{g[2][1] - g[1][2], g[0][2] - g[2][0], g[1][0] - g[0][1]};
+      square += weight * (curl[0] * curl[0] + curl[1] * curl[1] + curl[2] * curl[2]);
+    }
+  }
+  EXPECT_NEAR(s.enstrophy(), 0.5 * square, 1e-9 * (1.0 + square));
 }
 
 TEST_P(SolutionOf, ADivergenceFreeFieldHasNoDivergence) {

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Opens a VTU file with VTK and compares it with values from the solution itself.
 
-    vtu_read.py FILE.vtu PROBES.txt
+    vtu_read.py FILE.vtu PROBES.txt [NAME ...]
 
 Each line of PROBES.txt holds a point, the velocity and the pressure there: x y z u v w p, or, for Poisson's equation,
-a point and the value there: x y z u. VTK interpolates the file at
+a point and the value there: x y z u; then the values of the other data that are named. VTK interpolates the file at
 the points, which lie inside cells. Exit code 77 (skipped) if VTK is not installed.
 """
 
@@ -19,7 +19,7 @@ except ImportError:
     sys.exit(77)
 
 
-def check(file, probes, tolerance=1e-9):
+def check(file, probes, names, tolerance=1e-9):
     reader = vtkXMLUnstructuredGridReader()
     reader.SetFileName(file)
     reader.Update()
@@ -31,6 +31,9 @@ def check(file, probes, tolerance=1e-9):
         assert scalars is data.GetArray("u")
     else:
         assert vectors is data.GetArray("velocity") and scalars is data.GetArray("pressure")
+
+    others = [data.GetArray(name) for name in names]
+    assert all(other is not None for other in others), f"{names} are not all there"
 
     worst = 0.0
     for line in open(probes):
@@ -44,6 +47,8 @@ def check(file, probes, tolerance=1e-9):
         for i in range(nodes.GetNumberOfIds()):
             node = nodes.GetId(i)
             at_node = (vectors.GetTuple3(node) if vectors else ()) + (scalars.GetTuple1(node),)
+            for other in others:
+                at_node += tuple(other.GetComponent(node, c) for c in range(other.GetNumberOfComponents()))
             found = [f + weights[i] * value for f, value in zip(found, at_node, strict=True)]
         error = max(abs(f - e) for f, e in zip(found, expected))
         assert error < tolerance, f"at {point}: VTK has {found}, expected {expected}"
@@ -52,4 +57,4 @@ def check(file, probes, tolerance=1e-9):
 
 
 if __name__ == "__main__":
-    check(sys.argv[1], sys.argv[2])
+    check(sys.argv[1], sys.argv[2], sys.argv[3:])

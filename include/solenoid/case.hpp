@@ -34,9 +34,10 @@ struct Samples {
 
 struct OutputOptions {
   bool vtu = false;
-  int subdivide = 0;    ///< > 0: each cell as subdivide^dim linear cells, for viewers without Lagrange cells
-  std::string picture;  ///< file name of a PNG slice, empty for none
-  bool forces = false;  ///< Solution::forces()
+  int subdivide = 0;              ///< > 0: each cell as subdivide^dim linear cells, for viewers without Lagrange cells
+  std::string picture;            ///< file name of a PNG slice, empty for none
+  std::vector<FlowField> fields;  ///< in VTU files, and as pictures of their own beside that of the speed
+  bool forces = false;            ///< Solution::forces()
   Point torques_about{};
   bool energy = false;  ///< kinetic energy and dissipation
   bool permeability = false;
@@ -52,6 +53,7 @@ struct OutputOptions {
 struct March {
   TimeOptions options;
   double end = 0.0;
+  std::array<bool, 3> average_along{};  ///< directions of averages, besides the time; none: no profile
 };
 
 /// What a case was read from.

@@ -3,9 +3,11 @@
 /// What a flow in time goes on from, as if it had never stopped.
 
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "solenoid/averages.hpp"
 #include "solenoid/solution.hpp"
 
 namespace solenoid {
@@ -21,7 +23,8 @@ struct Checkpoint {
 
   std::vector<State> states{};  ///< the last one first, as many as a scheme wants
   int steps = 0;                ///< since the beginning
-  std::string note{};           ///< whatever its owner needs to go on, besides the flow
+  std::optional<Averages> averages{};
+  std::string note{};  ///< whatever its owner needs to go on, besides the flow
 
   /// Writes an HDF5 file (docs/solution-file.md), whole or not at all. \throws Error if the file cannot be written,
   /// InputError as check_savable().

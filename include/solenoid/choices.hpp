@@ -37,5 +37,11 @@ enum class SmootherKind { multiplicative, additive };
 enum class ColourOrder { diagonal, lexicographic };
 enum class PatchProblem { symmetric, galerkin, fused };
 enum class LocalSolverKind { direct, chebyshev, cg, dense };
+/// What derivatives of a velocity make, besides velocity and pressure.
+enum class FlowField {
+  vorticity,    ///< curl u; in 2D dv/dx - du/dy
+  q,            ///< Q = (|W|^2 - |S|^2) / 2, S and W the symmetric and the antisymmetric part of grad u
+  dissipation,  ///< nu |grad u|^2
+};
 
 }  // namespace solenoid

@@ -3,9 +3,11 @@
 /// Files for people: results, VTU, pictures. Every file is written under a temporary name and renamed.
 
 #include <filesystem>
+#include <optional>
 #include <span>
 #include <string>
 
+#include "solenoid/averages.hpp"
 #include "solenoid/case.hpp"
 #include "solenoid/solution.hpp"
 #include "solenoid/solver.hpp"
@@ -17,17 +19,28 @@ namespace solenoid {
 /// if it is negative, Error if the file cannot be written. Of several ranks each writes the cells of its own, to FILE
 /// less its ending and `_RANK.vtu`, and the first one FILE, whose ending is .pvtu and which names them all: once they
 /// are there. One that has all cells may have such a FILE, too.
-void write_vtu(const Solution& solution, const std::filesystem::path& file, int subdivide = 0);
+/// `fields`: point data besides velocity and pressure, evaluated at the points of the file: exact for the vorticity,
+/// interpolated for what is quadratic.
+void write_vtu(const Solution& solution, const std::filesystem::path& file, int subdivide = 0,
+               std::span<const FlowField> fields = {});
+/// The mean flow as above, `reynolds_stress` (xx, yy, zz, xy, yz, xz, as ParaView has symmetric tensors) and
+/// `dissipation`, those of Averages.
+void write_vtu(const Averages& averages, const std::filesystem::path& file, int subdivide = 0);
 
 /// PNG of the speed on the domain (2D) or its middle slice z = const (3D) with streamlines of the velocity in the
 /// plane; of Poisson's u without streamlines. Axes have coordinates, and the colour bar the ends of its scale. \throws
 /// InputError if the solution is the part of one of several ranks.
-void write_picture(const Solution& solution, const std::filesystem::path& file);
+/// `field`: that one in place of the speed, in 3D of the vorticity the z component; without streamlines.
+void write_picture(const Solution& solution, const std::filesystem::path& file,
+                   const std::optional<FlowField>& field = {});
 
 /// Values at points as a table, comma-separated with a line of names: x, y, z, u_x, u_y, u_z, p, those that there are,
 /// with Poisson's equation x, y, z, u. Numbers have all their digits; values outside the domain are nan. \throws
 /// InputError if the solution is the part of one of several ranks.
 void write_csv(const Solution& solution, std::span<const Point> points, const std::filesystem::path& file);
+
+/// A profile as such a table: coordinates across, u_x, u_y, u_z, p, the stresses r_xx, r_xy, ... and the dissipation.
+void write_csv(const Profile& profile, int dim, const std::filesystem::path& file);
 
 /// The result file (JSON) of a finished solve of `what`.
 void write_result(const Case& what, const Result& result, const std::filesystem::path& file);

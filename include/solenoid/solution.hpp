@@ -67,6 +67,9 @@ class Solution {
   [[nodiscard]] std::vector<double> pressure(std::span<const Point> points) const;
   [[nodiscard]] std::vector<double> value(std::span<const Point> points) const;  ///< of Poisson's u
   [[nodiscard]] std::vector<Gradient> velocity_gradient(std::span<const Point> points) const;
+  /// What the gradient there makes: a scalar first in each point; a vorticity has three components, in 2D the last one
+  /// alone is not 0.
+  [[nodiscard]] std::vector<Point> flow_field(FlowField field, std::span<const Point> points) const;
 
   /// The solution as data of other problems, on any mesh: a force, boundary values, something to measure errors
   /// against. Evaluated outside the domain they throw an InputError. They hold the coefficients, but not the
@@ -106,6 +109,7 @@ class Solution {
   [[nodiscard]] FlowIntegrals integrals() const;
   [[nodiscard]] double kinetic_energy() const;  ///< 1/2 integral |u|^2
   [[nodiscard]] double dissipation() const;     ///< nu integral |grad u|^2, cell by cell
+  [[nodiscard]] double enstrophy() const;       ///< 1/2 integral |curl u|^2, cell by cell
   [[nodiscard]] double divergence_max() const;  ///< max |div u| over quadrature points, scaled by max |u| / h
   [[nodiscard]] double max_speed() const;       ///< max |u| over quadrature points
   /// L2 norms of the errors; the pressure's after removing the mean of the difference from each part of the domain that

@@ -10,6 +10,7 @@
 #include <memory>
 #include <optional>
 
+#include "solenoid/averages.hpp"
 #include "solenoid/checkpoint.hpp"
 #include "solenoid/options.hpp"
 #include "solenoid/problem.hpp"
@@ -27,6 +28,8 @@ struct TimeOptions {
   double cfl = 0.0;
   /// The velocity at t = 0, which is made divergence-free: projected, not interpolated.
   VectorField initial{};
+  /// Averages are taken from this time on; nullopt: none.
+  std::optional<double> average_start{};
 };
 
 /// The largest C (TimeOptions::cfl) with which a scheme is stable for order k where there is no viscosity; 0: none, or
@@ -92,6 +95,10 @@ class TimeStepper {
   /// The flow at a time between the last steps, interpolated with the order of the scheme. \throws InputError for a
   /// time that is not there.
   [[nodiscard]] Solution solution(double time) const;
+  /// Averages from TimeOptions::average_start to time(), or nothing as long as that has not come. Those of a checkpoint
+  /// go on from when they began; a checkpoint without has them begin at its time at the earliest. Of several ranks each
+  /// has its part.
+  [[nodiscard]] std::optional<Averages> averages() const;
   /// What a TimeStepper goes on from. Of several ranks all call this, and the first one gets it.
   [[nodiscard]] std::optional<Checkpoint> checkpoint() const;
 

@@ -41,6 +41,11 @@ Case case_of(const toml::table& document, const std::string& name) {
       TimeOptions& time = result.time->options;
       if (time.step == 0.0 && time.cfl == 0.0) time.cfl = default_cfl(time.scheme, result.problem.order);
       validate(result.problem, time);
+      if (time.average_start && *time.average_start >= result.time->end) {
+        throw InvalidEntry("average.start", fmt::format("the flow ends at {:g}: expected an earlier time, got {:g}",
+                                                        result.time->end, *time.average_start));
+      }
+      validate_profile(result.problem, result.time->average_along);
       if (result.output.permeability) {
         throw InvalidEntry("output.permeability", "is that of a steady flow: leave [time] out");
       }

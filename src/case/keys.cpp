@@ -456,6 +456,19 @@ constexpr Key<SampledPlane> plane_keys[] = {
      }},
 };
 
+constexpr Key<March> average_keys[] = {
+    {{"start", "a number >= 0", "required", "time from which on the flow is averaged"},
+     [](const Value& v, March& march) {
+       march.options.average_start = v.number();
+       v.require(v.number() >= 0.0 && std::isfinite(v.number()));
+     }},
+    {{"along", "a list of periodic directions, such as [\"x\", \"z\"]", "[]",
+      "directions to average along as well, for a profile across the others"},
+     [](const Value& v, March& march) {
+       for (const Value& entry : v.list()) march.average_along.at(axis(entry)) = true;
+     }},
+};
+
 using OutputDraft = InBox<OutputOptions>;
 
 constexpr Key<OutputDraft> output_keys[] = {
@@ -470,6 +483,16 @@ constexpr Key<OutputDraft> output_keys[] = {
     {{"picture", "a file name that ends in .png, without folders", "\"\"", "a picture of the speed, or of Poisson's u"},
      [](const Value& v, OutputDraft& output) {
        if (!v.text().empty()) output.target.picture = file_name(v, ".png");
+     }},
+    {{"fields", "a list of \"vorticity\", \"q\" and \"dissipation\"", "[]",
+      "in VTU files, too, and a picture of each beside that of the speed"},
+     [](const Value& v, OutputDraft& output) {
+       v.require_equation(EquationKind::stokes);
+       for (const Value& entry : v.list()) {
+         const auto field = entry.choice<FlowField>();
+         auto& fields = output.target.fields;
+         if (std::find(fields.begin(), fields.end(), field) == fields.end()) fields.push_back(field);
+       }
      }},
     {{"forces", "true or false", "false", "force and torque on every side and hole"},
      [](const Value& v, OutputDraft& output) { output.target.forces = stokes_only(v); }},
@@ -581,6 +604,11 @@ constexpr Key<Case> top_keys[] = {
          c.probes.push_back(probe.target);
        }
      }},
+    {{"average", "a table", "", "averages of a flow in time"},
+     [](const Value& v, Case& c) {
+       if (!c.time) v.fail("a steady flow is its own average: add a table [time]");
+       v.table<March>(average_keys, *c.time);
+     }},
     {{"output", "a table", "", "what is measured, and files for people, written to the folder given by --output"},
      [](const Value& v, Case& c) {
        OutputDraft draft{c.problem.mesh};
@@ -616,6 +644,7 @@ std::vector<Section> make_sections() {
   add("solver", infos(solver_keys));
   add("exact", infos(exact_keys));
   add("probe", infos(probe_keys));
+  add("average", infos(average_keys));
   add("output", infos(output_keys));
   sections.push_back({"output.flux", "a plane through which the flux is reported", infos(flux_keys)});
   sections.push_back({"output.line", "points on a line, written to a CSV file", infos(line_keys)});

@@ -45,4 +45,29 @@ void write_csv(const Solution& solution, std::span<const Point> points, const st
   output.commit();
 }
 
+void write_csv(const Profile& profile, int dim, const std::filesystem::path& file) {
+  const std::string_view axes = std::string_view("xyz").substr(0, dim);
+  std::vector<std::string> names;
+  for (const int a : profile.across) names.emplace_back(1, axes[a]);
+  for (const char axis : axes) names.push_back(fmt::format("u_{}", axis));
+  names.emplace_back("p");
+  for (int c = 0; c < dim; ++c) {
+    for (int d = c; d < dim; ++d) names.push_back(fmt::format("r_{}{}", axes[c], axes[d]));
+  }
+  names.emplace_back("dissipation");
+  std::string text = fmt::format("{}\n", fmt::join(names, ","));
+  for (const Profile::Row& row : profile.rows) {
+    for (const int a : profile.across) fmt::format_to(std::back_inserter(text), "{},", row.at[a]);
+    for (int c = 0; c < dim; ++c) fmt::format_to(std::back_inserter(text), "{},", row.velocity[c]);
+    fmt::format_to(std::back_inserter(text), "{},", row.pressure);
+    for (int c = 0; c < dim; ++c) {
+      for (int d = c; d < dim; ++d) fmt::format_to(std::back_inserter(text), "{},", row.stress[c][d]);
+    }
+    fmt::format_to(std::back_inserter(text), "{}\n", row.dissipation);
+  }
+  NewFile output(file);
+  output.stream() << text;
+  output.commit();
+}
+
 }  // namespace solenoid

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,6 +12,7 @@
 #include "output/canvas.hpp"
 #include "output/streamlines.hpp"
 #include "output/ticks.hpp"
+#include "solenoid/error.hpp"
 #include "solenoid/output.hpp"
 #include "solution/joined.hpp"
 
@@ -72,6 +74,20 @@ Colour viridis(double t) {
   return colour;
 }
 
+// From blue over white to red, t in [0, 1]: of what has a sign, with zero in the middle.
+Colour blue_to_red(double t) {
+  static constexpr std::array<std::array<int, 3>, 5> table{
+      {{23, 62, 130}, {96, 152, 201}, {247, 247, 247}, {222, 115, 90}, {142, 20, 42}}};
+  constexpr int last = table.size() - 1;
+  const double place = std::clamp(t, 0.0, 1.0) * last;
+  const int i = std::min(static_cast<int>(place), last - 1);
+  Colour colour;
+  for (int c = 0; c < 3; ++c) {
+    colour[c] = static_cast<float>(std::lerp(table[i][c], table[i + 1][c], place - i) / 255.0);
+  }
+  return colour;
+}
+
 struct Tick {
   double value;
   std::string label;
@@ -127,9 +143,24 @@ Range range_of(const std::vector<double>& values, bool from_zero) {
   return low < high ? Range{low, high} : Range{};
 }
 
+// With zero in the middle. Derivatives are largest at corners and in layers, where few see them: at most a hundredth of
+// the values, not counting NaN, are beyond the ends.
+Range range_about_zero(const std::vector<double>& values) {
+  std::vector<double> sizes;
+  for (const double value : values) {
+    if (!std::isnan(value)) sizes.push_back(std::abs(value));
+  }
+  if (sizes.empty()) return {-1.0, 1.0};
+  const auto place = sizes.begin() + std::ssize(sizes) * 99 / 100;
+  std::nth_element(sizes.begin(), place, sizes.end());
+  const double end = *place > 0.0 ? *place : *std::max_element(sizes.begin(), sizes.end());
+  return end > 0.0 ? Range{-end, end} : Range{-1.0, 1.0};
+}
+
 // The plane that is shown, where it lies on the canvas, and the velocity, or Poisson's u, at its pixels.
 struct Slice {
   const Solution& solution;
+  std::optional<FlowField> derived{};  // in place of the speed
   double z = 0.0;
   int width = 0;  // of the plot
   int height = 0;
@@ -138,7 +169,7 @@ struct Slice {
   Range range;                // of the shades
   VectorRaster field;         // empty without a velocity in the plane
 
-  explicit Slice(const Solution& s) : solution(s) {
+  Slice(const Solution& s, const std::optional<FlowField>& shown) : solution(s), derived(shown) {
     const Mesh& mesh = s.problem().mesh;
     if (mesh.dim == 3) {
       z = 0.5 * (mesh.lower[2] + mesh.upper[2]);
@@ -156,6 +187,9 @@ struct Slice {
   }
 
   [[nodiscard]] bool has_velocity() const { return solution.problem().equation == EquationKind::stokes; }
+  // Whether zero is in the middle of the colours.
+  [[nodiscard]] bool is_signed() const { return derived && derived != FlowField::dissipation; }
+  [[nodiscard]] Colour colour(double part) const { return is_signed() ? blue_to_red(part) : viridis(part); }
   // Whether a length has other numbers of pixels in x and in y, because the domain is so long.
   [[nodiscard]] bool distorted() const { return std::abs(scale[0] / scale[1] - 1) > 0.1; }
 
@@ -174,6 +208,12 @@ struct Slice {
       for (int i = 0; i < width; ++i) {
         points.push_back({mesh.lower[0] + (i + 0.5) / scale[0], mesh.upper[1] - (j + 0.5) / scale[1], z});
       }
+    }
+    if (derived) {
+      const int shown = derived == FlowField::vorticity ? 2 : 0;  // of a vorticity what lies across the plane
+      for (const Point& value : solution.flow_field(*derived, points)) shade.push_back(value[shown]);
+      range = is_signed() ? range_about_zero(shade) : range_of(shade, true);
+      return;
     }
     if (!has_velocity()) {
       shade = solution.value(points);
@@ -232,12 +272,14 @@ class Picture {
 
   // What is shown, in as many lines as it takes.
   void wrap_title(double room) {
-    std::vector<std::string> parts{slice_.has_velocity() ? "speed |u|" : "u"};
+    std::vector<std::string> parts{name()};
     if (mesh().dim == 3) {
       parts.push_back("slice z = " + number_label(slice_.z, 1e-4 * (mesh().upper[2] - mesh().lower[2]),
                                                   largest(mesh().lower[2], mesh().upper[2])));
       if (!slice_.field.values.empty()) parts.emplace_back("streamlines: in-plane velocity");
-      if (slice_.has_velocity() && slice_.field.values.empty()) parts.emplace_back("no in-plane velocity");
+      if (slice_.has_velocity() && !slice_.derived && slice_.field.values.empty()) {
+        parts.emplace_back("no in-plane velocity");
+      }
     }
     if (slice_.distorted()) parts.emplace_back("axes not to scale");
     for (const std::string& part : parts) {
@@ -247,6 +289,12 @@ class Picture {
         title_.push_back(part);
       }
     }
+  }
+
+  [[nodiscard]] std::string name() const {
+    if (!slice_.derived) return slice_.has_velocity() ? "speed |u|" : "u";
+    if (slice_.derived == FlowField::vorticity) return mesh().dim == 3 ? "vorticity, z component" : "vorticity";
+    return slice_.derived == FlowField::q ? "Q" : "dissipation";
   }
 
   void title() {
@@ -271,7 +319,7 @@ class Picture {
     for (int j = 0; j < slice_.height; ++j) {
       for (int i = 0; i < slice_.width; ++i) {
         const double value = slice_.shade[i + static_cast<std::size_t>(slice_.width) * j];
-        canvas_.pixel(left_ + i, top_ + j) = std::isnan(value) ? nothing : viridis((value - low) / (high - low));
+        canvas_.pixel(left_ + i, top_ + j) = std::isnan(value) ? nothing : slice_.colour((value - low) / (high - low));
       }
     }
   }
@@ -374,7 +422,7 @@ class Picture {
   void colour_bar() {
     for (int i = 0; i < bar_width_; ++i) {
       for (int j = 0; j < bar_height; ++j) {
-        canvas_.pixel(bar_left_ + i, bar_top_ + j) = viridis((i + 0.5) / bar_width_);
+        canvas_.pixel(bar_left_ + i, bar_top_ + j) = slice_.colour((i + 0.5) / bar_width_);
       }
     }
     Coverage marks = canvas_.coverage();
@@ -425,10 +473,13 @@ class Picture {
 
 }  // namespace
 
-void write_picture(const Solution& solution, const std::filesystem::path& file) {
+void write_picture(const Solution& solution, const std::filesystem::path& file, const std::optional<FlowField>& field) {
   require_whole(solution.grid(), "a picture");
+  if (field && solution.problem().equation == EquationKind::poisson) {
+    throw InputError("write_picture: the solution of Poisson's equation has no velocity");
+  }
   NewFile output(file);
-  const Slice slice(solution);
+  const Slice slice(solution, field);
   Picture(slice).draw().write_png(output);
   output.commit();
 }

@@ -71,9 +71,15 @@ Json settings(const Case& what, const Report& report) {
   result["physics"] = {
       {"equation", name_of(problem.equation)}, {"viscosity", problem.viscosity}, {"mass", problem.mass}};
   if (what.time) {
-    const auto& [time, end] = *what.time;
+    const auto& [time, end, along] = *what.time;
     result["physics"]["convection"] = problem.convection;
     result["time"] = {{"end", end}, {"step", time.step}, {"cfl", time.cfl}, {"scheme", name_of(time.scheme)}};
+    if (time.average_start) {
+      Json& average = result["average"] = {{"start", *time.average_start}, {"along", Json::array()}};
+      for (int a = 0; a < mesh.dim; ++a) {
+        if (along[a]) average["along"].push_back(std::string(1, "xyz"[a]));
+      }
+    }
   }
   result["boundary"] = boundary(problem);
   result["solver"] = {{"method", name_of(options.method)},

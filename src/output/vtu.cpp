@@ -6,9 +6,11 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/agreement.hpp"
@@ -17,9 +19,11 @@
 #include "base/threads.hpp"
 #include "mesh/grid.hpp"
 #include "mesh/record.hpp"
+#include "problem/names.hpp"
 #include "solenoid/error.hpp"
 #include "solenoid/output.hpp"
 #include "solution/cell_evaluator.hpp"
+#include "solution/gradients.hpp"
 
 namespace solenoid {
 
@@ -207,11 +211,105 @@ std::string file_element(std::string_view type, int subdivide) {
       type, subdivide == 0 ? "2.2" : "1.0", std::endian::native == std::endian::little ? "LittleEndian" : "BigEndian");
 }
 
+/// Values at all points of a file.
+struct PointData {
+  /// Fills in those of a cell, `components` for each point. One object serves one thread.
+  using Fill = std::function<void(std::int64_t cell, double* values)>;
+
+  std::string name;
+  int components;
+  std::function<Fill(const TensorPoints& xi)> make_fill;
+};
+
+/// What a file shows of a solution.
+struct Content {
+  const Solution& solution;
+  std::string attributes;  ///< which data viewers show first
+  std::vector<PointData> data;
+};
+
+PointData vectors(const Solution& solution, const std::string& name) {
+  return {name, 3, [&solution](const TensorPoints& xi) -> PointData::Fill {
+            CellEvaluator evaluator(solution);
+            evaluator.set_points(xi);
+            std::vector<double> u(static_cast<std::size_t>(evaluator.points()) * evaluator.dim());
+            return [evaluator, u](std::int64_t cell, double* values) mutable {
+              const int dim = evaluator.dim();
+              evaluator.velocity(cell, u.data());
+              for (int q = 0; q < evaluator.points(); ++q) {
+                for (int c = 0; c < 3; ++c) values[3 * q + c] = c < dim ? u[q * dim + c] : 0.0;
+              }
+            };
+          }};
+}
+
+/// The pressure, or Poisson's u.
+PointData scalars(const Solution& solution, const std::string& name) {
+  return {name, 1, [&solution](const TensorPoints& xi) -> PointData::Fill {
+            CellEvaluator evaluator(solution);
+            evaluator.set_points(xi);
+            return [evaluator](std::int64_t cell, double* values) mutable { evaluator.pressure(cell, values); };
+          }};
+}
+
+PointData derived(const Solution& solution, FlowField field) {
+  const int dim = solution.grid().dim();
+  // In 2D a vorticity is a number.
+  const int components = field == FlowField::vorticity && dim == 3 ? 3 : 1;
+  const int first = field == FlowField::vorticity && dim == 2 ? 2 : 0;
+  return {std::string(name_of(field)), components, [=, &solution](const TensorPoints& xi) -> PointData::Fill {
+            CellEvaluator evaluator(solution);
+            evaluator.set_points(xi, CellEvaluator::Tables::values_and_derivatives);
+            std::vector<double> g(static_cast<std::size_t>(evaluator.points()) * dim * dim);
+            const double viscosity = solution.problem().viscosity;
+            return [=](std::int64_t cell, double* values) mutable {
+              evaluator.gradient(cell, g.data());
+              for (int q = 0; q < evaluator.points(); ++q) {
+                const Point value = value_of(field, viscosity, gradient_of(dim, &g[q * dim * dim]));
+                for (int c = 0; c < components; ++c) values[components * q + c] = value[first + c];
+              }
+            };
+          }};
+}
+
+/// In the order that ParaView has: xx, yy, zz, xy, yz, xz.
+PointData stresses(const Averages& averages) {
+  return {"reynolds_stress", 6, [&averages](const TensorPoints& xi) -> PointData::Fill {
+            constexpr std::array<std::array<int, 2>, 6> order{{{0, 0}, {1, 1}, {2, 2}, {0, 1}, {1, 2}, {0, 2}}};
+            const int dim = averages.flow.grid().dim();
+            std::vector<std::pair<int, CellEvaluator>> entries;
+            for (int i = 0; i < std::ssize(order); ++i) {
+              const auto [c, d] = order[i];
+              if (d >= dim || c >= dim) continue;
+              entries.emplace_back(i, averages.stresses[Averages::stress_index(dim, c, d)]).second.set_points(xi);
+            }
+            std::vector<double> one(entries.front().second.points());
+            return [entries, one](std::int64_t cell, double* values) mutable {
+              std::fill_n(values, 6 * one.size(), 0.0);
+              for (auto& [i, evaluator] : entries) {
+                evaluator.pressure(cell, one.data());
+                for (std::size_t q = 0; q < one.size(); ++q) values[6 * q + i] = one[q];
+              }
+            };
+          }};
+}
+
+Content content_of(const Solution& solution, std::span<const FlowField> fields) {
+  if (solution.problem().equation == EquationKind::poisson) {
+    if (!fields.empty()) throw InputError("write_vtu: the solution of Poisson's equation has no velocity");
+    return {solution, "Scalars=\"u\"", {scalars(solution, "u")}};
+  }
+  Content content{solution,
+                  "Vectors=\"velocity\" Scalars=\"pressure\"",
+                  {vectors(solution, "velocity"), scalars(solution, "pressure")}};
+  for (const FlowField field : fields) content.data.push_back(derived(solution, field));
+  return content;
+}
+
 /// The owned cells.
-void write_piece(const Solution& solution, const std::filesystem::path& file, int subdivide) {
-  const Grid& grid = solution.grid();
-  const int dim = grid.dim();
-  const Subcells subcells(dim, solution.problem().order, subdivide);
+void write_piece(const Content& content, const std::filesystem::path& file, int subdivide) {
+  const Grid& grid = content.solution.grid();
+  const Subcells subcells(grid.dim(), content.solution.problem().order, subdivide);
   const TensorPoints xi = subcells.xi();
   const std::int64_t cells = grid.layout().owned_cells().size();
 
@@ -220,15 +318,8 @@ void write_piece(const Solution& solution, const std::filesystem::path& file, in
   vtu.text(file_element("UnstructuredGrid", subdivide));
   vtu.text("<UnstructuredGrid>\n<Piece NumberOfPoints=\"" + std::to_string(cells * subcells.points) +
            "\" NumberOfCells=\"" + std::to_string(cells * subcells.count) + "\">\n");
-  const bool has_velocity = solution.problem().equation == EquationKind::stokes;
-  if (has_velocity) {
-    vtu.text("<PointData Vectors=\"velocity\" Scalars=\"pressure\">\n");
-    vtu.declare("Float64", "velocity", 3);
-    vtu.declare("Float64", "pressure", 1);
-  } else {
-    vtu.text("<PointData Scalars=\"u\">\n");
-    vtu.declare("Float64", "u", 1);
-  }
+  vtu.text("<PointData " + content.attributes + ">\n");
+  for (const PointData& data : content.data) vtu.declare("Float64", data.name, data.components);
   vtu.text("</PointData>\n<Points>\n");
   vtu.declare("Float64", "Points", 3);
   vtu.text("</Points>\n<Cells>\n");
@@ -238,26 +329,9 @@ void write_piece(const Solution& solution, const std::filesystem::path& file, in
   vtu.text("</Cells>\n</Piece>\n</UnstructuredGrid>\n");
   vtu.begin_appendix();
 
-  const auto make_evaluator = [&] {
-    CellEvaluator evaluator(solution);
-    evaluator.set_points(xi);
-    return evaluator;
-  };
-  if (has_velocity) {
-    vtu.array<double>(3 * subcells.points, [&] {
-      return [&, evaluator = make_evaluator(), u = std::vector<double>(subcells.points * dim)](std::int64_t cell,
-                                                                                               double* values) mutable {
-        evaluator.velocity(cell, u.data());
-        for (int q = 0; q < subcells.points; ++q) {
-          for (int c = 0; c < 3; ++c) values[3 * q + c] = c < dim ? u[q * dim + c] : 0.0;
-        }
-      };
-    });
+  for (const PointData& data : content.data) {
+    vtu.array<double>(data.components * subcells.points, [&] { return data.make_fill(xi); });
   }
-  vtu.array<double>(subcells.points, [&] {
-    return
-        [evaluator = make_evaluator()](std::int64_t cell, double* values) mutable { evaluator.pressure(cell, values); };
-  });
   vtu.array<double>(3 * subcells.points, [&] {
     return [&](std::int64_t cell, double* values) {
       const Point corner = grid.corner(static_cast<Record>(cell));
@@ -288,18 +362,14 @@ void write_piece(const Solution& solution, const std::filesystem::path& file, in
 }
 
 /// The file that names the pieces of all ranks.
-void write_index(const Solution& solution, const std::filesystem::path& file,
+void write_index(const Content& content, const std::filesystem::path& file,
                  const std::vector<std::filesystem::path>& pieces, int subdivide) {
-  const bool has_velocity = solution.problem().equation == EquationKind::stokes;
   NewFile output(file);
   output.stream() << file_element("PUnstructuredGrid", subdivide) << "<PUnstructuredGrid GhostLevel=\"0\">\n";
-  if (has_velocity) {
-    output.stream() << "<PPointData Vectors=\"velocity\" Scalars=\"pressure\">\n"
-                       "<PDataArray type=\"Float64\" Name=\"velocity\" NumberOfComponents=\"3\"/>\n"
-                       "<PDataArray type=\"Float64\" Name=\"pressure\" NumberOfComponents=\"1\"/>\n";
-  } else {
-    output.stream() << "<PPointData Scalars=\"u\">\n"
-                       "<PDataArray type=\"Float64\" Name=\"u\" NumberOfComponents=\"1\"/>\n";
+  output.stream() << "<PPointData " << content.attributes << ">\n";
+  for (const PointData& data : content.data) {
+    output.stream() << fmt::format("<PDataArray type=\"Float64\" Name=\"{}\" NumberOfComponents=\"{}\"/>\n", data.name,
+                                   data.components);
   }
   output.stream() << "</PPointData>\n<PPoints>\n"
                      "<PDataArray type=\"Float64\" Name=\"Points\" NumberOfComponents=\"3\"/>\n</PPoints>\n";
@@ -308,13 +378,11 @@ void write_index(const Solution& solution, const std::filesystem::path& file,
   output.commit();
 }
 
-}  // namespace
-
-void write_vtu(const Solution& solution, const std::filesystem::path& file, int subdivide) {
+void write(const Content& content, const std::filesystem::path& file, int subdivide) {
   if (subdivide < 0) throw InputError("write_vtu: subdivide " + std::to_string(subdivide) + ", expected 0 or more");
-  const Partition* const partition = solution.grid().partition().get();
+  const Partition* const partition = content.solution.grid().partition().get();
   const bool has_pieces = file.extension() == ".pvtu";
-  if (partition == nullptr && !has_pieces) return write_piece(solution, file, subdivide);
+  if (partition == nullptr && !has_pieces) return write_piece(content, file, subdivide);
   if (!has_pieces) {
     throw InputError(fmt::format("write_vtu: several ranks write '{}' and pieces beside it: expected the ending .pvtu",
                                  file.string()));
@@ -325,10 +393,24 @@ void write_vtu(const Solution& solution, const std::filesystem::path& file, int 
   for (int rank = 0; rank < (ranks == nullptr ? 1 : ranks->size()); ++rank) {
     pieces.push_back(std::filesystem::path(file).replace_extension() += fmt::format("_{}.vtu", rank));
   }
-  in_agreement(ranks, [&] { write_piece(solution, pieces[mine], subdivide); });
+  in_agreement(ranks, [&] { write_piece(content, pieces[mine], subdivide); });
   in_agreement(ranks, [&] {
-    if (mine == 0) write_index(solution, file, pieces, subdivide);
+    if (mine == 0) write_index(content, file, pieces, subdivide);
   });
+}
+
+}  // namespace
+
+void write_vtu(const Solution& solution, const std::filesystem::path& file, int subdivide,
+               std::span<const FlowField> fields) {
+  write(content_of(solution, fields), file, subdivide);
+}
+
+void write_vtu(const Averages& averages, const std::filesystem::path& file, int subdivide) {
+  Content content = content_of(averages.flow, {});
+  content.data.push_back(stresses(averages));
+  content.data.push_back(scalars(averages.dissipation, "dissipation"));
+  write(content, file, subdivide);
 }
 
 }  // namespace solenoid

@@ -88,6 +88,11 @@ struct Names<SideKind> {
                                                                              {"outflow", SideKind::outflow},
                                                                              {"periodic", SideKind::periodic}}};
 };
+template <>
+struct Names<FlowField> {
+  static constexpr std::array<std::pair<std::string_view, FlowField>, 3> all{
+      {{"vorticity", FlowField::vorticity}, {"q", FlowField::q}, {"dissipation", FlowField::dissipation}}};
+};
 
 template <class Choice>
 constexpr std::string_view name_of(Choice choice) {

@@ -157,6 +157,14 @@ void validate_but_for_order(const Problem& problem) {
   validate_regions(problem);
 }
 
+void validate_profile(const Problem& problem, const std::array<bool, 3>& along) {
+  for (int a = 0; a < 3; ++a) {
+    if (!along[a] || (a < problem.mesh.dim && problem.boundary.sides[2 * a].kind == SideKind::periodic)) continue;
+    throw InvalidEntry("average.along",
+                       fmt::format("averages are along periodic directions, and {} is none", "xyz"[a]));
+  }
+}
+
 void validate_permeability(const Problem& problem) {
   constexpr std::string_view of_permeability = "a permeability is that of a flow";
   if (problem.equation == EquationKind::poisson) {

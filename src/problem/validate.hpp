@@ -39,5 +39,7 @@ void validate(const Mesh& mesh);
 /// \throws InvalidEntry unless the mean velocity of the flow says what the permeability of the domain is: no reaction,
 /// walls that do not move, a constant force, in directions that are periodic.
 void validate_permeability(const Problem& problem);
+/// Whether there can be averages along directions.
+void validate_profile(const Problem& problem, const std::array<bool, 3>& along);
 
 }  // namespace solenoid

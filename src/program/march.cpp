@@ -13,6 +13,7 @@
 #include "base/agreement.hpp"
 #include "base/new_file.hpp"
 #include "mesh/grid.hpp"
+#include "problem/names.hpp"
 #include "problem/regions.hpp"
 #include "program/commands.hpp"
 #include "solenoid/error.hpp"
@@ -29,6 +30,15 @@ using Clock = std::chrono::steady_clock;
 double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
 bool is_first(const Case& what) { return what.solver.communicator == nullptr || what.solver.communicator->rank() == 0; }
+
+/// Calls write(), which writes with an ending for one file if one rank has all cells, on the first rank then.
+template <class Write>
+void write_cells_of(const Case& what, const Grid& grid, const Write& write) {
+  if (grid.partition() != nullptr) return write();
+  in_agreement(what.solver.communicator.get(), [&] {
+    if (is_first(what)) write();
+  });
+}
 
 /// FILE_0007.h5
 fs::path numbered(const fs::path& file, std::size_t number) {
@@ -59,8 +69,8 @@ class History {
     const std::vector<Point> velocity = solution.velocity(what_.probes);
     const std::vector<double> pressure = solution.pressure(what_.probes);
     std::string line =
-        fmt::format("{},{},{},{},{},{},{},{}", step.number, step.time, step.length, step.cfl, step.cycles,
-                    solution.kinetic_energy(), solution.dissipation(), solution.divergence_max());
+        fmt::format("{},{},{},{},{},{},{},{},{}", step.number, step.time, step.length, step.cfl, step.cycles,
+                    solution.kinetic_energy(), solution.dissipation(), solution.enstrophy(), solution.divergence_max());
     for (std::size_t i = 0; i < what_.probes.size(); ++i) {
       for (int a = 0; a < what_.problem.mesh.dim; ++a) line += fmt::format(",{}", velocity[i][a]);
       line += fmt::format(",{}", pressure[i]);
@@ -72,6 +82,7 @@ class History {
         for (int a = 0; a < what_.problem.mesh.dim; ++a) {
           line += fmt::format(",{}", forces.empty() ? std::nan("") : forces[i].force[a]);
         }
+        for (const int a : turns()) line += fmt::format(",{}", forces.empty() ? std::nan("") : forces[i].torque[a]);
       }
     }
     for (const auto& [axis, position] : what_.output.fluxes) line += fmt::format(",{}", solution.flux(axis, position));
@@ -101,8 +112,13 @@ class History {
     fs::resize_file(file, done_.history_size);
   }
 
+  /// Axes of torques.
+  [[nodiscard]] std::vector<int> turns() const {
+    return what_.problem.mesh.dim == 2 ? std::vector<int>{2} : std::vector<int>{0, 1, 2};
+  }
+
   void write_names() {
-    std::string names = "step,time,length,cfl,cycles,kinetic_energy,dissipation,divergence_max";
+    std::string names = "step,time,length,cfl,cycles,kinetic_energy,dissipation,enstrophy,divergence_max";
     for (std::size_t i = 0; i < what_.probes.size(); ++i) {
       for (int a = 0; a < what_.problem.mesh.dim; ++a) names += fmt::format(",probe{}_u_{}", i, "xyz"[a]);
       names += fmt::format(",probe{}_p", i);
@@ -110,6 +126,7 @@ class History {
     if (what_.output.forces) {
       for (const std::string& body : bodies(what_.problem)) {
         for (int a = 0; a < what_.problem.mesh.dim; ++a) names += fmt::format(",{}_force_{}", body, "xyz"[a]);
+        for (const int a : turns()) names += fmt::format(",{}_torque_{}", body, "xyz"[a]);
       }
     }
     for (std::size_t i = 0; i < what_.output.fluxes.size(); ++i) names += fmt::format(",flux{}", i);
@@ -136,37 +153,56 @@ class Series {
   Series(const Case& what, const MarchTargets& targets, bool goes_on, std::vector<double>& times)
       : what_(what), targets_(targets), first_(goes_on ? 0 : times.size()), times_(times) {}
 
-  void add(double time, const Solution& solution) {
-    const Communicator* const ranks = what_.solver.communicator.get();
+  void add(double time, const TimeStepper& flow) {
+    const Solution solution = flow.solution(time);
     const std::size_t number = times_.size();
     if (!targets_.vtu.empty()) {
-      in_agreement(ranks, [&] {
-        if (is_first(what_)) fs::create_directories(folder_of(targets_.vtu));
-      });
+      make_folder(targets_.vtu);
       write_cells(what_, solution, numbered(targets_.vtu, number));
     }
     if (!targets_.picture.empty()) {
-      const auto whole = solution.gathered();
-      in_agreement(ranks, [&] {
-        if (!is_first(what_)) return;
-        fs::create_directories(folder_of(targets_.picture));
-        write_picture(*whole, numbered(targets_.picture, number));
-      });
+      make_folder(targets_.picture);
+      write_pictures(what_, solution, numbered(targets_.picture, number));
+    }
+    const auto averages = is_averaged(time) ? flow.averages() : std::nullopt;
+    if (averages && !targets_.average.empty()) {
+      make_folder(targets_.average);
+      write_cells(what_, *averages, numbered(targets_.average, number));
+    }
+    if (averages && !targets_.profile.empty()) {
+      make_folder(targets_.profile);
+      write_profile(what_, *averages, numbered(targets_.profile, number));
     }
     times_.push_back(time);
-    in_agreement(ranks, [&] {
-      if (!targets_.vtu.empty() && is_first(what_)) write_index();
+    in_agreement(what_.solver.communicator.get(), [&] {
+      if (!is_first(what_)) return;
+      if (!targets_.vtu.empty()) write_index(targets_.vtu, [](double) { return true; });
+      if (averages && !targets_.average.empty()) {
+        write_index(targets_.average, [&](double t) { return is_averaged(t); });
+      }
     });
   }
 
  private:
+  void make_folder(const fs::path& file) const {
+    in_agreement(what_.solver.communicator.get(), [&] {
+      if (is_first(what_)) fs::create_directories(folder_of(file));
+    });
+  }
+  /// Whether files of a time are about averages as well.
+  [[nodiscard]] bool is_averaged(double time) const {
+    const auto& start = what_.time->options.average_start;
+    return start && time > *start;
+  }
   /// The file that tells ParaView the times.
-  void write_index() {
-    NewFile output(fs::path(targets_.vtu).replace_extension(".pvd"));
+  template <class IsThere>
+  void write_index(const fs::path& file, const IsThere& is_there) {
+    NewFile output(fs::path(file).replace_extension(".pvd"));
     output.stream() << "<?xml version=\"1.0\"?>\n<VTKFile type=\"Collection\" version=\"0.1\">\n<Collection>\n";
     for (std::size_t i = first_; i < times_.size(); ++i) {
+      if (!is_there(times_[i])) continue;
       output.stream() << fmt::format("<DataSet timestep=\"{}\" file=\"{}\"/>\n", times_[i],
-                                     numbered(targets_.vtu, i).filename().string());
+                                     numbered(file, i).filename().string());
     }
     output.stream() << "</Collection>\n</VTKFile>\n";
     output.commit();
@@ -250,15 +286,39 @@ TimeStepper begin(const Case& what, const std::optional<Stopped>& from) {
 }  // namespace
 
 void write_cells(const Case& what, const Solution& solution, const fs::path& file) {
-  const int subdivide = what.output.subdivide;
-  if (solution.grid().partition() != nullptr) return write_vtu(solution, file, subdivide);
+  write_cells_of(what, solution.grid(), [&] { write_vtu(solution, file, what.output.subdivide, what.output.fields); });
+}
+
+void write_cells(const Case& what, const Averages& averages, const fs::path& file) {
+  write_cells_of(what, averages.flow.grid(), [&] { write_vtu(averages, file, what.output.subdivide); });
+}
+
+std::vector<fs::path> write_pictures(const Case& what, const Solution& solution, const fs::path& file) {
+  std::vector<fs::path> files{file};
+  const auto whole = solution.gathered();
+  for (const FlowField field : what.output.fields) {
+    files.push_back(file.parent_path() /
+                    fmt::format("{}_{}{}", file.stem().string(), name_of(field), file.extension().string()));
+  }
   in_agreement(what.solver.communicator.get(), [&] {
-    if (is_first(what)) write_vtu(solution, file, subdivide);
+    if (!is_first(what)) return;
+    write_picture(*whole, file);
+    for (std::size_t i = 0; i < what.output.fields.size(); ++i) {
+      write_picture(*whole, files[i + 1], what.output.fields[i]);
+    }
+  });
+  return files;
+}
+
+void write_profile(const Case& what, const Averages& averages, const fs::path& file) {
+  const Profile profile = averages.profile(what.time->average_along);
+  in_agreement(what.solver.communicator.get(), [&] {
+    if (is_first(what)) write_csv(profile, what.problem.mesh.dim, file);
   });
 }
 
-Result march(const Case& what, const MarchTargets& targets, std::optional<Stopped> from, Clock::time_point deadline,
-             ProgressDisplay& display) {
+Marched march(const Case& what, const MarchTargets& targets, std::optional<Stopped> from, Clock::time_point deadline,
+              ProgressDisplay& display) {
   const double end = what.time->end;
   const Communicator* const ranks = what.solver.communicator.get();
   const auto start = Clock::now();
@@ -283,7 +343,7 @@ Result march(const Case& what, const MarchTargets& targets, std::optional<Stoppe
       const double next = static_cast<double>(done.series.size()) * every;
       if (every == 0.0 || next > now * (1.0 + 1e-12)) return;
       const double time = std::min(next, now);
-      series.add(time, flow.solution(time));
+      series.add(time, flow);
     }
   };
   if (begins) history.add({}, flow);
@@ -350,7 +410,7 @@ Result march(const Case& what, const MarchTargets& targets, std::optional<Stoppe
   if (exact.velocity) std::for_each(exact.velocity->begin(), exact.velocity->end(), at_end);
   if (exact.pressure) at_end(*exact.pressure);
   report.errors = last.errors(exact);
-  return {std::move(last), std::move(report)};
+  return {{std::move(last), std::move(report)}, flow.averages()};
 }
 
 }  // namespace solenoid::program

@@ -62,17 +62,28 @@ struct Targets {
   fs::path json;
   fs::path vtu;
   fs::path picture;
+  fs::path average;  ///< VTU
+  fs::path profile;
   std::vector<fs::path> samples;  ///< or none
   fs::path save;
   MarchTargets march;  ///< on the way
 
-  Targets(const Arguments& arguments, const OutputOptions& asked, const std::string& name, int ranks)
-      : save(arguments.save) {
+  Targets(const Arguments& arguments, const Case& what, int ranks) : save(arguments.save) {
+    const OutputOptions& asked = what.output;
+    const std::string& name = what.name;
     march.from = arguments.checkpoint;
     if (!arguments.json_to_stdout()) json = arguments.json;
     if (!arguments.output.empty()) {
       if (arguments.json.empty()) json = arguments.output / "result.json";
-      if (asked.vtu) vtu = arguments.output / (name + (ranks == 1 ? ".vtu" : ".pvtu"));
+      const std::string ending = ranks == 1 ? ".vtu" : ".pvtu";
+      if (asked.vtu) vtu = arguments.output / (name + ending);
+      if (what.time && what.time->options.average_start) {
+        const auto& along = what.time->average_along;
+        if (asked.vtu) average = arguments.output / (name + "_average" + ending);
+        if (std::find(along.begin(), along.end(), true) != along.end()) {
+          profile = arguments.output / (name + "_profile.csv");
+        }
+      }
       if (!asked.picture.empty()) picture = arguments.output / asked.picture;
       for (const Samples& set : asked.samples) samples.push_back(arguments.output / set.file);
       if (!asked.history.empty()) march.history = arguments.output / asked.history;
@@ -80,6 +91,8 @@ struct Targets {
       if (asked.every > 0.0) {
         march.vtu = std::exchange(vtu, {});
         march.picture = std::exchange(picture, {});
+        march.average = average;  // at the end as well
+        march.profile = profile;
       }
       check_writable(arguments.output);
     }
@@ -93,6 +106,8 @@ struct Targets {
     claim("the result file", json);
     claim("the VTU file", vtu);
     claim("the picture", picture);
+    claim("the averages", average);
+    claim("the profile", profile);
     for (const fs::path& file : samples) claim("the samples", file);
     claim("the solution", save);
     claim("the history", march.history);
@@ -115,6 +130,12 @@ struct Targets {
   std::map<fs::path, std::string> taken_;
 };
 
+struct Solved {
+  Result result;
+  Measures measures;
+  std::optional<Averages> averages;
+};
+
 struct Files {
   std::vector<std::string> written;
   std::vector<std::string> left_out;
@@ -122,8 +143,8 @@ struct Files {
 };
 
 /// The first rank writes; of several all take part.
-Files write(const Targets& targets, const Case& what, const Result& result, const Measures& measures,
-            ProgressDisplay& display) {
+Files write(const Targets& targets, const Case& what, const Solved& solved, ProgressDisplay& display) {
+  const auto& [result, measures, averages] = solved;
   Files files;
   const Communicator* const ranks = what.solver.communicator.get();
   const bool first = ranks == nullptr || ranks->rank() == 0;
@@ -165,8 +186,14 @@ Files write(const Targets& targets, const Case& what, const Result& result, cons
   const auto wanted = [&] { return sound && !stopped && !caught_interrupt(); };
   const Interruptible scope(caught_interrupt);
   file(targets.vtu, wanted(), [&] { write_cells(what, result.solution, targets.vtu); });
-  file(targets.picture, wanted(),
-       [&] { of_whole([&](const Solution& solution) { write_picture(solution, targets.picture); }); });
+  file(targets.picture, wanted(), [&] {
+    const auto pictures = write_pictures(what, result.solution, targets.picture);
+    for (std::size_t i = 1; i < pictures.size(); ++i) files.written.push_back(pictures[i].string());
+  });
+  if (averages) {
+    file(targets.average, wanted(), [&] { write_cells(what, *averages, targets.average); });
+    file(targets.profile, wanted(), [&] { write_profile(what, *averages, targets.profile); });
+  }
   for (std::size_t i = 0; i < targets.samples.size(); ++i) {
     file(targets.samples[i], wanted(), [&] {
       of_whole(
@@ -270,25 +297,24 @@ void print_table(const Case& what, const Report& report, const Measures& measure
   for (const auto& file : files) line(&file == files.data() ? "written" : "", file);
 }
 
-struct Solved {
-  Result result;
-  Measures measures;
-};
-
 /// \throws Interrupted, which says how far it came, where there is no solution or nothing is known of it yet.
 Solved solve_and_measure(const Case& what, std::optional<Solution> start, std::optional<Stopped> from,
                          const MarchTargets& targets, Clock::time_point deadline, ProgressDisplay& display) {
   try {
     const Interruptible scope(caught_interrupt);
-    Result result = what.time ? march(what, targets, std::move(from), deadline, display)
-                    : start   ? solve(what.problem, *start, what.solver)
-                              : solve(what.problem, what.solver);
+    std::optional<Averages> averages;
+    Result result = [&] {
+      if (!what.time) return start ? solve(what.problem, *start, what.solver) : solve(what.problem, what.solver);
+      Marched marched = march(what, targets, std::move(from), deadline, display);
+      averages = std::move(marched.averages);
+      return std::move(marched.result);
+    }();
     start.reset();
     display.show({"measure", 0.0, "solution"});
     const bool stopped = what.time && !result.report.converged;
     const Interruptible unless_stopped([&] { return !stopped && caught_interrupt(); });
     Measures measures = measure(what, result.solution, result.report.errors);
-    return {std::move(result), std::move(measures)};
+    return {std::move(result), std::move(measures), std::move(averages)};
   } catch (const Interrupted&) {
     const std::string latest = display.latest();
     throw Interrupted(fmt::format("interrupted{}; nothing was written", latest.empty() ? "" : " (" + latest + ")"));
@@ -338,7 +364,7 @@ int solve_case(const Arguments& arguments) {
       what = from->what;
       if (arguments.threads) what.solver.threads = *arguments.threads;
     }
-    if (first) targets.emplace(arguments, what.output, what.name, ranks == nullptr ? 1 : ranks->size());
+    if (first) targets.emplace(arguments, what, ranks == nullptr ? 1 : ranks->size());
     if (first && std::isfinite(arguments.wall_time)) check_wall_time(what, *targets);
     if (!arguments.save.empty()) check_save(what.problem, arguments.save);
     if (!arguments.start.empty() && what.time) {
@@ -350,7 +376,7 @@ int solve_case(const Arguments& arguments) {
     check_same(*ranks, what, build_info::commit);
     warn_of_binding(*ranks, what.solver.threads, arguments.quiet);
   }
-  if (!first) targets.emplace(arguments, what.output, what.name, ranks->size());
+  if (!first) targets.emplace(arguments, what, ranks->size());
   what.solver.communicator = ranks;
 
   ProgressDisplay display(arguments.quiet || !first ? ProgressDisplay::Lines::none
@@ -362,7 +388,7 @@ int solve_case(const Arguments& arguments) {
   const Solved solved =
       solve_and_measure(what, std::move(start), std::move(from), targets->march, arguments.deadline(), display);
   const Report& report = solved.result.report;
-  const Files files = write(*targets, what, solved.result, solved.measures, display);
+  const Files files = write(*targets, what, solved, display);
   display.finish();
 
   if (!first) return report.converged && files.left_out.empty() ? ExitCode::solved : not_converged;
@@ -372,7 +398,8 @@ int solve_case(const Arguments& arguments) {
     print_table(what, report, solved.measures, files.written);
     const OutputOptions& asked = what.output;
     const bool asks_for_files = asked.vtu || !asked.picture.empty() || !asked.samples.empty() ||
-                                !asked.history.empty() || asked.checkpoint > 0.0;
+                                !asked.history.empty() || asked.checkpoint > 0.0 ||
+                                (what.time && what.time->options.average_start);
     if (asks_for_files && arguments.output.empty()) {
       fmt::print("The case asks for files: add --output FOLDER to have them written.\n");
     }

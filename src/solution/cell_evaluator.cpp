@@ -9,34 +9,13 @@
 #include "element/basis.hpp"
 #include "mesh/record.hpp"
 #include "solenoid/error.hpp"
+#include "solution/univariate.hpp"
 
 namespace solenoid {
 
 namespace {
 
-// out(i, j, o) = sum_m table(j, m) in(i, m, o), i < inner fastest, m < Columns, o < outer slowest.
-template <int Columns>
-void contract_fixed(const double* __restrict table, int rows, int inner, int outer, const double* __restrict in,
-                    double* __restrict out) {
-  for (int o = 0; o < outer; ++o, in += Columns * inner) {
-    for (int j = 0; j < rows; ++j, out += inner) {
-      const double* row = table + j * Columns;
-      for (int i = 0; i < inner; ++i) {
-        double sum = row[0] * in[i];
-        for (int m = 1; m < Columns; ++m) sum += row[m] * in[m * inner + i];
-        out[i] = sum;
-      }
-    }
-  }
-}
-
-// The same for columns = index + 1: sums of a length known at compile time are several times faster.
-template <std::size_t... Index>
-constexpr auto contraction_table(std::index_sequence<Index...>) {
-  return std::array{&contract_fixed<static_cast<int>(Index) + 1>...};
-}
 constexpr int largest_order = 12;
-constexpr auto contractions = contraction_table(std::make_index_sequence<largest_order + 2>());
 
 }  // namespace
 
@@ -124,7 +103,7 @@ void CellEvaluator::contract(const std::array<int, 3>& order, const std::array<c
   int outer = 1;
   for (int i = dim_ - 1; i >= 0; --i) {
     const Table& table = *tables[order[i]];
-    contractions[table.columns - 1](table.values.data(), table.rows, inner, outer, work_.data(), next_.data());
+    solenoid::contract(table.values.data(), table.rows, table.columns, inner, outer, work_.data(), next_.data());
     work_.swap(next_);
     outer *= table.rows;
     if (i > 0) inner /= tables[order[i - 1]]->columns;

@@ -313,7 +313,9 @@ std::vector<BoundaryForce> Solution::forces(const Point& about) const {
     throw InputError("forces: the solution of Poisson's equation has no velocity");
   }
   if (in_time_ && acceleration_ == nullptr) {
-    throw InputError("forces: before its first step a flow in time has neither a pressure nor an acceleration");
+    throw InputError(
+        "forces: before its first step a flow in time has neither a pressure nor an acceleration, and a mean flow has "
+        "none");
   }
   const std::vector<std::int32_t> holes = holes_of_boxes(problem_.mesh);
   const auto sums = reduce_owned_cells<SumsOfBodies>(*grid_, [&] {

@@ -5,6 +5,7 @@
 #include <limits>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <string>
 
 #include "base/host_vector.hpp"
@@ -19,6 +20,7 @@
 #include "solenoid/error.hpp"
 #include "solution/cell_evaluator.hpp"
 #include "solution/cell_rule.hpp"
+#include "solution/gradients.hpp"
 #include "solution/joined.hpp"
 #include "solution/part_errors.hpp"
 
@@ -57,12 +59,11 @@ void require_velocity(const Problem& problem) {
 // Integral of |field|^2 by `points` Gauss points per direction, where evaluate(evaluator, rule, cell, values) fills
 // `components` numbers per point; each thread has its own copy of `evaluate`.
 template <class Evaluate>
-double integrate_square(const Solution& s, int points, CellEvaluator::Tables tables, int components,
-                        Evaluate evaluate) {
+double integrate_square(const Solution& s, int points, int components, Evaluate evaluate) {
   const double mine = reduce_owned_cells<Sum>(s.grid(), [&] {
                         CellRule rule(s.grid(), points);
                         CellEvaluator evaluator(s);
-                        evaluator.set_points(rule.xi(), tables);
+                        evaluator.set_points(rule.xi());
                         std::vector<double> values(rule.size() * components);
                         return [=](CellRange range, Sum& sum) mutable {
                           for (std::int64_t cell = range.begin; cell < range.end; ++cell) {
@@ -107,6 +108,41 @@ FlowIntegrals integrate_values(const Solution& s) {
     };
   });
   return joined(mine.all, s.grid());
+}
+
+// Integrals of what a gradient makes.
+struct GradientIntegrals {
+  double gradient_square = 0.0;
+  double vorticity_square = 0.0;
+  void merge(const GradientIntegrals& other) {
+    gradient_square += other.gradient_square;
+    vorticity_square += other.vorticity_square;
+  }
+};
+
+GradientIntegrals integrate_gradient(const Solution& s) {
+  const int dim = s.grid().dim();
+  auto mine = reduce_owned_cells<GradientIntegrals>(s.grid(), [&] {
+    CellRule rule(s.grid(), s.problem().order + 2);
+    CellEvaluator evaluator(s);
+    evaluator.set_points(rule.xi(), CellEvaluator::Tables::values_and_derivatives);
+    std::vector<double> g(rule.size() * dim * dim);
+    return [=](CellRange range, GradientIntegrals& sum) mutable {
+      for (std::int64_t cell = range.begin; cell < range.end; ++cell) {
+        rule.move_to(cell);
+        evaluator.gradient(cell, g.data());
+        for (std::size_t q = 0; q < rule.size(); ++q) {
+          const Gradient gradient = gradient_of(dim, &g[q * dim * dim]);
+          const Point w = vorticity_of(gradient);
+          sum.gradient_square += rule.weights()[q] * square_of(gradient);
+          sum.vorticity_square += rule.weights()[q] * (w[0] * w[0] + w[1] * w[1] + w[2] * w[2]);
+        }
+      }
+    };
+  });
+  std::array sums{mine.gradient_square, mine.vorticity_square};
+  s.grid().add_up<double>(sums);
+  return {sums[0], sums[1]};
 }
 
 // L2 norm of the error of the pressure, or of Poisson's u.
@@ -236,6 +272,13 @@ struct Solution::Known {
   bool values = false;
   bool gradient = false;
   FlowIntegrals integrals{};
+  std::optional<double> vorticity_square{};
+
+  void take(const GradientIntegrals& found) {
+    integrals.gradient_square = found.gradient_square;
+    vorticity_square = found.vorticity_square;
+    gradient = true;
+  }
 };
 
 Solution::Solution(Problem problem, std::shared_ptr<const Grid> grid, HostVector coefficients,
@@ -301,8 +344,14 @@ std::vector<Gradient> Solution::velocity_gradient(std::span<const Point> points)
                    [dim](CellEvaluator& evaluator, std::int64_t cell, Gradient& gradient) {
                      std::array<double, 9> g{};
                      evaluator.gradient(cell, g.data());
-                     for (int c = 0; c < dim; ++c) std::copy_n(&g[c * dim], dim, gradient[c].begin());
+                     gradient = gradient_of(dim, g.data());
                    });
+}
+
+std::vector<Point> Solution::flow_field(FlowField field, std::span<const Point> points) const {
+  std::vector<Point> values;
+  for (const Gradient& g : velocity_gradient(points)) values.push_back(value_of(field, problem_.viscosity, g));
+  return values;
 }
 
 void Solution::evaluate_cell(std::int64_t cell, const std::array<std::vector<double>, 3>& xi, std::vector<double>& u,
@@ -396,13 +445,7 @@ FlowIntegrals Solution::with_values() const {
 FlowIntegrals Solution::with_gradient() const {
   require_velocity(problem_);
   const std::lock_guard lock(known_->guard);
-  if (!known_->gradient) {
-    const int dim = grid_->dim();
-    known_->integrals.gradient_square =
-        integrate_square(*this, problem_.order + 2, CellEvaluator::Tables::values_and_derivatives, dim * dim,
-                         [](CellEvaluator& e, CellRule&, std::int64_t cell, double* g) { e.gradient(cell, g); });
-    known_->gradient = true;
-  }
+  if (!known_->gradient) known_->take(integrate_gradient(*this));
   return known_->integrals;
 }
 
@@ -433,6 +476,13 @@ double Solution::kinetic_energy() const { return 0.5 * with_values().velocity_sq
 
 double Solution::dissipation() const { return problem_.viscosity * with_gradient().gradient_square; }
 
+double Solution::enstrophy() const {
+  require_velocity(problem_);
+  const std::lock_guard lock(known_->guard);
+  if (!known_->vorticity_square) known_->take(integrate_gradient(*this));
+  return 0.5 * *known_->vorticity_square;
+}
+
 double Solution::divergence_max() const {
   const FlowIntegrals max = with_values();
   return max.max_speed == 0.0 ? 0.0 : max.max_divergence * grid_->metric().smallest_width(grid_->dim()) / max.max_speed;
@@ -452,7 +502,7 @@ double Solution::velocity_error(const VectorField& exact) const {
   require_velocity(problem_);
   const int dim = grid_->dim();
   return std::sqrt(
-      integrate_square(*this, problem_.order + 3, CellEvaluator::Tables::values, dim,
+      integrate_square(*this, problem_.order + 3, dim,
                        [&exact, dim, values = std::vector<double>()](CellEvaluator& evaluator, CellRule& rule,
                                                                      std::int64_t cell, double* error) mutable {
                          evaluator.velocity(cell, error);

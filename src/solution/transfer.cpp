@@ -270,4 +270,47 @@ HostVector unknowns_on(const Solution& solution, const Grid& grid, int order, co
   return x;
 }
 
+HostVector coefficients_on(const Solution& solution, const Grid& grid, int order, const std::string& what) {
+  const Grid& source = solution.grid();
+  require_whole(source, what);
+  check_lattices(source, grid, what);
+  if (source.extent() != grid.extent() || solution.problem().order != order ||
+      source.cell_count() != grid.cell_count()) {
+    throw InputError(
+        fmt::format("{}: expected the cells and the order {} of the problem; leave the averages out", what, order));
+  }
+  const EquationKind equation = solution.problem().equation;
+  const int record = record_size(grid.dim(), order, equation);
+  HostVector x = zeros(std::int64_t{grid.layout().storage()} * record);
+  std::atomic<bool> same = true;
+  std::atomic<bool> finite = true;
+  const auto copy = [&](Record from, Record to) {
+    const double* const source_values = solution.coefficients().data() + record_offset(from, record);
+    double* const values = &x[record_offset(to, record)];
+    for (int i = 0; i < record; ++i) {
+      values[interleave * i] = source_values[interleave * i];
+      if (!std::isfinite(values[interleave * i])) finite = false;
+    }
+  };
+  parallel_ranges({grid.layout().cells().size(), 1024}, [&](CellRange range, std::int64_t) {
+    for (auto cell = static_cast<Record>(range.begin); cell < range.end; ++cell) {
+      const auto& [i, j, k] = grid.position(cell);
+      const Record from = source.at({i, j, k});
+      if (from < 0) {
+        same = false;
+        continue;
+      }
+      copy(from, cell);
+      for (int c = 0; c < velocity_components(equation, grid.dim()); ++c) {
+        const Record above = grid.neighbour(cell, 2 * c + 1);
+        const Record from_above = source.neighbour(from, 2 * c + 1);
+        if (grid.layout().is_hat(above) && source.layout().is_hat(from_above)) copy(from_above, above);
+      }
+    }
+  });
+  if (!same) throw InputError(what + ": its domain is not that of the problem: the holes differ");
+  if (!finite) throw InputError(what + ": it is not finite");
+  return x;
+}
+
 }  // namespace solenoid

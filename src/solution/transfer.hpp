@@ -21,4 +21,9 @@ namespace solenoid {
 /// \throws InputError, which begins with `what`, if the domains differ or a coefficient is not finite.
 HostVector unknowns_on(const Solution& solution, const Grid& grid, int order, const std::string& what);
 
+/// All coefficients of a solution as a vector of a grid of the same lattice that may have the part of a rank, ghosts
+/// included: what Solution::gathered() has brought together. Prescribed normal velocities are among them.
+/// \throws InputError, which begins with `what`, if lattices or orders differ, or a coefficient is not finite.
+HostVector coefficients_on(const Solution& solution, const Grid& grid, int order, const std::string& what);
+
 }  // namespace solenoid

@@ -19,22 +19,16 @@ struct UnivariateMatrix {
   double& operator()(int i, int j) { return values[static_cast<std::size_t>(i) * columns + j]; }
 };
 
-/// out(o, row, i) = sum over columns of matrix(row, column) in(o, column, i), i < inner fastest; `in` has a whole
-/// number of such slices.
+/// out(o, row, i) = sum over columns of matrix(row, column) in(o, column, i), i < inner fastest, o < outer; the matrix
+/// row-major.
+void contract(const double* matrix, int rows, int columns, int inner, int outer, const double* in, double* out);
+
+/// The same; `in` has a whole number of such slices.
 inline void contract(const UnivariateMatrix& matrix, int inner, const std::vector<double>& in,
                      std::vector<double>& out) {
-  const std::size_t outer = in.size() / (static_cast<std::size_t>(inner) * matrix.columns);
-  out.assign(outer * matrix.rows * inner, 0.0);
-  for (std::size_t o = 0; o < outer; ++o) {
-    for (int row = 0; row < matrix.rows; ++row) {
-      double* to = &out[(o * matrix.rows + row) * inner];
-      for (int column = 0; column < matrix.columns; ++column) {
-        const double factor = matrix.values[static_cast<std::size_t>(row) * matrix.columns + column];
-        const double* from = &in[(o * matrix.columns + column) * inner];
-        for (int i = 0; i < inner; ++i) to[i] += factor * from[i];
-      }
-    }
-  }
+  const int outer = static_cast<int>(in.size()) / (inner * matrix.columns);
+  out.resize(static_cast<std::size_t>(outer) * matrix.rows * inner);
+  contract(matrix.values.data(), matrix.rows, matrix.columns, inner, outer, in.data(), out.data());
 }
 
 }  // namespace solenoid

@@ -193,9 +193,13 @@ Solution Discretisation::solution(Engine& engine, const Vector<double>& complete
 
 Solution Discretisation::solution_of(const Problem& problem, const Vector<double>& completed,
                                      const std::optional<FlowIntegrals>& integrals) const {
+  return {problem, grid_with_sides(), downloaded(completed), integrals};
+}
+
+HostVector Discretisation::downloaded(const Vector<double>& completed) const {
   HostVector coefficients = zeros(lift_level_->size());
   completed.download(coefficients.data());
-  return {problem, std::shared_ptr<const Grid>(lift_level_, &lift_level_->grid), std::move(coefficients), integrals};
+  return coefficients;
 }
 
 FlowIntegrals Discretisation::integrals(Engine& engine, const Vector<double>& completed) {

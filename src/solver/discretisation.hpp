@@ -8,6 +8,7 @@
 #include <optional>
 #include <vector>
 
+#include "base/host_vector.hpp"
 #include "engine/engine.hpp"
 #include "solenoid/solver.hpp"
 #include "solver/hierarchy.hpp"
@@ -69,6 +70,9 @@ class Discretisation {
   const SparseVector& lift();
   /// The finest level with the hats on all sides: that of completed vectors.
   [[nodiscard]] const Level& level_with_sides() const { return *lift_level_; }
+  [[nodiscard]] std::shared_ptr<const Grid> grid_with_sides() const { return {lift_level_, &lift_level_->grid}; }
+  /// Of a vector of that level in memory of the host, as a Solution has them.
+  [[nodiscard]] HostVector downloaded(const Vector<double>& completed) const;
   /// b = the load of this problem on a level, before anything is lifted or balanced.
   /// `more`: Gauss points, by which the host has to see to it.
   static void assemble(Engine& engine, const Level& level, Kernels<double>& kernels, const Problem& problem, double* b,

@@ -13,6 +13,7 @@
 #include "engine/engine.hpp"
 #include "problem/validate.hpp"
 #include "solenoid/error.hpp"
+#include "solenoid/interrupt.hpp"
 #include "solution/transfer.hpp"
 #include "solver/boundary_hats.hpp"
 #include "solver/description.hpp"
@@ -22,6 +23,7 @@
 #include "solver/lift_operator.hpp"
 #include "solver/mass_matrix.hpp"
 #include "solver/methods.hpp"
+#include "time/average_sums.hpp"
 #include "time/runge_kutta.hpp"
 #include "time/scheme.hpp"
 #include "time/step_control.hpp"
@@ -120,6 +122,7 @@ struct TimeStepper::Data {
   Vector<double> work;
   int number = 0;
   double rate = 0.0;
+  std::optional<AverageSums> averages;
 
   /// `from`: what to go on from, or nullptr.
   Data(const Problem& problem_, const TimeOptions& time_, const SolverOptions& options_, const Checkpoint* from)
@@ -153,6 +156,7 @@ struct TimeStepper::Data {
     } else {
       go_on(*from);
     }
+    if (time.average_start) begin_averages(from != nullptr && from->averages ? &*from->averages : nullptr);
   }
 
   [[nodiscard]] const Level& all() const { return discretisation.level_with_sides(); }
@@ -224,6 +228,28 @@ struct TimeStepper::Data {
       rate = complete(states[i], state.time, state.length);
     }
     number = from.steps;
+  }
+
+  /// `from`: what to go on with, or nullptr.
+  void begin_averages(const Averages* from) {
+    if (from != nullptr) {
+      averages.emplace(problem, discretisation.grid_with_sides(), *from);
+    } else {
+      averages.emplace(problem, discretisation.grid_with_sides(), std::max(*time.average_start, states.front().time));
+    }
+  }
+
+  /// The last step, or what of it comes after the start, by the flow in the middle.
+  void average() {
+    const double end = states.front().time;
+    const double begin = std::max(states[1].time, averages->start());
+    if (begin >= end) return;
+    const Interruptible whole([] { return false; });
+    std::vector<double> through = first(times(), order_of(time.scheme) + 1);
+    // The beginning has no pressure; where those are means, none is taken from there.
+    if (!pressure && states[through.size() - 1].length == 0.0) through.pop_back();
+    interpolate(0.5 * (begin + end), through, work, b);
+    averages->add(discretisation.downloaded(work), end - begin);
   }
 
   /// Times of the known states.
@@ -415,6 +441,7 @@ struct TimeStepper::Data {
     ++known;
     ++number;
     report.cfl = control.cfl(dt, rate);
+    if (averages) average();
     return report;
   }
 };
@@ -426,7 +453,8 @@ Estimate estimate(const Problem& problem, const TimeOptions& time, const SolverO
   // (a quarter of a vector) and, with convection, what cells have of their upper hats (a quarter at most).
   const int stages = number_of_solves(time.scheme) - 1;
   const int convection = problem.convection ? explicit_states_of(time.scheme) + stages : 0;
-  const double vectors = 1.25 + states_of(time.scheme) + stages + convection + (problem.convection ? 0.25 : 0.0);
+  const double vectors = 1.25 + states_of(time.scheme) + stages + convection + (problem.convection ? 0.25 : 0.0) +
+                         (time.average_start ? AverageSums::vectors(problem.mesh.dim) : 0.0);
   return estimate(linear, for_steps(options), vectors);
 }
 
@@ -438,6 +466,7 @@ void validate(const Problem& problem, const TimeOptions& time) {
   };
   check_range("step", time.step);
   check_range("cfl", time.cfl);
+  if (time.average_start) check_range("average.start", *time.average_start);
   if (time.step == 0.0 && time.cfl == 0.0) fail("step", "expected a length of steps, or `cfl`");
   if (!problem.convection && time.step == 0.0) {
     fail("cfl", "nothing limits the steps of a flow without convection: give `step`");
@@ -496,8 +525,13 @@ Solution TimeStepper::solution(double time) const {
   return flow;
 }
 
+std::optional<Averages> TimeStepper::averages() const {
+  return data_->averages ? data_->averages->averages() : std::nullopt;
+}
+
 std::optional<Checkpoint> TimeStepper::checkpoint() const {
   Checkpoint checkpoint{.steps = data_->number};
+  if (const auto averages = this->averages()) checkpoint.averages = averages->gathered();
   for (int i = 0; i < data_->known; ++i) {
     const State& state = data_->states[i];
     auto flow = data_->discretisation.solution_of(data_->problem, state.flow).gathered();

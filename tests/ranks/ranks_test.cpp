@@ -568,7 +568,7 @@ Case flow_in_time() {
       "\"0.2*sin(6*x)\"]\n"
       "[physics]\nviscosity = 0.01\nconvection = true\nforce = [\"sin(5*x*y+t)\", \"x\"]\n"
       "[boundary]\nxmin = {velocity = [\"y*(1+sin(t))\", 0]}\nxmax = {outflow = true}\n"
-      "ymax = {velocity = [\"1+t\", 0]}\n",
+      "ymax = {velocity = [\"1+t\", 0]}\n[average]\nstart = 0.0001\n",
       "a case");
   what.solver.device = chosen("SOLENOID_RANKS_DEVICE", DeviceChoice::cpu);
   what.solver.transport = chosen("SOLENOID_RANKS_TRANSPORT", TransportChoice::automatic);
@@ -592,6 +592,56 @@ double flow_difference(const std::optional<Solution>& gathered, const Solution& 
   return difference / size;
 }
 
+/// Those of several ranks are those of one, to rounding.
+void expect_same_averages(const TimeStepper& all, const TimeStepper& one) {
+  const auto got = all.averages()->gathered();
+  const Averages expected = *one.averages();
+  double difference = 0.0;
+  if (got) {
+    EXPECT_EQ(got->start, expected.start);
+    EXPECT_NEAR(got->length, expected.length, 1e-12);
+    difference =
+        std::max(flow_difference(got->flow, expected.flow), flow_difference(got->dissipation, expected.dissipation));
+    for (std::size_t i = 0; i < got->stresses.size(); ++i) {
+      difference = std::max(difference, flow_difference(got->stresses[i], expected.stresses[i]));
+    }
+  }
+  expect_everywhere(difference <= 1e-6, fmt::format("averages differ by {}", difference));
+}
+
+/// Along the periodic direction, of which each rank has a part.
+TEST(RanksFlow, HasTheProfileOfOne) {
+  if (!test::has_order(2, 2)) GTEST_SKIP() << "the order is not in this build";
+  Case what = parse_case(
+      "[mesh]\ncells = [4, 3]\nrefine = 2\n[time]\nend = 1\nstep = 0.05\ninitial = [\"y*(1-y)\", "
+      "\"0.2*sin(2*pi*x)\"]\n[physics]\nviscosity = 0.01\nconvection = true\nforce = [0.1, 0]\n"
+      "[boundary]\nxmin = {periodic = true}\n[average]\nstart = 0.01\nalong = [\"x\"]\n",
+      "a case");
+  what.solver.device = DeviceChoice::cpu;
+  what.solver.threads = 1;
+  what.solver.precision = Precision::full_double;
+  TimeStepper one(what.problem, what.time->options, what.solver);
+  what.solver.communicator = ranks();
+  what.solver.replicated_cells = 1;
+  TimeStepper all(what.problem, what.time->options, what.solver);
+  for (int i = 0; i < 20; ++i) {
+    one.step();
+    all.step();
+  }
+  const Profile expected = one.averages()->profile(what.time->average_along);
+  const Profile got = all.averages()->profile(what.time->average_along);
+  ASSERT_EQ(got.rows.size(), expected.rows.size());
+  ASSERT_EQ(got.rows.size(), 36U);
+  double difference = 0.0;
+  for (std::size_t i = 0; i < got.rows.size(); ++i) {
+    EXPECT_EQ(got.rows[i].at, expected.rows[i].at);
+    difference = std::max({difference, std::abs(got.rows[i].velocity[0] - expected.rows[i].velocity[0]),
+                           std::abs(got.rows[i].stress[0][1] - expected.rows[i].stress[0][1]),
+                           std::abs(got.rows[i].dissipation - expected.rows[i].dissipation)});
+  }
+  expect_everywhere(difference <= 1e-8, fmt::format("profiles differ by {}", difference));
+}
+
 TEST(RanksFlow, IsThatOfOne) {
   if (!test::has_order(2, 2)) GTEST_SKIP() << "the order is not in this build";
   for (const TimeScheme scheme : {TimeScheme::sbdf3, TimeScheme::ars233, TimeScheme::ars443}) {
@@ -609,6 +659,20 @@ TEST(RanksFlow, IsThatOfOne) {
     }
     const double difference = flow_difference(all.solution().gathered(), one.solution());
     expect_everywhere(difference <= 1e-7, fmt::format("flows differ by {}", difference));
+    expect_same_averages(all, one);
+    // Fields are asked for at points, and for profiles, by all ranks.
+    const Averages averages = *all.averages();
+    const std::vector<Point> points{{0.3, 0.4, 0.0}, {0.8, 0.1, 0.0}, {2.0, 0.0, 0.0}};
+    const auto expected = one.averages()->stress(points);
+    const auto got = averages.stress(points);
+    const auto vorticity = all.solution().flow_field(FlowField::vorticity, points);
+    const auto expected_vorticity = one.solution().flow_field(FlowField::vorticity, points);
+    for (int i = 0; i < 2; ++i) {
+      EXPECT_NEAR(got[i][0][1], expected[i][0][1], 1e-7);
+      EXPECT_NEAR(vorticity[i][2], expected_vorticity[i][2], 1e-5);
+    }
+    EXPECT_TRUE(std::isnan(got[2][0][0]));
+    EXPECT_NEAR(all.solution().enstrophy(), one.solution().enstrophy(), 1e-6 * one.solution().enstrophy());
     EXPECT_EQ(all.report().ranks, ranks()->size());
   }
 }
@@ -643,6 +707,13 @@ TEST(RanksFlow, GoesOnFromACheckpoint) {
   expect_everywhere(!expected || expected->unknowns() == got->unknowns(), "other bits on as many ranks");
   const double difference = flow_difference(expected, one.solution());
   expect_everywhere(difference <= 1e-7, fmt::format("the flow differs from that of one rank by {}", difference));
+  const auto averages = all.averages()->gathered();
+  const auto of_rest = rest.averages()->gathered();
+  expect_everywhere(!averages || (averages->flow.unknowns() == of_rest->flow.unknowns() &&
+                                  averages->stresses[1].unknowns() == of_rest->stresses[1].unknowns() &&
+                                  averages->dissipation.unknowns() == of_rest->dissipation.unknowns()),
+                    "other bits of averages on as many ranks");
+  expect_same_averages(all, one);
   if (ranks()->rank() == 0) std::filesystem::remove(file);
 }
 

@@ -17,6 +17,7 @@
 #include <fstream>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -135,6 +136,19 @@ void describe(Io& io, Steps& steps) {
   io.numbers("times", std::span(steps.times));
   io.numbers("lengths", std::span(steps.lengths));
   io.bytes("note", steps.note);
+}
+
+/// Of averages what is no field.
+struct Averaged {
+  double start = 0.0;
+  double length = 0.0;
+};
+
+template <class Io>
+void describe(Io& io, Averaged& averaged) {
+  io.group("averages");
+  io.number("start", averaged.start);
+  io.number("length", averaged.length);
 }
 
 Handle scalar_space() { return {H5Screate(H5S_SCALAR), H5Sclose, "no memory"}; }
@@ -369,6 +383,21 @@ struct Shape {
   }
 };
 
+/// A dataset of coefficients, of one solution or of several.
+struct Block {
+  std::string name;
+  Shape shape;
+  std::int64_t offset = 0;  ///< in the file
+};
+
+/// The other fields of averages than the mean flow: the stresses and the dissipation.
+int moments_of(int dim) { return dim * (dim + 1) / 2 + 1; }
+
+Problem scalar_of(Problem problem) {
+  problem.equation = EquationKind::poisson;
+  return problem;
+}
+
 /// Between numbers and what lies in the file.
 void convert_endianness(std::span<double> values) {
   if constexpr (std::endian::native == std::endian::big) {
@@ -486,9 +515,9 @@ void reserve(const fs::path& file, std::int64_t bytes) {
   if (full) throw Failure("no room");
 }
 
-/// The HDF5 file, but for envelope and coefficients. Returns where these lie.
-std::int64_t write_hdf5(const fs::path& file, const std::string& kind, Problem problem, Steps* steps,
-                        const Shape& shape) {
+/// The HDF5 file, but for envelope and coefficients. Finds out where the blocks of these lie.
+void write_hdf5(const fs::path& file, const std::string& kind, Problem problem, Steps* steps, Averaged* averaged,
+                std::span<Block> blocks) {
   const hdf5::Session session;
   const Handle creation(H5Pcreate(H5P_FILE_CREATE), H5Pclose, "no memory");
   expect(H5Pset_userblock(creation, Envelope::size), "no memory");
@@ -500,15 +529,18 @@ std::int64_t write_hdf5(const fs::path& file, const std::string& kind, Problem p
   writer.text("about", about);
   describe(writer, problem);
   if (steps != nullptr) describe(writer, *steps);
+  if (averaged != nullptr) describe(writer, *averaged);
 
-  const auto sizes = shape.sizes();
-  const Handle space(H5Screate_simple(static_cast<int>(sizes.size()), sizes.data(), nullptr), H5Sclose, "no memory");
-  const Handle dataset(H5Dcreate2(handle, "coefficients", file_type<double>(), space, H5P_DEFAULT,
-                                  Writer::dataset_properties(), H5P_DEFAULT),
-                       H5Dclose, "coefficients");
-  const haddr_t offset = H5Dget_offset(dataset);
-  if (offset == HADDR_UNDEF) throw Failure("coefficients");
-  return static_cast<std::int64_t>(offset);
+  for (Block& block : blocks) {
+    const auto sizes = block.shape.sizes();
+    const Handle space(H5Screate_simple(static_cast<int>(sizes.size()), sizes.data(), nullptr), H5Sclose, "no memory");
+    const Handle dataset(H5Dcreate2(handle, block.name.c_str(), file_type<double>(), space, H5P_DEFAULT,
+                                    Writer::dataset_properties(), H5P_DEFAULT),
+                         H5Dclose, block.name);
+    const haddr_t offset = H5Dget_offset(dataset);
+    if (offset == HADDR_UNDEF) throw Failure(block.name);
+    block.offset = static_cast<std::int64_t>(offset);
+  }
 }
 
 // Reading -------------------------------------------------------------------------------------------------------------
@@ -531,10 +563,17 @@ Problem without_data(Problem problem, const std::string& file) {
   return problem;
 }
 
+std::int64_t bytes_of(std::span<const Block> blocks) {
+  std::int64_t bytes = 0;
+  for (const Block& block : blocks) bytes += block.shape.bytes_of_all();
+  return bytes;
+}
+
 /// \throws ResourceError unless grid and coefficients fit into memory.
-void check_memory(const Problem& problem, const Shape& shape) {
+void check_memory(const Problem& problem, std::span<const Block> blocks) {
+  const Shape& shape = blocks.front().shape;
   constexpr std::int64_t of_place = 64;  // of a grid: lattice, position, neighbours and faces
-  const std::int64_t needed = shape.bytes_of_all() + shape.count() * of_place;
+  const std::int64_t needed = bytes_of(blocks) + shape.count() * of_place;
   const std::int64_t available = available_memory();
   if (needed <= available && shape.count() < std::numeric_limits<Record>::max() - 2 * interleave) return;
   throw ResourceError(fmt::format(
@@ -544,15 +583,25 @@ void check_memory(const Problem& problem, const Shape& shape) {
 }
 
 /// How many places there will be, before there is a grid.
-Shape shape_of(const Problem& problem, const Steps* steps) {
+Shape shape_of(const Problem& problem, int states) {
   Shape shape{.dim = problem.mesh.dim,
               .record = record_size(problem.mesh.dim, problem.order, problem.equation),
-              .states = steps == nullptr ? 0 : steps->states};
+              .states = states};
   for (int a = 0; a < shape.dim; ++a) {
     const bool wraps = problem.boundary.sides[2 * a].kind == SideKind::periodic;
     shape.places[a] = places(std::int64_t{problem.mesh.cells[a]} << problem.mesh.refine, wraps, problem.equation);
   }
   return shape;
+}
+
+/// The coefficients of a file, in their order: the solutions first, then those of averages.
+std::vector<Block> blocks_of(const Problem& problem, const Steps* steps, bool averaged) {
+  std::vector<Block> blocks{{"coefficients", shape_of(problem, steps == nullptr ? 0 : steps->states)}};
+  if (averaged) {
+    blocks.push_back({"averages/mean", shape_of(problem, 0)});
+    blocks.push_back({"averages/moments", shape_of(scalar_of(problem), moments_of(problem.mesh.dim))});
+  }
+  return blocks;
 }
 
 /// \throws Failure unless times descend from state to state, by the lengths of steps.
@@ -565,56 +614,96 @@ void check(const Steps& steps) {
   }
 }
 
-/// The problem, and the steps of a checkpoint. \throws Failure unless the coefficients are of the size and at the place
-/// that the envelope says
-Problem read_hdf5(const fs::path& file, const Envelope& envelope, Steps* steps) {
+/// \throws Failure unless it is a positive time
+void check(const Averaged& averaged) {
+  const bool sound = std::isfinite(averaged.start) && std::isfinite(averaged.length) && averaged.length > 0.0;
+  if (!sound) throw Failure("its averages are over no time");
+}
+
+/// What a file says, but for the numbers of its blocks.
+struct Said {
+  Problem problem;
+  std::optional<Averaged> averaged;
+  std::vector<Block> blocks;
+};
+
+/// With the steps of a checkpoint. \throws Failure unless the coefficients are of the size and at the place that the
+/// envelope says
+Said read_hdf5(const fs::path& file, const Envelope& envelope, Steps* steps) {
   const hdf5::Session session;
   const Handle handle(H5Fopen(file.c_str(), H5F_ACC_RDONLY, file_access()), H5Fclose, "it is not an HDF5 file");
   Reader reader(handle);
-  Problem problem;
-  describe(reader, problem);
-  validate(problem.mesh);  // so that sizes are numbers; the rest once they are those of the file
+  Said said;
+  describe(reader, said.problem);
+  validate(said.problem.mesh);  // so that sizes are numbers; the rest once they are those of the file
   if (steps != nullptr) {
     describe(reader, *steps);
     check(*steps);
+    if (H5Lexists(handle, "averages", H5P_DEFAULT) > 0) {
+      describe(reader, said.averaged.emplace());
+      check(*said.averaged);
+    }
   }
 
-  const Shape shape = shape_of(problem, steps);
-  const Handle dataset = open_dataset(handle, "coefficients", file_type<double>(), shape.sizes(), sizeof(double));
-  if (shape.bytes_of_all() != envelope.data_bytes ||
-      H5Dget_offset(dataset) != static_cast<haddr_t>(envelope.data_offset)) {
+  said.blocks = blocks_of(said.problem, steps, said.averaged.has_value());
+  for (Block& block : said.blocks) {
+    const Handle dataset = open_dataset(handle, block.name, file_type<double>(), block.shape.sizes(), sizeof(double));
+    const haddr_t offset = H5Dget_offset(dataset);
+    if (offset == HADDR_UNDEF) throw Failure(fmt::format("`{}` lies nowhere", block.name));
+    block.offset = static_cast<std::int64_t>(offset);
+  }
+  if (said.blocks.front().shape.bytes_of_all() != envelope.data_bytes ||
+      said.blocks.front().offset != envelope.data_offset) {
     throw Failure("`coefficients` lie elsewhere than its first bytes say");
   }
-  check_memory(problem, shape);
-  validate_but_for_order(problem);
-  return problem;
+  check_memory(said.problem, said.blocks);
+  validate_but_for_order(said.problem);
+  return said;
 }
 
 /// "checkpoint" or "solution".
 std::string kind_of(const Steps* steps) { return steps == nullptr ? "solution" : "checkpoint"; }
 
-/// Solutions of one problem; with steps as a checkpoint, otherwise one.
-void save(const std::vector<const Solution*>& solutions, Steps* steps, const fs::path& file) {
+/// Solutions of one problem; with steps as a checkpoint, perhaps with averages, otherwise one.
+void save(const std::vector<const Solution*>& solutions, Steps* steps, const Averages* averages, const fs::path& file) {
   const Problem& problem = solutions.front()->problem();
   check_savable(problem);
-  for (const Solution* solution : solutions) require_whole(solution->grid(), "save");
+  std::vector<std::vector<const Solution*>> of_blocks{solutions};
+  Averaged averaged;
+  if (averages != nullptr) {
+    averaged = {averages->start, averages->length};
+    of_blocks.push_back({&averages->flow});
+    auto& moments = of_blocks.emplace_back();
+    for (const Solution& stress : averages->stresses) moments.push_back(&stress);
+    moments.push_back(&averages->dissipation);
+  }
+  for (const auto& some : of_blocks) {
+    for (const Solution* solution : some) require_whole(solution->grid(), "save");
+  }
   if (!replaced_by(file)) {
     throw Error(fmt::format("cannot save to '{}': expected the name of a file, got a folder, a device or a pipe",
                             file.string()));
   }
   NewFile target(file);
-  const Shape shape = shape_of(problem, steps);
+  std::vector<Block> blocks = blocks_of(problem, steps, averages != nullptr);
   constexpr std::int64_t of_description = 1 << 16;
   const std::int64_t of_lists = std::ssize(problem.mesh.holes) * static_cast<std::int64_t>(sizeof(IndexBox)) +
                                 (steps == nullptr ? 0 : std::ssize(steps->note));
-  Envelope envelope{.kind = kind_of(steps), .data_bytes = shape.bytes_of_all()};
+  Envelope envelope{.kind = kind_of(steps), .data_bytes = blocks.front().shape.bytes_of_all()};
   try {
-    reserve(target.temporary(), shape.bytes_of_all() + of_lists + of_description);
-    envelope.data_offset = write_hdf5(target.temporary(), envelope.kind, problem, steps, shape);
+    reserve(target.temporary(), bytes_of(blocks) + of_lists + of_description);
+    write_hdf5(target.temporary(), envelope.kind, problem, steps, averages == nullptr ? nullptr : &averaged, blocks);
+    envelope.data_offset = blocks.front().offset;
     envelope.length = static_cast<std::int64_t>(fs::file_size(target.temporary()));
-    for (int i = 0; i < std::ssize(solutions); ++i) {
-      envelope.data_checksum += write_coefficients(target.stream(), envelope.data_offset, shape, i, *solutions[i]);
+    for (std::size_t block = 0; block < blocks.size(); ++block) {
+      std::uint64_t checksum = 0;
+      for (int i = 0; i < std::ssize(of_blocks[block]); ++i) {
+        checksum +=
+            write_coefficients(target.stream(), blocks[block].offset, blocks[block].shape, i, *of_blocks[block][i]);
+      }
+      if (block == 0) envelope.data_checksum = checksum;  // others belong to the rest
     }
+    target.stream().flush();
     std::ifstream written(target.temporary(), std::ios::binary);
     envelope.checksum = checksum_of_rest(written, envelope);
   } catch (const Failure&) {
@@ -627,7 +716,7 @@ void save(const std::vector<const Solution*>& solutions, Steps* steps, const fs:
 }
 
 /// The same for reading.
-std::vector<Solution> load(const fs::path& file, Steps* steps) {
+std::vector<Solution> load(const fs::path& file, Steps* steps, std::optional<Averages>* averages) {
   std::error_code error;
   if (!fs::is_regular_file(file, error)) {
     throw InputError(fmt::format("cannot read '{}': {}", file.string(),
@@ -642,19 +731,32 @@ std::vector<Solution> load(const fs::path& file, Steps* steps) {
     const auto [envelope, problem] =
         open_envelope(stream, static_cast<std::int64_t>(fs::file_size(file)), kind_of(steps));
     if (!problem.empty()) throw refuse(problem);
-    const Problem solved = read_hdf5(file, envelope, steps);
-    const Shape shape = shape_of(solved, steps);
+    const Said said = read_hdf5(file, envelope, steps);
+    const Problem& solved = said.problem;
     const auto grid =
         std::make_shared<const Grid>(solved.mesh, solved.boundary, solved.equation == EquationKind::stokes);
     std::uint64_t checksum = 0;
-    std::vector<Solution> solutions;
-    for (int i = 0; i < std::max(1, shape.states); ++i) {
-      HostVector coefficients = zeros(std::int64_t{grid->layout().storage()} * shape.record);
-      checksum += read_coefficients(stream, envelope.data_offset, shape, i, solved, *grid, coefficients);
-      solutions.emplace_back(without_data(solved, file.string()), grid, std::move(coefficients));
-    }
+    const auto read = [&](const Block& block, const Problem& of) {
+      checksum = 0;
+      std::vector<Solution> solutions;
+      for (int i = 0; i < std::max(1, block.shape.states); ++i) {
+        HostVector coefficients = zeros(std::int64_t{grid->layout().storage()} * block.shape.record);
+        checksum += read_coefficients(stream, block.offset, block.shape, i, of, *grid, coefficients);
+        solutions.emplace_back(without_data(of, file.string()), grid, std::move(coefficients));
+      }
+      return solutions;
+    };
+    std::vector<Solution> solutions = read(said.blocks[0], solved);
     if (checksum != envelope.data_checksum) {
       throw Failure("its coefficients were changed: the checksum is another");
+    }
+    if (said.averaged) {
+      Solution flow = read(said.blocks[1], solved).front();
+      std::vector<Solution> moments = read(said.blocks[2], scalar_of(solved));
+      Solution dissipation = std::move(moments.back());
+      moments.pop_back();
+      *averages = Averages{said.averaged->start, said.averaged->length, std::move(flow), std::move(moments),
+                           std::move(dissipation)};
     }
     return solutions;
   } catch (const std::ios_base::failure& failure) {
@@ -691,9 +793,9 @@ void check_savable(const Problem& problem) {
   }
 }
 
-void Solution::save(const fs::path& file) const { solenoid::save({this}, nullptr, file); }
+void Solution::save(const fs::path& file) const { solenoid::save({this}, nullptr, nullptr, file); }
 
-Solution load_solution(const fs::path& file) { return load(file, nullptr).front(); }
+Solution load_solution(const fs::path& file) { return load(file, nullptr, nullptr).front(); }
 
 void Checkpoint::save(const fs::path& file) const {
   if (states.empty() || std::ssize(states) > most_states) {
@@ -706,13 +808,14 @@ void Checkpoint::save(const fs::path& file) const {
     said.lengths.push_back(state.length);
     flows.push_back(&state.flow);
   }
-  solenoid::save(flows, &said, file);
+  solenoid::save(flows, &said, averages ? &*averages : nullptr, file);
 }
 
 Checkpoint load_checkpoint(const fs::path& file) {
   Steps said;
-  std::vector<Solution> flows = load(file, &said);
-  Checkpoint checkpoint{.steps = said.number, .note = std::move(said.note)};
+  std::optional<Averages> averages;
+  std::vector<Solution> flows = load(file, &said, &averages);
+  Checkpoint checkpoint{.steps = said.number, .averages = std::move(averages), .note = std::move(said.note)};
   for (int i = 0; i < said.states; ++i) {
     checkpoint.states.push_back({said.times[i], said.lengths[i], std::move(flows[i])});
   }
