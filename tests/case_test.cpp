@@ -79,6 +79,7 @@ vtu = true
 subdivide = 3
 picture = "speed.png"
 fields = ["q", "vorticity", "q"]
+scale = {vorticity = [-2, 3]}
 forces = true
 torques_about = [1, 2, 3]
 energy = true
@@ -143,6 +144,8 @@ file = "middle.csv"
   EXPECT_EQ(c.output.subdivide, 3);
   EXPECT_EQ(c.output.picture, "speed.png");
   EXPECT_EQ(c.output.fields, (std::vector{FlowField::q, FlowField::vorticity}));
+  EXPECT_EQ(c.output.scales.at(FlowField::vorticity), (Scale{-2, 3}));
+  EXPECT_EQ(c.output.scales.size(), 1U);
   EXPECT_TRUE(c.output.forces && c.output.energy && !c.output.permeability);
   EXPECT_EQ(c.output.torques_about, (Point{1, 2, 3}));
   ASSERT_EQ(c.output.fluxes.size(), 1U);
@@ -174,7 +177,7 @@ std::string fingerprint(const Case& c) {
       << name_of(s.side) << name_of(g.smoother) << g.damping << name_of(g.colour_order) << name_of(g.patch)
       << name_of(g.local_solver) << c.output.vtu << c.output.subdivide << c.output.picture << c.probes.size()
       << c.output.forces << c.output.energy << c.output.permeability << c.output.fluxes.size()
-      << c.output.samples.size() << c.output.fields.size();
+      << c.output.samples.size() << c.output.fields.size() << c.output.scales.size();
   if (c.time) {
     out << ' ' << c.time->options.average_start.value_or(-1.0);
     for (const bool along : c.time->average_along) out << along;

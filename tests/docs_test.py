@@ -58,6 +58,7 @@ OTHER_COMMANDS = [
 NEEDS = {
     "needs a GPU": lambda info: "\n             cuda, " in info,
     "needs mpi4py": lambda info: bool(importlib.util.find_spec("mpi4py")),
+    "needs Pillow": lambda info: bool(importlib.util.find_spec("PIL")),
     "needs a GPU and cupy": lambda info: "\n             cuda, " in info and bool(importlib.util.find_spec("cupy")),
 }
 

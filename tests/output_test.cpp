@@ -451,6 +451,24 @@ TEST_F(Output, PicturesShowFieldsWithTheirSign) {
       EXPECT_EQ(blue > 100, turn < 0.0);
     }
   }
+  // A scale of its own: a speed of 1 in the middle of it, or near its lower end.
+  const auto one = [](const Point&) { return 1.0; };
+  Problem p;
+  p.mesh = Mesh::unit(2, 2);
+  p.order = 1;
+  const Solution even = test::interpolate(p, {one, [](const Point&) { return 0.0; }}, one);
+  std::array<int, 2> green{};
+  for (int i = 0; i < 2; ++i) {
+    write_picture(even, folder_ / "u.png", {}, Scale{0.5, i == 0 ? 1.5 : 33.0});
+    const Image image(folder_ / "u.png");
+    EXPECT_TRUE(find_text(image, i == 0 ? "1.5" : "33", 16));
+    std::vector<int> column;
+    for (int j = 200; j < 800; ++j) column.push_back(image.at(image.width / 2, j)[1]);
+    std::nth_element(column.begin(), column.begin() + 300, column.end());
+    green[i] = column[300];
+  }
+  EXPECT_GT(green[0], green[1] + 60);  // from violet to green
+  EXPECT_THROW(write_picture(even, folder_ / "u.png", {}, Scale{1.0, 1.0}), InputError);
   for (const FlowField field : {FlowField::q, FlowField::dissipation}) {
     write_picture(swirl(2, 2), folder_ / "u.png", field);
     EXPECT_TRUE(find_text(Image(folder_ / "u.png"), field == FlowField::q ? "Q" : "dissipation", 18));

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <filesystem>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -14,6 +15,9 @@
 #include "solenoid/time_stepper.hpp"
 
 namespace solenoid {
+
+/// The least and the largest value that has a colour of its own.
+using Scale = std::array<double, 2>;
 
 /// The plane {x_axis = position}.
 struct Plane {
@@ -37,7 +41,8 @@ struct OutputOptions {
   int subdivide = 0;              ///< > 0: each cell as subdivide^dim linear cells, for viewers without Lagrange cells
   std::string picture;            ///< file name of a PNG slice, empty for none
   std::vector<FlowField> fields;  ///< in VTU files, and as pictures of their own beside that of the speed
-  bool forces = false;            ///< Solution::forces()
+  std::map<std::optional<FlowField>, Scale> scales;  ///< of pictures that have not their own; no field: the speed
+  bool forces = false;                               ///< Solution::forces()
   Point torques_about{};
   bool energy = false;  ///< kinetic energy and dissipation
   bool permeability = false;

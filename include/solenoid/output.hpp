@@ -30,9 +30,11 @@ void write_vtu(const Averages& averages, const std::filesystem::path& file, int 
 /// PNG of the speed on the domain (2D) or its middle slice z = const (3D) with streamlines of the velocity in the
 /// plane; of Poisson's u without streamlines. Axes have coordinates, and the colour bar the ends of its scale. \throws
 /// InputError if the solution is the part of one of several ranks.
-/// `field`: that one in place of the speed, in 3D of the vorticity the z component; without streamlines.
+/// `field`: that one in place of the speed, in 3D of the vorticity the z component; without streamlines. `scale`: the
+/// values at the ends of the colours, the same for all pictures of a series; by default those of the picture.
+/// \throws InputError unless they ascend.
 void write_picture(const Solution& solution, const std::filesystem::path& file,
-                   const std::optional<FlowField>& field = {});
+                   const std::optional<FlowField>& field = {}, const std::optional<Scale>& scale = {});
 
 /// Values at points as a table, comma-separated with a line of names: x, y, z, u_x, u_y, u_z, p, those that there are,
 /// with Poisson's equation x, y, z, u. Numbers have all their digits; values outside the domain are nan. \throws

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "solenoid/averages.hpp"
 #include "solenoid/case.hpp"
 #include "solenoid/interrupt.hpp"
 #include "solenoid/solver.hpp"
@@ -94,6 +95,46 @@ NumpyArray<T> numpy_array(std::vector<T> values, std::initializer_list<std::size
   auto* const owned = new std::vector<T>(std::move(values));
   const nb::capsule owner(owned, [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
   return NumpyArray<T>(owned->data(), shape, owner);
+}
+
+/// (n, dim), C order.
+using Points = nb::ndarray<const double, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+
+inline std::vector<Point> points_of(const Points& array) {
+  std::vector<Point> points(array.shape(0), Point{});
+  for (std::size_t i = 0; i < points.size(); ++i) {
+    for (std::size_t a = 0; a < array.shape(1); ++a) points[i].at(a) = array.data()[i * array.shape(1) + a];
+  }
+  return points;
+}
+
+/// The first `dim` entries of each row as an array (n, dim).
+inline NumpyArray<double> rows(const std::vector<Point>& values, std::size_t dim) {
+  std::vector<double> numbers;
+  numbers.reserve(values.size() * dim);
+  for (const Point& value : values) numbers.insert(numbers.end(), value.begin(), value.begin() + static_cast<int>(dim));
+  return numpy_array(std::move(numbers), {values.size(), dim});
+}
+
+/// The first `dim` entries as an array (dim,).
+inline NumpyArray<double> vector_of(const Point& value, std::size_t dim) {
+  return numpy_array(std::vector<double>(value.begin(), value.begin() + static_cast<int>(dim)), {dim});
+}
+
+inline NumpyArray<double> gradients(const std::vector<Gradient>& values, std::size_t dim) {
+  std::vector<double> numbers;
+  numbers.reserve(values.size() * dim * dim);
+  for (const Gradient& value : values) {
+    for (std::size_t c = 0; c < dim; ++c) {
+      numbers.insert(numbers.end(), value[c].begin(), value[c].begin() + static_cast<int>(dim));
+    }
+  }
+  return numpy_array(std::move(numbers), {values.size(), dim, dim});
+}
+
+inline NumpyArray<double> scalars(std::vector<double> values) {
+  const std::size_t count = values.size();
+  return numpy_array(std::move(values), {count});
 }
 
 }  // namespace solenoid::python

@@ -1,6 +1,8 @@
 /// \file
 /// Flows in time.
 
+#include <nanobind/stl/array.h>
+#include <nanobind/stl/filesystem.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
@@ -10,8 +12,11 @@
 
 #include "binding.hpp"
 #include "build_info.hpp"
+#include "mesh/grid.hpp"
 #include "output/result_json.hpp"
+#include "solenoid/output.hpp"
 #include "solenoid/time_stepper.hpp"
+#include "solution/joined.hpp"
 
 namespace solenoid::python {
 namespace {
@@ -86,18 +91,70 @@ class Flow {
 
 /// A case with options in place of its own; `initial`: a velocity, or none for that of the case.
 Case march_of(Case what, const nb::dict& time, const std::optional<std::vector<ScalarField>>& initial,
-              const nb::dict& options, const Ranks* ranks) {
+              const std::optional<double>& average, const nb::dict& options, const Ranks* ranks) {
   March march = what.time.value_or(March());
   march.options = time_options_of(march, time, what.problem.order);
   if (initial) march.options.initial = vector_field(*initial);
+  if (average) march.options.average_start = average;
   what.time = march;
   what.solver = options_of(what.solver, options, ranks);
   return what;
 }
 
+std::size_t dim_of(const Averages& a) { return static_cast<std::size_t>(a.flow.grid().dim()); }
+
+/// Arrays with a row for each place: coordinates across, U, P, R, dissipation.
+nb::tuple profile_of(const Averages& a, const std::array<bool, 3>& along) {
+  const Profile profile = released([&] { return a.profile(along); });
+  std::vector<double> at;
+  std::vector<Point> velocity;
+  std::vector<double> pressure;
+  std::vector<Gradient> stress;
+  std::vector<double> dissipation;
+  for (const Profile::Row& row : profile.rows) {
+    for (const int axis : profile.across) at.push_back(row.at[axis]);
+    velocity.push_back(row.velocity);
+    pressure.push_back(row.pressure);
+    stress.push_back(row.stress);
+    dissipation.push_back(row.dissipation);
+  }
+  return nb::make_tuple(numpy_array(std::move(at), {profile.rows.size(), profile.across.size()}),
+                        rows(velocity, dim_of(a)), scalars(std::move(pressure)), gradients(stress, dim_of(a)),
+                        scalars(std::move(dissipation)));
+}
+
+/// The first rank writes.
+void write_profile(const Averages& a, const std::array<bool, 3>& along, const std::filesystem::path& file) {
+  released([&] {
+    const Profile profile = a.profile(along);
+    const Communicator* const ranks = ranks_of(a.flow.grid());
+    in_agreement(ranks, [&] {
+      if (ranks == nullptr || ranks->rank() == 0) write_csv(profile, a.flow.grid().dim(), file);
+    });
+  });
+}
+
 }  // namespace
 
 void bind_flow(nb::module_& m) {
+  nb::class_<Averages>(m, "Averages")
+      .def_ro("start", &Averages::start)
+      .def_ro("length", &Averages::length)
+      .def_prop_ro("flow", [](const Averages& a) { return without_report(a.flow); })
+      .def("stress",
+           [](const Averages& a, const Points& points) {
+             return gradients(released([&] { return a.stress(points_of(points)); }), dim_of(a));
+           })
+      .def("dissipation",
+           [](const Averages& a, const Points& points) {
+             return scalars(released([&] { return a.dissipation.value(points_of(points)); }));
+           })
+      .def("profile", &profile_of)
+      .def("write_csv", &write_profile)
+      .def("write_vtu", [](const Averages& a, const std::filesystem::path& file,
+                           int subdivide) { released([&] { write_vtu(a, file, subdivide); }); })
+      .def("gathered", [](const Averages& a) { return released([&] { return a.gathered(); }); });
+
   nb::class_<StepReport>(m, "StepReport")
       .def_ro("number", &StepReport::number)
       .def_ro("time", &StepReport::time)
@@ -110,14 +167,15 @@ void bind_flow(nb::module_& m) {
       .def(
           "__init__",
           [](Flow* self, const Case& what, const nb::dict& time, const std::optional<std::vector<ScalarField>>& initial,
-             const nb::dict& options, const Ranks* ranks) {
-            Case run = march_of(what, time, initial, options, ranks);
+             const std::optional<double>& average, const nb::dict& options, const Ranks* ranks) {
+            Case run = march_of(what, time, initial, average, options, ranks);
             released([&] {
               if (ranks != nullptr) check_same(*ranks->communicator, run, build_info::commit);
               new (self) Flow(std::move(run));
             });
           },
-          nb::arg("case"), nb::arg("time"), nb::arg("initial").none(), nb::arg("options"), nb::arg("ranks").none())
+          nb::arg("case"), nb::arg("time"), nb::arg("initial").none(), nb::arg("average").none(), nb::arg("options"),
+          nb::arg("ranks").none())
       .def("step", &Flow::step)
       .def("advance", &Flow::advance)
       .def_prop_ro("time", [](const Flow& f) { return f.stepper().time(); })
@@ -125,6 +183,7 @@ void bind_flow(nb::module_& m) {
       .def_prop_ro("dofs", [](const Flow& f) { return f.stepper().dofs(); })
       .def("solution", [](const Flow& f,
                           double time) { return without_report(released([&] { return f.stepper().solution(time); })); })
+      .def("averages", [](const Flow& f) { return released([&] { return f.stepper().averages(); }); })
       .def("report_json", [](const Flow& f) { return released([&] { return f.report_json(); }); });
 }
 

@@ -1,6 +1,7 @@
 /// \file
 /// Solving, and what is asked of solutions.
 
+#include <nanobind/stl/array.h>
 #include <nanobind/stl/filesystem.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
@@ -13,51 +14,13 @@
 #include "build_info.hpp"
 #include "mesh/grid.hpp"
 #include "output/result_json.hpp"
+#include "problem/names.hpp"
+#include "solenoid/error.hpp"
 #include "solenoid/output.hpp"
 #include "solution/joined.hpp"
 
 namespace solenoid::python {
 namespace {
-
-/// (n, dim), C order.
-using Points = nb::ndarray<const double, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
-
-std::vector<Point> points_of(const Points& array) {
-  std::vector<Point> points(array.shape(0), Point{});
-  for (std::size_t i = 0; i < points.size(); ++i) {
-    for (std::size_t a = 0; a < array.shape(1); ++a) points[i].at(a) = array.data()[i * array.shape(1) + a];
-  }
-  return points;
-}
-
-/// The first `dim` entries of each row as an array (n, dim).
-NumpyArray<double> rows(const std::vector<Point>& values, std::size_t dim) {
-  std::vector<double> numbers;
-  numbers.reserve(values.size() * dim);
-  for (const Point& value : values) numbers.insert(numbers.end(), value.begin(), value.begin() + static_cast<int>(dim));
-  return numpy_array(std::move(numbers), {values.size(), dim});
-}
-
-/// The first `dim` entries as an array (dim,).
-NumpyArray<double> vector_of(const Point& value, std::size_t dim) {
-  return numpy_array(std::vector<double>(value.begin(), value.begin() + static_cast<int>(dim)), {dim});
-}
-
-NumpyArray<double> gradients(const std::vector<Gradient>& values, std::size_t dim) {
-  std::vector<double> numbers;
-  numbers.reserve(values.size() * dim * dim);
-  for (const Gradient& value : values) {
-    for (std::size_t c = 0; c < dim; ++c) {
-      numbers.insert(numbers.end(), value[c].begin(), value[c].begin() + static_cast<int>(dim));
-    }
-  }
-  return numpy_array(std::move(numbers), {values.size(), dim, dim});
-}
-
-NumpyArray<double> scalars(std::vector<double> values) {
-  const std::size_t count = values.size();
-  return numpy_array(std::move(values), {count});
-}
 
 /// `progress` is called between stages and iterations, unless it is None; `start` is an initial guess, or nullptr.
 Solved solve_case(const Case& what, const nb::dict& options, const nb::object& progress, const Solved* start,
@@ -116,6 +79,16 @@ nb::dict forces(const Solved& s, const std::vector<double>& about) {
                        vector_of(force.sampled_viscous, dim));
   }
   return result;
+}
+
+/// \throws InputError with the names that there are.
+FlowField field_named(const std::string& name) {
+  std::string known;
+  for (const auto& [valid, field] : Names<FlowField>::all) {
+    if (valid == name) return field;
+    known += (known.empty() ? "" : ", ") + std::string(valid);
+  }
+  throw InputError("field: expected one of " + known + ", got '" + name + "'");
 }
 
 }  // namespace
@@ -181,6 +154,10 @@ void bind_solution(nb::module_& m) {
            [](const Solved& s, const Points& points) {
              return gradients(released([&] { return s.solution.velocity_gradient(points_of(points)); }), dim_of(s));
            })
+      .def("flow_field",
+           [](const Solved& s, const std::string& name, const Points& points) {
+             return rows(released([&] { return s.solution.flow_field(field_named(name), points_of(points)); }), 3);
+           })
       .def("flux", [](const Solved& s, int axis,
                       double position) { return released([&] { return s.solution.flux(axis, position); }); })
       .def("forces", &forces)
@@ -190,6 +167,7 @@ void bind_solution(nb::module_& m) {
            [](const Solved& s) { return vector_of(released([&] { return s.solution.permeability(); }), dim_of(s)); })
       .def("kinetic_energy", [](const Solved& s) { return released([&] { return s.solution.kinetic_energy(); }); })
       .def("dissipation", [](const Solved& s) { return released([&] { return s.solution.dissipation(); }); })
+      .def("enstrophy", [](const Solved& s) { return released([&] { return s.solution.enstrophy(); }); })
       .def("divergence_max", [](const Solved& s) { return released([&] { return s.solution.divergence_max(); }); })
       .def("max_speed", [](const Solved& s) { return released([&] { return s.solution.max_speed(); }); })
       .def("velocity_error",
@@ -204,15 +182,25 @@ void bind_solution(nb::module_& m) {
            [](const Solved& s, const ScalarField& exact) {
              return released([&] { return s.solution.value_error(exact); });
            })
-      .def("write_vtu", [](const Solved& s, const std::filesystem::path& file,
-                           int subdivide) { released([&] { write_vtu(s.solution, file, subdivide); }); })
+      .def("write_vtu",
+           [](const Solved& s, const std::filesystem::path& file, int subdivide,
+              const std::vector<std::string>& fields) {
+             std::vector<FlowField> shown;
+             for (const std::string& name : fields) shown.push_back(field_named(name));
+             released([&] { write_vtu(s.solution, file, subdivide, shown); });
+           })
       .def("write_csv",
            [](const Solved& s, const Points& points, const std::filesystem::path& file) {
              released([&] { write_csv(s.solution, points_of(points), file); });
            })
-      .def("write_picture", [](const Solved& s, const std::filesystem::path& file) {
-        released([&] { write_picture(s.solution, file); });
-      });
+      .def(
+          "write_picture",
+          [](const Solved& s, const std::filesystem::path& file, const std::optional<std::string>& field,
+             const std::optional<Scale>& scale) {
+            const auto shown = field ? std::optional(field_named(*field)) : std::nullopt;
+            released([&] { write_picture(s.solution, file, shown, scale); });
+          },
+          nb::arg("file"), nb::arg("field").none(), nb::arg("scale").none());
 }
 
 }  // namespace solenoid::python

@@ -21,7 +21,8 @@ from ._core import InputError, ResourceError
 from ._core import version as __version__
 from .build import info
 from .deprecated import Poisson, Stokes
-from .flow import Flow, FlowState, StepReport
+from .film import film
+from .flow import Averages, Flow, FlowState, Profile, StepReport
 from .linear import FlowIntegrals, LinearOperator, LinearReport, LinearSystem, Vector
 from .mesh import Mesh
 from .problem import Problem
@@ -29,6 +30,7 @@ from .solution import Errors, Force, Solution, interpolate, load
 from .solving import Case, ConvergenceWarning, read_case, solve
 
 __all__ = [
+    "Averages",
     "Case",
     "ConvergenceWarning",
     "Errors",
@@ -43,12 +45,14 @@ __all__ = [
     "Mesh",
     "Poisson",
     "Problem",
+    "Profile",
     "ResourceError",
     "Solution",
     "StepReport",
     "Stokes",
     "Vector",
     "__version__",
+    "film",
     "info",
     "interpolate",
     "load",

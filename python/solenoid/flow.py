@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import json
 import math
+import os
 from collections.abc import Iterator
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from . import _core
 from ._core import InputError
@@ -45,6 +48,84 @@ class FlowState(NamedTuple):
     solution: Solution
 
 
+class Profile(NamedTuple):
+    """Averages along directions: arrays with a row for each place, where places are Gauss points of cells."""
+
+    #: Coordinates across: (n, 1) or (n, 2), with averages along all directions (n, 0).
+    at: np.ndarray
+    #: U, the mean of the row: (n, dim).
+    velocity: np.ndarray
+    #: (n,)
+    pressure: np.ndarray
+    #: The mean of (u_c - U_c) (u_d - U_d): (n, dim, dim).
+    stress: np.ndarray
+    #: The mean of nu |grad u|^2: (n,).
+    dissipation: np.ndarray
+
+
+class Averages:
+    """What a Flow has averaged: with <.> the mean over the time from `start` on, `length` long,
+
+        U = <u>,  P = <p>,  R_cd = <(u_c - U_c) (u_d - U_d)>,  <nu |grad u|^2>.
+
+    Each step counts with the flow at its middle and with its length. R and the dissipation are projected to Q_k, cell
+    by cell. Of several ranks each has its part, and all ask for the same, as of a Solution.
+    """
+
+    def __init__(self, core: _core.Averages, problem: Problem):
+        self._core = core
+        self._problem = problem
+        #: The Solution with U and P; it has no forces.
+        self.flow = Solution(core.flow, problem)
+
+    @property
+    def start(self) -> float:
+        """When the averages began."""
+        return self._core.start
+
+    @property
+    def length(self) -> float:
+        """Over how much time they are."""
+        return self._core.length
+
+    def stress(self, points: Any) -> np.ndarray:
+        """R at points (..., dim): an array (..., dim, dim). Outside the domain it is NaN."""
+        return self.flow._at(points, self._core.stress, (self._problem.dim,) * 2)
+
+    def dissipation(self, points: Any) -> np.ndarray:
+        """The mean of nu |grad u|^2 at points (..., dim): an array (...)."""
+        return self.flow._at(points, self._core.dissipation, ())
+
+    def profile(self, along: str) -> Profile:
+        """Averages along periodic directions as well, such as "x" or "xz". The stress of a row is that about the mean
+        of the row. Holes do not count."""
+        return Profile(*self._core.profile(self._directions(along)))
+
+    def to_csv(self, file: str | os.PathLike, along: str) -> None:
+        """Writes profile() as a table with a line of names: coordinates across, u_x, ..., p, r_xx, r_xy, ...,
+        dissipation. Of several ranks the first writes."""
+        self._core.write_csv(self._directions(along), os.fspath(file))
+
+    def to_vtu(self, file: str | os.PathLike, subdivide: int = 0) -> None:
+        """Writes a VTU file as Solution.to_vtu() does, with velocity and pressure of the mean flow, `reynolds_stress`
+        as ParaView has symmetric tensors (xx, yy, zz, xy, yz, xz) and `dissipation`."""
+        self._core.write_vtu(os.fspath(file), subdivide)
+
+    def gathered(self) -> Averages | None:
+        """All cells, on the first of several ranks, and None on the others."""
+        core = self._core.gathered()
+        return None if core is None else Averages(core, self._problem)
+
+    def _directions(self, along: str) -> list[bool]:
+        names = "xyz"[: self._problem.dim]
+        if not isinstance(along, str) or not along or not set(along) <= set(names):
+            raise InputError(f"along: expected some of {', '.join(names)}, such as {names[:2]!r}, got {along!r}")
+        return [name in along for name in "xyz"]
+
+    def __repr__(self) -> str:
+        return f"Averages from t = {self.start:g} over {self.length:g} of {self._problem!r}"
+
+
 class Flow:
     """A flow in time, step by step:
 
@@ -82,6 +163,7 @@ class Flow:
         cfl: lengths of steps from the flow: C of dt = C / (omega_k R), where R is the largest sum_a |u_a| / h_a and
             omega_k what the element of order k makes of it (docs/time.md). With convection, and where there is no
             `step`, 0.5 with "sbdf3"; without viscosity about 0.6 is the most that is stable.
+        average: the time from which on averages() are taken; by default that of a case, otherwise none.
         scheme: "sbdf1", "sbdf2", "sbdf3" (the default), "sbdf4": of this order; "bdf2/ext3"; or the Runge-Kutta schemes
             "ars233" and "ars443", of order 3 with 3 and 4 solves a step.
         communicator: as of solve(): all its ranks make the same calls, and each has its part of the flow.
@@ -101,6 +183,7 @@ class Flow:
         step: float | None = None,
         cfl: float | None = None,
         scheme: str | None = None,
+        average: float | None = None,
         communicator: Any = None,
         **options: Any,
     ):
@@ -110,7 +193,8 @@ class Flow:
             fields = vector(initial, self.problem.dim, "initial", {**self.problem.parameters, "t": 0.0})
         given = {"step": step, "cfl": cfl, "scheme": scheme}
         time = {name: value for name, value in given.items() if value is not None}
-        self._core = _core.Flow(core, time, fields, options, ranks_of(communicator))
+        start = None if average is None else float(average)
+        self._core = _core.Flow(core, time, fields, start, options, ranks_of(communicator))
 
     @property
     def time(self) -> float:
@@ -156,6 +240,11 @@ class Flow:
         time = self.time if time is None else float(time)
         core = self._core.solution(time)
         return Solution(core, Problem._of(core.problem, {**self.problem.parameters, "t": time}))
+
+    def averages(self) -> Averages | None:
+        """Averages up to now, or None as long as the time `average` has not come."""
+        core = self._core.averages()
+        return None if core is None else Averages(core, self.problem)
 
     def march(self, until: float, every: float | None = None) -> Iterator[FlowState]:
         """Advances to a time, and shows the flow on the way: as it is at first, then at those multiples of `every` that

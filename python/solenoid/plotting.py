@@ -61,8 +61,7 @@ def _values(solution: Any, quantity: str, points: np.ndarray) -> np.ndarray:
     if quantity == "value":
         return solution.value(points)
     if quantity == "vorticity":
-        gradient = solution.gradient(points)
-        return gradient[..., 1, 0] - gradient[..., 0, 1]
+        return solution.field("vorticity", points)
     return solution.velocity(points)[..., "uvw".index(quantity)]
 
 

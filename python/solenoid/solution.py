@@ -7,7 +7,7 @@ import html
 import json
 import os
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -182,6 +182,19 @@ class Solution:
         self._require_velocity()
         return self._at(points, self._core.gradient, (self.problem.dim,) * 2)
 
+    def field(self, name: str, points: Any) -> np.ndarray:
+        """What the velocity's derivatives in cells make at points (..., dim), of an order less than the velocity.
+
+        Args:
+            name: "vorticity", curl u: an array (..., 3), in 2D (...); "q", the Q criterion (|W|^2 - |S|^2) / 2 with S
+                and W the symmetric and the antisymmetric part of grad u; "dissipation", nu |grad u|^2: arrays (...).
+        """
+        self._require_velocity()
+        values = self._at(points, lambda flat: self._core.flow_field(name, flat), (3,))
+        if name != "vorticity":
+            return values[..., 0]
+        return values if self.problem.dim == 3 else values[..., 2]
+
     def _require_velocity(self) -> None:
         if self.problem.equation == "poisson":
             raise InputError("the solution of Poisson's equation has no velocity and no pressure: ask for its value()")
@@ -241,6 +254,10 @@ class Solution:
         """nu integral |grad u|^2, cell by cell"""
         return self._core.dissipation()
 
+    def enstrophy(self) -> float:
+        """1/2 integral |curl u|^2, cell by cell"""
+        return self._core.enstrophy()
+
     def divergence_max(self) -> float:
         """max |div u| over quadrature points, scaled by max |u| / h: rounding errors."""
         return self._core.divergence_max()
@@ -278,11 +295,11 @@ class Solution:
         boundary data nor report. It does not depend on device, threads or precision."""
         self._core.save(os.fspath(file))
 
-    def to_vtu(self, file: str | os.PathLike, subdivide: int = 0) -> None:
+    def to_vtu(self, file: str | os.PathLike, subdivide: int = 0, fields: Iterable[str] = ()) -> None:
         """Writes a VTU file for ParaView: one Lagrange cell of degree k + 1 per cell, which holds the solution exactly,
-        or subdivide^dim linear cells each for viewers without such cells. Of several ranks each writes a piece, and the
-        first one the file, whose name ends in .pvtu, that names them."""
-        self._core.write_vtu(os.fspath(file), subdivide)
+        or subdivide^dim linear cells each for viewers without such cells; with those of the `fields` that field() has.
+        Of several ranks each writes a piece, and the first one the file, whose name ends in .pvtu, that names them."""
+        self._core.write_vtu(os.fspath(file), subdivide, list(fields))
 
     def to_csv(self, file: str | os.PathLike, points: Any) -> None:
         """Writes values at points (..., dim) as a table with a line of names: x, y, z, u_x, u_y, u_z, p, those that
@@ -323,9 +340,17 @@ class Solution:
         }
         return xarray.Dataset(fields, {**coordinates, "component": names})
 
-    def to_png(self, file: str | os.PathLike) -> None:
-        """Writes the picture that the command line writes: speed and streamlines, in 3D of the middle slice in z."""
-        self._core.write_picture(os.fspath(file))
+    def to_png(
+        self, file: str | os.PathLike, field: str | None = None, scale: tuple[float, float] | None = None
+    ) -> None:
+        """Writes the picture that the command line writes: speed and streamlines, in 3D of the middle slice in z.
+
+        Args:
+            field: one that field() has in place of the speed; in 3D of the vorticity the z component.
+            scale: the values at the ends of the colours, for pictures that belong together, as those of a film();
+                by default those of the picture.
+        """
+        self._core.write_picture(os.fspath(file), field, None if scale is None else [float(end) for end in scale])
 
     def to_pyvista(self, subdivide: int = 0) -> Any:
         """The solution as a grid of pyvista, which must be installed."""

@@ -251,3 +251,93 @@ def test_what_is_kept(box):
 
 def test_the_example_of_the_docstring():
     assert doctest.testmod(solenoid.flow) == (0, 5)
+
+
+def test_averages(tmp_path):
+    """Of a flow that is periodic along x: those of its steps, and as profiles and files."""
+    mesh = so.Mesh.box((2, 2), refine=1, upper=(1, 1))
+    box = so.Problem(mesh, viscosity=0.05, convection=True, force=[0.2, 0], periodic="x")
+    flow = so.Flow(box, initial=["y*(1-y)", "0.1*sin(2*pi*x)"], step=0.05, average=0.1, **OPTIONS)
+    assert flow.averages() is None
+    points = np.array([[0.3, 0.4], [0.7, 0.2], [2.0, 0.0]])
+    weights, velocities, before = [], [], 0.0
+    while flow.time < 0.5:
+        flow.step()
+        begin, before = max(before, 0.1), flow.time
+        if before > begin:
+            weights.append(before - begin)
+            velocities.append(flow.solution((before + begin) / 2).velocity(points))
+    averages = flow.averages()
+    assert averages.start == 0.1 and averages.length == pytest.approx(flow.time - 0.1)
+    mean = np.average(velocities, axis=0, weights=weights)
+    assert averages.flow.velocity(points)[:2] == pytest.approx(mean[:2], abs=1e-13)
+    stress = averages.stress(points)
+    assert stress.shape == (3, 2, 2) and np.isnan(stress[2]).all()
+    differences = np.array(velocities) - mean
+    expected = np.average(np.einsum("tpc,tpd->tpcd", differences, differences), axis=0, weights=weights)
+    assert stress[:2] == pytest.approx(expected[:2], abs=0.1 * np.nanmax(expected))
+    assert (averages.dissipation(points)[:2] > 0).all()
+
+    profile = averages.profile("x")
+    assert profile.at.shape == (12, 1) and profile.velocity.shape == (12, 2) and profile.stress.shape == (12, 2, 2)
+    assert (np.diff(profile.at[:, 0]) > 0).all()
+    x = np.linspace(0, 1, 200, endpoint=False)
+    row = np.stack([x, np.full_like(x, profile.at[4, 0])], axis=-1)
+    assert averages.flow.velocity(row).mean(axis=0) == pytest.approx(profile.velocity[4], abs=1e-3)
+    averages.to_csv(tmp_path / "profile.csv", "x")
+    table = np.genfromtxt(tmp_path / "profile.csv", delimiter=",", names=True)
+    assert table["u_x"] == pytest.approx(profile.velocity[:, 0])
+    assert table["r_xy"] == pytest.approx(profile.stress[:, 0, 1])
+    averages.to_vtu(tmp_path / "average.vtu")
+    assert b"reynolds_stress" in (tmp_path / "average.vtu").read_bytes()
+    assert averages.gathered().length == averages.length
+    for along, message in [("y", "y is none"), ("z", "along: expected"), ("", "along: expected")]:
+        with pytest.raises(so.InputError, match=message):
+            averages.profile(along)
+    with pytest.raises(so.InputError, match="average.start"):
+        so.Flow(box, step=0.1, average=-1, **OPTIONS)
+
+
+def test_film(tmp_path):
+    image = pytest.importorskip("PIL.Image")
+    flow = so.Flow(LID, step=0.05, **OPTIONS)
+    for number, (_, solution) in enumerate(flow.march(until=0.3, every=0.1)):
+        solution.to_png(tmp_path / f"lid_{number}.png", field="vorticity", scale=(-5, 5))
+    for name in ["lid.gif", "lid.webp", "film.png"]:
+        so.film(tmp_path / "lid_*.png", tmp_path / name, rate=10, width=300)
+        with image.open(tmp_path / name) as film:
+            assert film.n_frames == 4 and film.size[0] == 300
+            film.seek(1)
+            film.load()
+            assert film.info["duration"] == 100
+    so.film([tmp_path / "lid_3.png", tmp_path / "lid_1.png"], tmp_path / "back.png")
+    with image.open(tmp_path / "back.png") as film, image.open(tmp_path / "lid_1.png") as last:
+        film.seek(1)
+        assert film.convert("RGB").tobytes() == last.convert("RGB").tobytes()
+    flow.solution().to_png(tmp_path / "lid_4.png")
+    with image.open(tmp_path / "lid_4.png") as picture:
+        picture.resize((100, 100)).save(tmp_path / "lid_5.png")
+    for arguments, message in [
+        (("none_*.png", tmp_path / "a.gif"), "no pictures"),
+        ((tmp_path / "lid_*.png", tmp_path / "a.avi"), "ends in .gif"),
+        ((tmp_path / "lid_*.png", tmp_path / "a.gif"), "expected one size"),
+    ]:
+        with pytest.raises(so.InputError, match=message):
+            so.film(*arguments)
+    assert not list(tmp_path.glob("a.*"))
+
+
+def test_fields_of_flows():
+    """Of a rotation, and of a flow in 3D whose gradient is known."""
+    mesh = so.Mesh.box((1, 1), refine=1)
+    turn = so.interpolate(so.Problem(mesh, viscosity=0.5), ["-y", "x"])
+    points = np.array([[[0.2, 0.3], [0.6, 0.7]]])
+    assert turn.field("vorticity", points) == pytest.approx(np.full((1, 2), 2.0))
+    assert turn.field("q", points) == pytest.approx(np.full((1, 2), 1.0))
+    assert turn.field("dissipation", points) == pytest.approx(np.full((1, 2), 1.0))
+    assert turn.enstrophy() == pytest.approx(2.0)
+    box = so.Mesh.box((1, 1, 1), refine=1)
+    shear = so.interpolate(so.Problem(box), ["z", "2*x", "3*y"])
+    assert shear.field("vorticity", [0.2, 0.3, 0.4]) == pytest.approx([3, 1, 2])
+    with pytest.raises(so.InputError, match="field: expected one of vorticity, q, dissipation"):
+        turn.field("curl", points)

@@ -470,6 +470,28 @@ constexpr Key<March> average_keys[] = {
 };
 
 using OutputDraft = InBox<OutputOptions>;
+using Scales = std::map<std::optional<FlowField>, Scale>;
+
+void read_scale(const Value& value, Scales& scales, std::optional<FlowField> field) {
+  const auto ends = value.list();
+  value.require(ends.size() == 2);
+  const Scale scale{ends[0].number(), ends[1].number()};
+  value.require(scale[0] < scale[1] && std::isfinite(scale[1] - scale[0]));
+  scales[field] = scale;
+}
+
+constexpr std::string_view scale_type = "a list of 2 numbers that ascend";
+
+constexpr Key<Scales> scale_keys[] = {
+    {{"speed", scale_type, "", "of pictures of the speed"},
+     [](const Value& v, Scales& scales) { read_scale(v, scales, {}); }},
+    {{"vorticity", scale_type, "", "of those of the vorticity"},
+     [](const Value& v, Scales& scales) { read_scale(v, scales, FlowField::vorticity); }},
+    {{"q", scale_type, "", "of those of Q"},
+     [](const Value& v, Scales& scales) { read_scale(v, scales, FlowField::q); }},
+    {{"dissipation", scale_type, "", "of those of the dissipation"},
+     [](const Value& v, Scales& scales) { read_scale(v, scales, FlowField::dissipation); }},
+};
 
 constexpr Key<OutputDraft> output_keys[] = {
     {{"vtu", "true or false", "false", "a VTU file for ParaView: one Lagrange cell of degree k + 1 per cell, exact"},
@@ -493,6 +515,12 @@ constexpr Key<OutputDraft> output_keys[] = {
          auto& fields = output.target.fields;
          if (std::find(fields.begin(), fields.end(), field) == fields.end()) fields.push_back(field);
        }
+     }},
+    {{"scale", "a table such as {speed = [0, 1.5], vorticity = [-5, 5]}", "{}",
+      "values at the ends of the colours of pictures, the same in a series; by default each picture has its own"},
+     [](const Value& v, OutputDraft& output) {
+       v.require_equation(EquationKind::stokes);
+       v.table<Scales>(scale_keys, output.target.scales);
      }},
     {{"forces", "true or false", "false", "force and torque on every side and hole"},
      [](const Value& v, OutputDraft& output) { output.target.forces = stokes_only(v); }},
@@ -646,6 +674,7 @@ std::vector<Section> make_sections() {
   add("probe", infos(probe_keys));
   add("average", infos(average_keys));
   add("output", infos(output_keys));
+  sections.push_back({"output.scale", "ends of the colours of pictures", infos(scale_keys)});
   sections.push_back({"output.flux", "a plane through which the flux is reported", infos(flux_keys)});
   sections.push_back({"output.line", "points on a line, written to a CSV file", infos(line_keys)});
   sections.push_back({"output.plane", "points on a plane, written to a CSV file", infos(plane_keys)});

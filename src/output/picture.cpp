@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -169,7 +171,8 @@ struct Slice {
   Range range;                // of the shades
   VectorRaster field;         // empty without a velocity in the plane
 
-  Slice(const Solution& s, const std::optional<FlowField>& shown) : solution(s), derived(shown) {
+  Slice(const Solution& s, const std::optional<FlowField>& shown, const std::optional<Scale>& scale_of_series)
+      : solution(s), derived(shown) {
     const Mesh& mesh = s.problem().mesh;
     if (mesh.dim == 3) {
       z = 0.5 * (mesh.lower[2] + mesh.upper[2]);
@@ -184,6 +187,7 @@ struct Slice {
     height = std::max(shortest, static_cast<int>(std::lround(pixels * length[1])));
     scale = {width / length[0], height / length[1]};
     sample();
+    if (scale_of_series) range = {(*scale_of_series)[0], (*scale_of_series)[1]};
   }
 
   [[nodiscard]] bool has_velocity() const { return solution.problem().equation == EquationKind::stokes; }
@@ -473,13 +477,18 @@ class Picture {
 
 }  // namespace
 
-void write_picture(const Solution& solution, const std::filesystem::path& file, const std::optional<FlowField>& field) {
+void write_picture(const Solution& solution, const std::filesystem::path& file, const std::optional<FlowField>& field,
+                   const std::optional<Scale>& scale) {
   require_whole(solution.grid(), "a picture");
   if (field && solution.problem().equation == EquationKind::poisson) {
     throw InputError("write_picture: the solution of Poisson's equation has no velocity");
   }
+  if (scale && !((*scale)[0] < (*scale)[1] && std::isfinite((*scale)[1] - (*scale)[0]))) {
+    throw InputError(fmt::format("write_picture: the scale goes from {:g} to {:g}: expected two numbers that ascend",
+                                 (*scale)[0], (*scale)[1]));
+  }
   NewFile output(file);
-  const Slice slice(solution, field);
+  const Slice slice(solution, field, scale);
   Picture(slice).draw().write_png(output);
   output.commit();
 }

@@ -302,10 +302,13 @@ std::vector<fs::path> write_pictures(const Case& what, const Solution& solution,
   }
   in_agreement(what.solver.communicator.get(), [&] {
     if (!is_first(what)) return;
-    write_picture(*whole, file);
-    for (std::size_t i = 0; i < what.output.fields.size(); ++i) {
-      write_picture(*whole, files[i + 1], what.output.fields[i]);
-    }
+    const auto write = [&](const fs::path& target, std::optional<FlowField> field) {
+      const auto scale = what.output.scales.find(field);
+      write_picture(*whole, target, field,
+                    scale == what.output.scales.end() ? std::nullopt : std::optional(scale->second));
+    };
+    write(file, {});
+    for (std::size_t i = 0; i < what.output.fields.size(); ++i) write(files[i + 1], what.output.fields[i]);
   });
   return files;
 }
