@@ -291,9 +291,11 @@ class RestartedProgram : public Program {
     EXPECT_EQ(list("whole/*_checkpoint_*"), "whole/flow_checkpoint_0008.h5\nwhole/flow_checkpoint_0009.h5\n");
   }
   /// Exit code of `solenoid ARGUMENTS`, to which a signal is sent after a part of the time that the whole flow took.
+  /// In the foreground `timeout` sends one signal: the program takes a second one for an order to die.
   int run_and_signal(const std::string& arguments, const std::string& name, double part) {
-    return shell(fmt::format("timeout --preserve-status -s {} {} '" SOLENOID_PROGRAM "' {} >out 2>err </dev/null", name,
-                             part * seconds_, arguments));
+    return shell(fmt::format("timeout --foreground --preserve-status -s {} {} '" SOLENOID_PROGRAM
+                             "' {} >out 2>err </dev/null",
+                             name, part * seconds_, arguments));
   }
   std::string list(const std::string& pattern) {
     shell("ls " + pattern + " >list 2>list_errors");
