@@ -37,6 +37,7 @@ PUBLIC = {
     "interrupt": "base",
     "version": "base",
     "choices": "problem",
+    "kernel_choices": "problem",
     "mesh": "problem",
     "field": "problem",
     "problem": "problem",

@@ -2,9 +2,9 @@
 /// \file
 /// The choices that problems and solver options offer.
 
-namespace solenoid {
+#include "solenoid/kernel_choices.hpp"
 
-enum class EquationKind { stokes, poisson };
+namespace solenoid {
 
 enum class SideKind {
   velocity,  ///< u = g (no-slip where g = 0); with Poisson u = g[0]
@@ -36,7 +36,6 @@ enum class PreconditionerSide { right, left };
 enum class SmootherKind { multiplicative, additive };
 enum class ColourOrder { diagonal, lexicographic };
 enum class PatchProblem { symmetric, galerkin, fused };
-enum class LocalSolverKind { direct, chebyshev, cg, dense };
 /// What derivatives of a velocity make, besides velocity and pressure.
 enum class FlowField {
   vorticity,    ///< curl u; in 2D dv/dx - du/dy

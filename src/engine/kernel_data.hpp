@@ -6,7 +6,7 @@
 #include <cstdint>
 
 #include "mesh/face.hpp"
-#include "solenoid/choices.hpp"
+#include "solenoid/kernel_choices.hpp"
 
 namespace solenoid {
 

@@ -18,7 +18,7 @@
 
 #include <cstdint>
 
-#include "solenoid/choices.hpp"
+#include "solenoid/kernel_choices.hpp"
 
 namespace solenoid {
 
