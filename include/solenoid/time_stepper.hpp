@@ -23,7 +23,8 @@ struct TimeOptions {
   /// Length of steps; the largest one where `cfl` is given, too. 0: by `cfl` alone.
   double step = 0.0;
   /// C of dt = C / (omega_k R), where R is the largest sum_a |u_a| / h_a and omega_k what the element of order k makes
-  /// of it; 0: steps of one length. Without viscosity the schemes are stable up to stable_cfl().
+  /// of it; 0: steps of one length. Without viscosity the schemes are stable up to stable_cfl(). From rest velocities
+  /// on sides, tractions and the force say how long a step may be.
   double cfl = 0.0;
   /// The velocity at t = 0, which is made divergence-free: projected, not interpolated.
   VectorField initial{};
@@ -74,8 +75,8 @@ class TimeStepper {
   TimeStepper& operator=(const TimeStepper&) = delete;
   ~TimeStepper();
 
-  /// One step. \throws Error if it does not succeed: the solve does not converge, or the flow is not finite; the state
-  /// is that before it.
+  /// One step. \throws InputError if nothing limits its length, as of a flow that is at rest for ever; Error if it does
+  /// not succeed: the solve does not converge, or the flow is not finite; the state is that before it.
   StepReport step();
   /// Steps until a time is reached or passed.
   void advance(double time);

@@ -132,7 +132,8 @@ class Flow:
         """One step.
 
         Raises:
-            InputError: where data are not finite; and if the flow is at rest and `cfl` alone limits the step.
+            InputError: where data are not finite; and if `cfl` alone limits the step of a flow that is at rest and that
+                nothing moves.
             RuntimeError: if the solve does not converge, or the flow is not finite, as with a step that is too long for
                 convection. The flow is what it was before.
         """

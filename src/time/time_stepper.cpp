@@ -21,6 +21,7 @@
 #include "solver/kept_tables.hpp"
 #include "solver/mass_matrix.hpp"
 #include "solver/methods.hpp"
+#include "time/driving.hpp"
 #include "time/scheme.hpp"
 #include "time/step_control.hpp"
 
@@ -233,8 +234,17 @@ struct TimeStepper::Data {
     load_is_current = true;
   }
 
+  /// At the beginning, and from rest, data say how long a step may be.
+  [[nodiscard]] double longest_from_rest() const {
+    const State& last = states.front();
+    if (!control.follows_flow() || convection == nullptr || (last.length > 0.0 && rate > 0.0)) {
+      return StepControl::unlimited;
+    }
+    return Driving(problem).longest_step(last.time, control.reach());
+  }
+
   StepReport step() {
-    const double dt = control.next(states.front().length, rate);
+    const double dt = control.next(states.front().length, rate, longest_from_rest());
     const double t = states.front().time + dt;
     const std::vector<double> before = times_before(dt);
     const StepCoefficients scheme = step_coefficients(time.scheme, 0.0, before);
