@@ -370,14 +370,21 @@ TEST_F(InTime, KovasznayFlowIsSteady) {
   problem.viscosity = 1.0 / 40.0;
   problem.convection = true;
   for (int side = 0; side < 4; ++side) problem.boundary.sides[side].data = velocity;
-  TimeStepper stepper(problem, {.cfl = 0.5, .initial = velocity}, on_cpu(Precision::mixed));
-  stepper.advance(0.3);
   Exact exact;
   exact.velocity = velocity;
   exact.pressure = field("-exp(2*l*x)/2");
-  const Errors errors = stepper.solution().errors(exact);
-  EXPECT_NEAR(*errors.velocity, 8.3e-4, 0.1e-4);
-  EXPECT_NEAR(*errors.pressure, 4.0e-4, 0.1e-4);
+  // It stays, and becomes, that flow.
+  for (const bool stays : {true, false}) {
+    TimeOptions options{.cfl = 0.5, .steady = 1e-5};
+    if (stays) options.initial = velocity;
+    TimeStepper stepper(problem, options, on_cpu(Precision::mixed));
+    stepper.advance(20.0);
+    EXPECT_TRUE(stepper.steady());
+    EXPECT_GT(stepper.time(), 0.2);
+    const Errors errors = stepper.solution().errors(exact);
+    EXPECT_NEAR(*errors.velocity, 8.3e-4, 0.1e-4);
+    EXPECT_NEAR(*errors.pressure, 4.0e-4, 0.1e-4);
+  }
 }
 
 TEST_F(InTime, ShearLayerKeepsTheEnergyThatItShould) {
@@ -427,6 +434,44 @@ TEST_F(InTime, BeginsFromRest) {
   }
 }
 
+/// Through a channel that is driven by a force, from rest: the flow becomes the parabola, which the element has.
+TEST_F(InTime, EndsWhenItIsSteady) {
+  if (!has_order(2, 2)) GTEST_SKIP() << "order 2 is not in this build";
+  for (const bool convection : {false, true}) {
+    Problem problem;
+    problem.mesh = Mesh::unit(2, 2);
+    problem.order = 2;
+    problem.viscosity = 0.5;
+    problem.convection = convection;
+    problem.force[0] = 1.0;
+    problem.boundary.sides[0].kind = problem.boundary.sides[1].kind = SideKind::periodic;
+    constexpr double wanted = 1e-8;
+    TimeStepper stepper(problem, {.step = 0.1, .steady = wanted}, on_cpu());
+    EXPECT_FALSE(stepper.steady());
+    Solution before = stepper.solution();
+    while (!stepper.steady()) {
+      before = stepper.solution();
+      const StepReport step = stepper.step();
+      ASSERT_LT(step.number, 200);
+      // |u - u_before| / (dt |u|)
+      const Solution now = stepper.solution();
+      const double change = now.velocity_error(before.velocity_field()) / std::sqrt(2.0 * now.kinetic_energy());
+      ASSERT_TRUE(step.change.has_value());
+      EXPECT_NEAR(*step.change * step.length, change, 1e-9 + 1e-6 * change);
+    }
+    const VectorField exact{in_time("y*(1-y)", 2), 0.0, 0.0};
+    EXPECT_LT(stepper.solution().velocity_error(exact), wanted);
+    const int steps = stepper.steps();
+    stepper.advance(1000.0);
+    EXPECT_EQ(stepper.steps(), steps);
+    EXPECT_TRUE(stepper.report().steady.value());
+    if (!solution_files_unavailable().empty()) continue;
+    const TimeStepper again(problem, {.step = 0.1, .steady = wanted}, on_cpu(), *stepper.checkpoint());
+    EXPECT_TRUE(again.steady());
+    EXPECT_EQ(again.report().change, stepper.report().change);
+  }
+}
+
 TEST_F(InTime, MemoryIsPredicted) {
   for (const int dim : {2, 3}) {
     if (!has_order(dim, 2)) continue;
@@ -459,6 +504,7 @@ TEST_F(InTime, WhatCannotMarchIsRefused) {
     return "no error";
   };
   EXPECT_NE(refusal(flow, {}).find("expected a length of steps"), std::string::npos);
+  EXPECT_NE(refusal(flow, {.step = 1.0, .steady = -1.0}).find("steady: expected a number"), std::string::npos);
   EXPECT_NE(refusal(flow, {.step = -1.0}).find("step: expected a number"), std::string::npos);
   Problem slow = flow;
   slow.convection = false;

@@ -26,6 +26,9 @@ struct TimeOptions {
   /// of it; 0: steps of one length. Without viscosity the schemes are stable up to stable_cfl(). From rest velocities
   /// on sides, tractions and the force say how long a step may be.
   double cfl = 0.0;
+  /// The flow is steady once a step changes the velocity by less than this, relative and per unit of time (StepReport::
+  /// change); 0: nobody asks.
+  double steady = 0.0;
   /// The velocity at t = 0, which is made divergence-free: projected, not interpolated.
   VectorField initial{};
 };
@@ -50,6 +53,9 @@ struct StepReport {
   double cfl = 0.0;       ///< dt omega_k R of the velocity that was reached
   int cycles = 0;         ///< of multigrid
   double residual = 0.0;  ///< relative to that of the guess
+  /// |u - u_before| / (dt |u|) in L2, where TimeOptions::steady asks for it; of a flow at rest whose data depend on the
+  /// time nothing is said.
+  std::optional<double> change{};
 };
 
 /// A flow, step by step. Each step is the scheme
@@ -78,8 +84,10 @@ class TimeStepper {
   /// One step. \throws InputError if nothing limits its length, as of a flow that is at rest for ever; Error if it does
   /// not succeed: the solve does not converge, or the flow is not finite; the state is that before it.
   StepReport step();
-  /// Steps until a time is reached or passed.
+  /// Steps until a time is reached or passed, or the flow is steady.
   void advance(double time);
+  /// Whether the last step has changed the velocity by less than TimeOptions::steady, if that is asked for.
+  [[nodiscard]] bool steady() const;
 
   [[nodiscard]] double time() const;
   [[nodiscard]] int steps() const;

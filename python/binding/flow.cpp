@@ -39,7 +39,7 @@ class Flow {
   void advance(double time) {
     // A time that rounding alone keeps from being reached is reached.
     together([&] {
-      while (stepper_.time() < time - 1e-12 * std::abs(time)) make_step();
+      while (stepper_.time() < time - 1e-12 * std::abs(time) && !stepper_.steady()) make_step();
     });
   }
 
@@ -104,7 +104,8 @@ void bind_flow(nb::module_& m) {
       .def_ro("length", &StepReport::length)
       .def_ro("cfl", &StepReport::cfl)
       .def_ro("cycles", &StepReport::cycles)
-      .def_ro("residual", &StepReport::residual);
+      .def_ro("residual", &StepReport::residual)
+      .def_ro("change", &StepReport::change);
 
   nb::class_<Flow>(m, "Flow")
       .def(
@@ -122,6 +123,7 @@ void bind_flow(nb::module_& m) {
       .def("advance", &Flow::advance)
       .def_prop_ro("time", [](const Flow& f) { return f.stepper().time(); })
       .def_prop_ro("steps", [](const Flow& f) { return f.stepper().steps(); })
+      .def_prop_ro("steady", [](const Flow& f) { return f.stepper().steady(); })
       .def_prop_ro("dofs", [](const Flow& f) { return f.stepper().dofs(); })
       .def("solution", [](const Flow& f,
                           double time) { return without_report(released([&] { return f.stepper().solution(time); })); })

@@ -36,6 +36,8 @@ class StepReport(NamedTuple):
     cycles: int
     #: What the cycles left of the residual: relative to that of the guess.
     residual: float
+    #: |u - u_before| / (dt |u|) in L2, where the option `steady` asks for it.
+    change: float | None
 
 
 class FlowState(NamedTuple):
@@ -82,6 +84,8 @@ class Flow:
         cfl: lengths of steps from the flow: C of dt = C / (omega_k R), where R is the largest sum_a |u_a| / h_a and
             omega_k what the element of order k makes of it (docs/time.md). With convection, and where there is no
             `step`, 0.5 with "sbdf3"; without viscosity about 0.6 is the most that is stable.
+        steady: the flow is steady once a step changes its velocity by less than this, relative, in L2, per unit of time
+            (StepReport.change): 1e-8, for example. advance() and march() end then.
         scheme: "sbdf1", "sbdf2", "sbdf3" (the default), "sbdf4": of this order; or "bdf2/ext3".
         communicator: as of solve(): all its ranks make the same calls, and each has its part of the flow.
         options: those of solve(); method and rtol play no part.
@@ -99,6 +103,7 @@ class Flow:
         initial: Vector | None = None,
         step: float | None = None,
         cfl: float | None = None,
+        steady: float | None = None,
         scheme: str | None = None,
         communicator: Any = None,
         **options: Any,
@@ -107,7 +112,7 @@ class Flow:
         fields = None
         if initial is not None:
             fields = vector(initial, self.problem.dim, "initial", {**self.problem.parameters, "t": 0.0})
-        given = {"step": step, "cfl": cfl, "scheme": scheme}
+        given = {"step": step, "cfl": cfl, "steady": steady, "scheme": scheme}
         time = {name: value for name, value in given.items() if value is not None}
         self._core = _core.Flow(core, time, fields, options, ranks_of(communicator))
 
@@ -120,6 +125,11 @@ class Flow:
     def steps(self) -> int:
         """How many there were."""
         return self._core.steps
+
+    @property
+    def steady(self) -> bool:
+        """Whether the last step has changed the velocity by less than the option `steady`; False without it."""
+        return self._core.steady
 
     @property
     def report(self) -> Report:
@@ -141,7 +151,7 @@ class Flow:
         return StepReport(*(getattr(done, name) for name in StepReport._fields))
 
     def advance(self, time: float) -> None:
-        """Steps until a time is reached or passed."""
+        """Steps until a time is reached or passed, or the flow is `steady`."""
         _require_finite("time", time)
         self._core.advance(float(time))
 
@@ -160,7 +170,7 @@ class Flow:
     def march(self, until: float, every: float | None = None) -> Iterator[FlowState]:
         """Advances to a time, and shows the flow on the way: as it is at first, then at those multiples of `every` that
         follow, up to `until`; or, without `every`, after each step. Steps do not depend on it: at times between them
-        the flow is interpolated.
+        the flow is interpolated. A flow that is steady before is shown as it is then, and that is all.
 
         Yields:
             `time` and `solution`, also as a pair: `for time, solution in flow.march(until=1, every=0.1)`.
@@ -172,15 +182,20 @@ class Flow:
 
     def _states(self, until: float, every: float | None) -> Iterator[FlowState]:
         yield FlowState(self.time, self.solution())
+        if self.steady:
+            return
         rounding = 1e-12
         if every is None:
-            while self.time < until * (1 - rounding):
+            while self.time < until * (1 - rounding) and not self.steady:
                 self.step()
                 yield FlowState(self.time, self.solution())
             return
         number = math.floor(self.time / every * (1 + rounding)) + 1
         while number * every <= until * (1 + rounding):
             self.advance(number * every)
+            if self.time < number * every * (1 - rounding):  # steady
+                yield FlowState(self.time, self.solution())
+                return
             yield FlowState(number * every, self.solution(number * every))
             number += 1
         self.advance(until)

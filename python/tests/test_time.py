@@ -129,6 +129,20 @@ def test_times_of_a_march():
     assert [time for time, _ in flow.march(until=0.1)] == [flow.time]
 
 
+def test_a_flow_ends_when_it_is_steady(cavity):
+    channel = cavity.replace(velocity={}, periodic="x", force=[1, 0], viscosity=0.5)
+    flow = so.Flow(channel, step=0.1, steady=1e-6, **OPTIONS)
+    assert flow.step().change == pytest.approx(1000)
+    states = list(flow.march(until=100, every=1))
+    assert flow.steady and flow.time < 10
+    assert [time for time, _ in states[1:-1]] == list(range(1, len(states) - 1)) and states[-1].time == flow.time
+    assert states[-1].solution.error(["y*(1-y)", 0]).velocity < 1e-6
+    assert flow.report.steady and flow.report.change <= 1e-6
+    assert [time for time, _ in flow.march(until=200, every=1)] == [flow.time]
+    without = so.Flow(channel, step=0.1, **OPTIONS)
+    assert without.step().change is None and not without.steady
+
+
 def test_steps_say_what_they_did(box):
     flow = so.Flow(box, initial=swirl, cfl=0.4, **OPTIONS)
     assert (flow.time, flow.steps) == (0, 0)

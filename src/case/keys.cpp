@@ -99,6 +99,13 @@ constexpr Key<March> time_keys[] = {
     {{"scheme", "\"sbdf1\", \"sbdf2\", \"sbdf3\", \"sbdf4\" or \"bdf2/ext3\"", "\"sbdf3\"",
       "BDF for what is linear, with extrapolated convection; the number is the order"},
      [](const Value& v, March& march) { march.options.scheme = v.choice<TimeScheme>(); }},
+    {{"steady", "a number > 0", "",
+      "the flow ends early once it is steady: a step changes the velocity by less than this, relative, in L2, per unit "
+      "of time; if it does not until `end`, it has not converged"},
+     [](const Value& v, March& march) {
+       march.options.steady = v.number();
+       v.require(march.options.steady > 0.0 && std::isfinite(march.options.steady));
+     }},
     {{"initial", "a list of {dim} expressions or numbers, or {file = \"...\"}", "[0, 0, 0]",
       "velocity at the beginning; it is made divergence-free"},
      [](const Value& v, March& march) {

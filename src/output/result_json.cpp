@@ -74,6 +74,7 @@ Json settings(const Case& what, const Report& report) {
     const auto& [time, end] = *what.time;
     result["physics"]["convection"] = problem.convection;
     result["time"] = {{"end", end}, {"step", time.step}, {"cfl", time.cfl}, {"scheme", name_of(time.scheme)}};
+    if (time.steady > 0.0) result["time"]["steady"] = time.steady;
   }
   result["boundary"] = boundary(problem);
   result["solver"] = {{"method", name_of(options.method)},
@@ -186,6 +187,10 @@ std::string result_json(const Case& what, const Report& report, const Measures* 
   if (what.time) {
     json["steps"] = report.steps;
     json["end_time"] = report.end_time;
+    if (report.steady) {
+      json["steady"] = *report.steady;
+      json["change"] = finite(report.change);
+    }
   }
   json["dofs"] = report.dofs;
   json["cells"] = report.cells;

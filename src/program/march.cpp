@@ -19,6 +19,7 @@
 #include "solenoid/interrupt.hpp"
 #include "solenoid/output.hpp"
 #include "solenoid/time_stepper.hpp"
+#include "time/settling.hpp"
 
 namespace solenoid::program {
 namespace {
@@ -61,6 +62,7 @@ class History {
     std::string line =
         fmt::format("{},{},{},{},{},{},{},{}", step.number, step.time, step.length, step.cfl, step.cycles,
                     solution.kinetic_energy(), solution.dissipation(), solution.divergence_max());
+    if (what_.time->options.steady > 0.0) line += fmt::format(",{}", step.change.value_or(std::nan("")));
     for (std::size_t i = 0; i < what_.probes.size(); ++i) {
       for (int a = 0; a < what_.problem.mesh.dim; ++a) line += fmt::format(",{}", velocity[i][a]);
       line += fmt::format(",{}", pressure[i]);
@@ -103,6 +105,7 @@ class History {
 
   void write_names() {
     std::string names = "step,time,length,cfl,cycles,kinetic_energy,dissipation,divergence_max";
+    if (what_.time->options.steady > 0.0) names += ",change";
     for (std::size_t i = 0; i < what_.probes.size(); ++i) {
       for (int a = 0; a < what_.problem.mesh.dim; ++a) names += fmt::format(",probe{}_u_{}", i, "xyz"[a]);
       names += fmt::format(",probe{}_p", i);
@@ -299,7 +302,7 @@ Result march(const Case& what, const MarchTargets& targets, std::optional<Stoppe
     return ranks == nullptr ? mine : ranks->any(mine);
   };
   std::string stopped;  // why
-  while (flow.time() < end * (1.0 - 1e-12)) {
+  while (flow.time() < end * (1.0 - 1e-12) && !flow.steady()) {
     if (is_out_of_time()) {
       stopped = fmt::format("the wall time is used up at t = {:g}", flow.time());
       break;
@@ -315,6 +318,7 @@ Result march(const Case& what, const MarchTargets& targets, std::optional<Stoppe
     const Interruptible scope([] { return false; });  // what is written of a step is written whole
     done.cycles += step.cycles;
     done.residuals.push_back(step.residual);
+    if (step.change) done.changes.push_back({step.time, *step.change});
     history.add(step, flow);
     write_series();
     done.seconds = seconds_before + seconds_since(marching);
@@ -332,13 +336,23 @@ Result march(const Case& what, const MarchTargets& targets, std::optional<Stoppe
     const Interruptible never([] { return false; });
     checkpoints.add();
   }
-  if (!stopped.empty() && !checkpoints.latest().empty()) {
+  if (flow.steady() && every > 0.0 && done.series.back() < flow.time()) series.add(flow.time(), flow.solution());
+  if (!stopped.empty() && !checkpoints.latest().empty() && is_first(what)) {
     display.finish();
     fmt::print(stderr, "solenoid: {}; to go on: solenoid restart '{}'\n", stopped, checkpoints.latest().string());
   }
   Report report = flow.report();
-  report.converged = stopped.empty();
-  report.reason = report.converged ? "the end is reached" : stopped;
+  report.converged = stopped.empty() && report.steady.value_or(true);
+  report.reason = !stopped.empty() ? stopped : "the end is reached";
+  if (stopped.empty() && report.steady) {
+    report.reason = *report.steady ? fmt::format("steady at t = {:g}", flow.time())
+                                   : fmt::format("not steady at t = {:g}: {}", flow.time(),
+                                                 settling(done.changes, what.time->options.steady));
+    if (!*report.steady && is_first(what)) {
+      display.finish();
+      fmt::print(stderr, "solenoid: {}\n", report.reason);
+    }
+  }
   report.iterations = done.cycles;
   report.residual_history = std::move(done.residuals);
   report.time_setup = time_setup;

@@ -115,6 +115,11 @@ struct Targets {
   std::map<fs::path, std::string> taken_;
 };
 
+/// A flow in time that goes on later.
+bool stopped_on_its_way(const Case& what, const Report& report) {
+  return what.time && !report.converged && report.end_time < what.time->end;
+}
+
 struct Files {
   std::vector<std::string> written;
   std::vector<std::string> left_out;
@@ -160,8 +165,8 @@ Files write(const Targets& targets, const Case& what, const Result& result, cons
   file(targets.save, sound && !history.empty(),
        [&] { of_whole([&](const Solution& solution) { solution.save(targets.save); }); });
   files.reason = sound ? "interrupted" : "the solution is not finite";
-  // Of a flow in time that has stopped on its way the rest is to have them.
-  const bool stopped = what.time && !result.report.converged;
+  // When it goes on the rest has them.
+  const bool stopped = stopped_on_its_way(what, result.report);
   const auto wanted = [&] { return sound && !stopped && !caught_interrupt(); };
   const Interruptible scope(caught_interrupt);
   file(targets.vtu, wanted(), [&] { write_cells(what, result.solution, targets.vtu); });
@@ -254,7 +259,7 @@ void print_table(const Case& what, const Report& report, const Measures& measure
   line("cells", fmt::format("{}", report.cells));
   if (what.time) {
     line("steps", fmt::format("{} to t = {:g}, {} cycles{}", report.steps, report.end_time, report.iterations,
-                              report.converged ? "" : ", " + report.reason));
+                              report.converged && !report.steady ? "" : ", " + report.reason));
   } else {
     print_iterations(report);
   }
@@ -285,7 +290,7 @@ Solved solve_and_measure(const Case& what, std::optional<Solution> start, std::o
                               : solve(what.problem, what.solver);
     start.reset();
     display.show({"measure", 0.0, "solution"});
-    const bool stopped = what.time && !result.report.converged;
+    const bool stopped = stopped_on_its_way(what, result.report);
     const Interruptible unless_stopped([&] { return !stopped && caught_interrupt(); });
     Measures measures = measure(what, result.solution, result.report.errors);
     return {std::move(result), std::move(measures)};

@@ -102,6 +102,7 @@ struct TimeStepper::Data {
   Vector<double> work;
   int number = 0;
   double rate = 0.0;
+  std::optional<double> change;  // StepReport::change
 
   /// `from`: what to go on from, or nullptr.
   Data(const Problem& problem_, const TimeOptions& time_, const SolverOptions& options_, const Checkpoint* from)
@@ -199,6 +200,7 @@ struct TimeStepper::Data {
       rate = complete(states[i], state.time, state.length);
     }
     number = from.steps;
+    change = last_change();
   }
 
   /// Times of the known states.
@@ -224,6 +226,15 @@ struct TimeStepper::Data {
     std::vector<const double*> flows;
     for (std::size_t i = 0; i < count; ++i) flows.push_back(states[i].flow.data());
     return flows;
+  }
+
+  [[nodiscard]] std::optional<double> last_change() {
+    if (time.steady == 0.0 || known < 2) return {};
+    const double size = with_sides->l2_norm(states[0].flow.data());
+    if (size == 0.0 && changes_data) return {};
+    combine({1.0, -1.0}, work);
+    const double difference = with_sides->l2_norm(work.data());
+    return difference == 0.0 ? 0.0 : difference / (states[0].length * size);
   }
 
   void make_load(double t) {
@@ -290,7 +301,8 @@ struct TimeStepper::Data {
     std::rotate(states.begin(), states.end() - 1, states.end());
     ++known;
     ++number;
-    return {number, t, dt, control.cfl(dt, rate), convergence.iterations, convergence.history.back()};
+    change = last_change();
+    return {number, t, dt, control.cfl(dt, rate), convergence.iterations, convergence.history.back(), change};
   }
 };
 
@@ -312,6 +324,7 @@ void validate(const Problem& problem, const TimeOptions& time) {
   };
   check_range("step", time.step);
   check_range("cfl", time.cfl);
+  check_range("steady", time.steady);
   if (time.step == 0.0 && time.cfl == 0.0) fail("step", "expected a length of steps, or `cfl`");
   if (!problem.convection && time.step == 0.0) {
     fail("cfl", "nothing limits the steps of a flow without convection: give `step`");
@@ -331,7 +344,12 @@ StepReport TimeStepper::step() { return data_->step(); }
 
 void TimeStepper::advance(double time) {
   // A time that rounding alone keeps from being reached is reached.
-  while (this->time() < time - 1e-12 * std::abs(time)) step();
+  while (this->time() < time - 1e-12 * std::abs(time) && !steady()) step();
+}
+
+bool TimeStepper::steady() const {
+  const double wanted = data_->time.steady;
+  return wanted > 0.0 && data_->change && *data_->change <= wanted;
 }
 
 double TimeStepper::time() const { return data_->states.front().time; }
@@ -343,6 +361,10 @@ Report TimeStepper::report() const {
   describe(*data_->engine, data_->discretisation, data_->options, report);
   report.steps = steps();
   report.end_time = time();
+  if (data_->time.steady > 0.0) {
+    report.steady = steady();
+    report.change = data_->change;
+  }
   return report;
 }
 
