@@ -29,6 +29,10 @@ struct TimeOptions {
   /// The flow is steady once a step changes the velocity by less than this, relative and per unit of time (StepReport::
   /// change); 0: nobody asks.
   double steady = 0.0;
+  /// Volumes that flow through a section of the domain normal to each direction, per unit of time: 1 / L_a integral
+  /// u_a, L_a the length of the box; in 2D per unit of depth. Periodic directions alone have them, in others they are
+  /// 0. A force that is constant in space holds them, at every step to rounding, and in the initial velocity.
+  std::optional<Point> flow_rate{};
   /// The velocity at t = 0, which is made divergence-free: projected, not interpolated.
   VectorField initial{};
 };
@@ -56,6 +60,9 @@ struct StepReport {
   /// |u - u_before| / (dt |u|) in L2, where TimeOptions::steady asks for it; of a flow at rest whose data depend on the
   /// time nothing is said.
   std::optional<double> change{};
+  /// What holds TimeOptions::flow_rate: the pressure falls by so much per unit of length, beside the one that solutions
+  /// have; the force (per volume) that drives the flow.
+  Point gradient{};
 };
 
 /// A flow, step by step. Each step is the scheme

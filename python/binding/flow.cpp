@@ -1,6 +1,7 @@
 /// \file
 /// Flows in time.
 
+#include <nanobind/stl/array.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
@@ -88,7 +89,7 @@ class Flow {
 Case march_of(Case what, const nb::dict& time, const std::optional<std::vector<ScalarField>>& initial,
               const nb::dict& options, const Ranks* ranks) {
   March march = what.time.value_or(March());
-  march.options = time_options_of(march, time, what.problem.order);
+  march.options = time_options_of(march, time, what.problem);
   if (initial) march.options.initial = vector_field(*initial);
   what.time = march;
   what.solver = options_of(what.solver, options, ranks);
@@ -105,7 +106,8 @@ void bind_flow(nb::module_& m) {
       .def_ro("cfl", &StepReport::cfl)
       .def_ro("cycles", &StepReport::cycles)
       .def_ro("residual", &StepReport::residual)
-      .def_ro("change", &StepReport::change);
+      .def_ro("change", &StepReport::change)
+      .def_ro("gradient", &StepReport::gradient);
 
   nb::class_<Flow>(m, "Flow")
       .def(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from . import _core
@@ -38,6 +38,9 @@ class StepReport(NamedTuple):
     residual: float
     #: |u - u_before| / (dt |u|) in L2, where the option `steady` asks for it.
     change: float | None
+    #: What holds the option `flow_rate` of Flow: the pressure falls by so much per unit of length in each direction,
+    #: beside the pressure that solutions have; the force that drives the flow. Zeros without.
+    gradient: tuple[float, ...]
 
 
 class FlowState(NamedTuple):
@@ -86,6 +89,9 @@ class Flow:
             `step`, 0.5 with "sbdf3"; without viscosity about 0.6 is the most that is stable.
         steady: the flow is steady once a step changes its velocity by less than this, relative, in L2, per unit of time
             (StepReport.change): 1e-8, for example. advance() and march() end then.
+        flow_rate: what flows through a section of the domain normal to each direction, per unit of time, dim numbers: for
+            each periodic direction the integral of the velocity over the domain, divided by its length; 0 for others. A
+            pressure gradient holds it at every step, StepReport.gradient, and the initial velocity is given it.
         scheme: "sbdf1", "sbdf2", "sbdf3" (the default), "sbdf4": of this order; or "bdf2/ext3".
         communicator: as of solve(): all its ranks make the same calls, and each has its part of the flow.
         options: those of solve(); method and rtol play no part.
@@ -104,6 +110,7 @@ class Flow:
         step: float | None = None,
         cfl: float | None = None,
         steady: float | None = None,
+        flow_rate: Sequence[float] | None = None,
         scheme: str | None = None,
         communicator: Any = None,
         **options: Any,
@@ -113,6 +120,8 @@ class Flow:
         if initial is not None:
             fields = vector(initial, self.problem.dim, "initial", {**self.problem.parameters, "t": 0.0})
         given = {"step": step, "cfl": cfl, "steady": steady, "scheme": scheme}
+        if flow_rate is not None:
+            given["flow_rate"] = [float(rate) for rate in flow_rate]
         time = {name: value for name, value in given.items() if value is not None}
         self._core = _core.Flow(core, time, fields, options, ranks_of(communicator))
 
@@ -148,7 +157,8 @@ class Flow:
                 convection. The flow is what it was before.
         """
         done = self._core.step()
-        return StepReport(*(getattr(done, name) for name in StepReport._fields))
+        report = StepReport(*(getattr(done, name) for name in StepReport._fields))
+        return report._replace(gradient=tuple(report.gradient[: self.problem.dim]))
 
     def advance(self, time: float) -> None:
         """Steps until a time is reached or passed, or the flow is `steady`."""

@@ -99,6 +99,10 @@ constexpr Key<March> time_keys[] = {
     {{"scheme", "\"sbdf1\", \"sbdf2\", \"sbdf3\", \"sbdf4\" or \"bdf2/ext3\"", "\"sbdf3\"",
       "BDF for what is linear, with extrapolated convection; the number is the order"},
      [](const Value& v, March& march) { march.options.scheme = v.choice<TimeScheme>(); }},
+    {{"flow_rate", "a list of {dim} numbers", "",
+      "what flows through a section of the domain normal to each periodic direction, volumes per time (0 in others); a "
+      "gradient of the pressure holds it"},
+     [](const Value& v, March& march) { march.options.flow_rate = point(v, {}); }},
     {{"steady", "a number > 0", "",
       "the flow ends early once it is steady: a step changes the velocity by less than this, relative, in L2, per unit "
       "of time; if it does not until `end`, it has not converged"},

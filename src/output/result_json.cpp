@@ -74,6 +74,7 @@ Json settings(const Case& what, const Report& report) {
     const auto& [time, end] = *what.time;
     result["physics"]["convection"] = problem.convection;
     result["time"] = {{"end", end}, {"step", time.step}, {"cfl", time.cfl}, {"scheme", name_of(time.scheme)}};
+    if (time.flow_rate) result["time"]["flow_rate"] = list(*time.flow_rate, mesh.dim);
     if (time.steady > 0.0) result["time"]["steady"] = time.steady;
   }
   result["boundary"] = boundary(problem);

@@ -42,6 +42,7 @@ class History {
   /// `goes_on`: the file is there, and perhaps longer than what has been done.
   History(const Case& what, const fs::path& file, bool goes_on, Done& done)
       : what_(what), wanted_(!file.empty()), done_(done) {
+    if (what.time->options.flow_rate) held_ = periodic_directions(what.problem);
     in_agreement(what.solver.communicator.get(), [&] {
       if (!wanted_ || !is_first(what)) return;
       fs::create_directories(folder_of(file));
@@ -63,6 +64,7 @@ class History {
         fmt::format("{},{},{},{},{},{},{},{}", step.number, step.time, step.length, step.cfl, step.cycles,
                     solution.kinetic_energy(), solution.dissipation(), solution.divergence_max());
     if (what_.time->options.steady > 0.0) line += fmt::format(",{}", step.change.value_or(std::nan("")));
+    for (const int a : held_) line += fmt::format(",{}", step.number > 0 ? step.gradient[a] : std::nan(""));
     for (std::size_t i = 0; i < what_.probes.size(); ++i) {
       for (int a = 0; a < what_.problem.mesh.dim; ++a) line += fmt::format(",{}", velocity[i][a]);
       line += fmt::format(",{}", pressure[i]);
@@ -106,6 +108,7 @@ class History {
   void write_names() {
     std::string names = "step,time,length,cfl,cycles,kinetic_energy,dissipation,divergence_max";
     if (what_.time->options.steady > 0.0) names += ",change";
+    for (const int a : held_) names += fmt::format(",gradient_{}", "xyz"[a]);
     for (std::size_t i = 0; i < what_.probes.size(); ++i) {
       for (int a = 0; a < what_.problem.mesh.dim; ++a) names += fmt::format(",probe{}_u_{}", i, "xyz"[a]);
       names += fmt::format(",probe{}_p", i);
@@ -129,7 +132,8 @@ class History {
   const Case& what_;
   bool wanted_;
   Done& done_;
-  std::ofstream stream_;  // of the first rank
+  std::vector<int> held_;  // directions of a flow rate
+  std::ofstream stream_;   // of the first rank
 };
 
 /// Files at certain times.

@@ -11,6 +11,7 @@
 
 #include "base/host_vector.hpp"
 #include "engine/engine.hpp"
+#include "problem/regions.hpp"
 #include "problem/validate.hpp"
 #include "solenoid/error.hpp"
 #include "solution/transfer.hpp"
@@ -22,6 +23,7 @@
 #include "solver/mass_matrix.hpp"
 #include "solver/methods.hpp"
 #include "time/driving.hpp"
+#include "time/flow_rate.hpp"
 #include "time/scheme.hpp"
 #include "time/step_control.hpp"
 
@@ -72,11 +74,32 @@ struct State {
   double length = 0.0;  ///< of the step that led to it
   Vector<double> flow;
   Vector<double> convection;
+  Point gradient{};  ///< that holds the flow rate
 };
+
+/// The problem with a force that is constant in space, too.
+Problem with_force(Problem problem, const Point& more) {
+  for (int a = 0; a < problem.mesh.dim; ++a) {
+    if (more[a] == 0.0) continue;
+    const ScalarField before = problem.force[a];
+    if (const auto constant = before.constant()) {
+      problem.force[a] = *constant + more[a];
+      continue;
+    }
+    const auto sum = [before, add = more[a]](std::span<const Point> points, std::span<double> values) {
+      before.evaluate(points, values);
+      for (double& value : values) value += add;
+    };
+    problem.force[a] = ScalarField(sum, before.label());
+  }
+  return problem;
+}
 
 }  // namespace
 
 struct TimeStepper::Data {
+  static constexpr double from_nothing = 1e-8;  // of the load is left, where there is no guess
+
   Problem problem;
   TimeOptions time;
   SolverOptions options;
@@ -89,7 +112,8 @@ struct TimeStepper::Data {
   BoundaryHats hats;
   MassMatrix mass;
   std::unique_ptr<Convection> convection;  // or nullptr
-  bool changes_data;                       // force or boundary data depend on the time
+  std::optional<FlowRate> flow_rate;
+  bool changes_data;  // force or boundary data depend on the time
   // At the time of the last step: boundary velocities, and what they bring into the convective term.
   SparseOnDevice lift;
   SparseOnDevice inflow;
@@ -125,6 +149,7 @@ struct TimeStepper::Data {
     for (int i = 0; i < states_of(time.scheme); ++i) {
       states.push_back({0.0, 0.0, vector(), problem.convection ? vector() : Vector<double>()});
     }
+    if (time.flow_rate) flow_rate.emplace(*engine, problem, *time.flow_rate, all(), *with_sides);
     if (from == nullptr) {
       project_initial();
     } else {
@@ -146,20 +171,34 @@ struct TimeStepper::Data {
     load_is_current = false;
   }
 
-  /// x from x and b. From a guess that is a flow already, to a part of its residual; otherwise to a part of b.
-  Convergence solve(bool from_guess, double rtol, Vector<double>& x) {
+  /// x from x and the load. From a guess that is a flow already, to a part of its residual; otherwise to a part of the
+  /// load.
+  Convergence solve(bool from_guess, double rtol, const Vector<double>& load, Vector<double>& x) {
     Convergence convergence;
     convergence.from_guess = from_guess;
     convergence.rtol = rtol;
     convergence.max_iterations = 50;
-    solver->run(b.data(), x.data(), false, convergence);
+    solver->run(load.data(), x.data(), false, convergence);
     kernels().project(x.data());
     return convergence;
   }
 
+  /// What of a flow is missing, by the gradient that is added to that of the state.
+  void hold_flow_rate(State& state) {
+    const auto response = [this](Vector<double>& load, Vector<double>& x) {
+      const Convergence convergence = solve(false, from_nothing, load, x);
+      if (convergence.converged) return;
+      throw Error(
+          fmt::format("the flow rate cannot be held: {} after {} cycles", convergence.reason, convergence.iterations));
+    };
+    const Point more =
+        flow_rate->correct(coefficients_of(discretisation.problem()), response, hats, b, state.flow.data());
+    for (int a = 0; a < 3; ++a) state.gradient[a] += more[a];
+  }
+
   /// The flow of a state, a vector of the solver so far, becomes that at the time that the discretisation has. Returns
-  /// the rate at which it crosses cells.
-  double complete(State& state, double t, double length) {
+  /// the rate at which it crosses cells. `is_new`: it does not have the flow rate yet.
+  double complete(State& state, double t, double length, bool is_new) {
     state.time = t;
     state.length = length;
     if (changes_data || !has_lift) {
@@ -170,6 +209,7 @@ struct TimeStepper::Data {
     hats.to_all(*with_sides, state.flow.data());
     lift.add_to(*with_sides, state.flow.data());
     with_sides->bring_ghosts(all(), state.flow.data());
+    if (flow_rate && is_new) hold_flow_rate(state);
     if (convection == nullptr) return 0.0;
     const double crossing = convection->apply(state.flow.data(), state.convection.data());
     inflow.add_to(*with_sides, state.convection.data());
@@ -179,13 +219,14 @@ struct TimeStepper::Data {
   void project_initial() {
     set_time(0.0);
     discretisation.projection_load(*engine, kernels(), time.initial, work, b);
-    const Convergence convergence = solve(false, 1e-12, states.front().flow);
+    const Convergence convergence = solve(false, 1e-12, b, states.front().flow);
     if (!convergence.converged) {
       throw Error(fmt::format("the initial velocity cannot be made divergence-free: {} after {} cycles",
                               convergence.reason, convergence.iterations));
     }
-    rate = complete(states.front(), 0.0, 0.0);
+    rate = complete(states.front(), 0.0, 0.0, true);
     clear_pressure(*engine, *with_sides, all(), states.front().flow.data());  // it is a multiplier
+    states.front().gradient = {};                                             // as is this
   }
 
   /// The states are made as the steps made them, so that they are the same to the last bit.
@@ -197,7 +238,8 @@ struct TimeStepper::Data {
       set_time(state.time);
       const HostVector unknowns = unknowns_on(state.flow, discretisation.finest().grid, problem.order, "checkpoint");
       engine->upload(unknowns.data(), states[i].flow.data(), unknowns.size() * sizeof(double));
-      rate = complete(states[i], state.time, state.length);
+      rate = complete(states[i], state.time, state.length, false);
+      states[i].gradient = state.gradient;
     }
     number = from.steps;
     change = last_change();
@@ -235,6 +277,14 @@ struct TimeStepper::Data {
     combine({1.0, -1.0}, work);
     const double difference = with_sides->l2_norm(work.data());
     return difference == 0.0 ? 0.0 : difference / (states[0].length * size);
+  }
+
+  [[nodiscard]] Point combined_gradient(const std::vector<double>& factors) const {
+    Point sum{};
+    for (std::size_t i = 0; i < factors.size(); ++i) {
+      for (int a = 0; a < 3; ++a) sum[a] += factors[i] * states[i].gradient[a];
+    }
+    return sum;
   }
 
   void make_load(double t) {
@@ -284,16 +334,19 @@ struct TimeStepper::Data {
       explicit_parts.push_back(states[i].convection.data());
     }
     with_sides->axpys(static_cast<int>(factors.size()), factors.data(), explicit_parts.data(), 1.0, b.data());
-    hats.to_some(*with_sides, b.data());
 
-    // The first steps have no pressure to begin with.
+    // The first steps have no pressure to begin with, and no gradient.
     const bool has_guess = number >= lengths_of(time.scheme).derivative;
-    const Convergence convergence = has_guess ? solve(true, 0.01, next.flow) : solve(false, 1e-8, next.flow);
+    next.gradient = has_guess ? combined_gradient(guess) : Point{};
+    if (flow_rate) flow_rate->add_load(next.gradient, b.data());
+    hats.to_some(*with_sides, b.data());
+    const Convergence convergence =
+        has_guess ? solve(true, 0.01, b, next.flow) : solve(false, from_nothing, b, next.flow);
     if (!convergence.converged) {
       throw Error(fmt::format("step {} from t = {:g} by {:g}: {} after {} cycles", number + 1, states.front().time, dt,
                               convergence.reason, convergence.iterations));
     }
-    const double crossing = complete(next, t, dt);
+    const double crossing = complete(next, t, dt, true);
     if (!std::isfinite(crossing)) {
       throw Error(fmt::format("step {} to t = {:g}: the flow is not finite", number + 1, t));
     }
@@ -302,7 +355,14 @@ struct TimeStepper::Data {
     ++known;
     ++number;
     change = last_change();
-    return {number, t, dt, control.cfl(dt, rate), convergence.iterations, convergence.history.back(), change};
+    return {number,
+            t,
+            dt,
+            control.cfl(dt, rate),
+            convergence.iterations,
+            convergence.history.back(),
+            change,
+            states.front().gradient};
   }
 };
 
@@ -311,8 +371,10 @@ Estimate estimate(const Problem& problem, const TimeOptions& time, const SolverO
   linear.convection = false;
   // The solve has b and x, one of the states. Here are the load and a combination of flows, places of pressures (a
   // quarter of a vector) and, with convection, what cells have of their upper hats (a quarter at most).
-  const double vectors =
-      1.25 + states_of(time.scheme) * (problem.convection ? 2.0 : 1.0) + (problem.convection ? 0.25 : 0.0);
+  // The flow rate has a load and a response for each direction.
+  const std::size_t held = time.flow_rate ? periodic_directions(problem).size() : 0;
+  const double vectors = 1.25 + 2.0 * static_cast<double>(held) +
+                         states_of(time.scheme) * (problem.convection ? 2.0 : 1.0) + (problem.convection ? 0.25 : 0.0);
   return estimate(linear, for_steps(options), vectors);
 }
 
@@ -326,6 +388,16 @@ void validate(const Problem& problem, const TimeOptions& time) {
   check_range("cfl", time.cfl);
   check_range("steady", time.steady);
   if (time.step == 0.0 && time.cfl == 0.0) fail("step", "expected a length of steps, or `cfl`");
+  for (int a = 0; time.flow_rate && a < 3; ++a) {
+    const double rate = (*time.flow_rate)[a];
+    if (!std::isfinite(rate)) fail("flow_rate", fmt::format("expected finite numbers, got {}", rate));
+    if (rate == 0.0 || (a < problem.mesh.dim && problem.boundary.sides[2 * a].kind == SideKind::periodic)) continue;
+    fail("flow_rate", fmt::format("direction {} is not periodic: there sides say how much flows; expected 0, got {:g}",
+                                  "xyz"[a], rate));
+  }
+  if (time.flow_rate && periodic_directions(problem).empty()) {
+    fail("flow_rate", "no direction is periodic, so that sides say how much flows: leave it out");
+  }
   if (!problem.convection && time.step == 0.0) {
     fail("cfl", "nothing limits the steps of a flow without convection: give `step`");
   }
@@ -379,13 +451,15 @@ Solution TimeStepper::solution(double time) const {
   }
   Problem problem = data_->problem;
   if (data_->changes_data) problem = with_parameters(problem, {{"t", time}});
+  const bool is_last = std::abs(time - times.front()) <= slack;
+  problem = with_force(std::move(problem), is_last ? data_->states.front().gradient
+                                                   : data_->combined_gradient(interpolation_weights(time, times)));
   const auto through_last = [&](const std::vector<double>& weights) {
     data_->combine(weights, data_->work);
     return data_->discretisation.solution_of(problem, data_->work);
   };
-  Solution flow = std::abs(time - times.front()) <= slack
-                      ? data_->discretisation.solution_of(problem, data_->states.front().flow)
-                      : through_last(interpolation_weights(time, times));
+  Solution flow = is_last ? data_->discretisation.solution_of(problem, data_->states.front().flow)
+                          : through_last(interpolation_weights(time, times));
   if (times.size() > 1) {
     flow.set_acceleration(through_last(differentiation_weights(time, times)));
   } else {
@@ -399,7 +473,7 @@ std::optional<Checkpoint> TimeStepper::checkpoint() const {
   for (int i = 0; i < data_->known; ++i) {
     const State& state = data_->states[i];
     auto flow = data_->discretisation.solution_of(data_->problem, state.flow).gathered();
-    if (flow) checkpoint.states.push_back({state.time, state.length, std::move(*flow)});
+    if (flow) checkpoint.states.push_back({state.time, state.length, std::move(*flow), state.gradient});
   }
   if (checkpoint.states.empty()) return {};
   return checkpoint;

@@ -122,6 +122,7 @@ struct Steps {
   int states = 0;
   std::vector<double> times{};
   std::vector<double> lengths{};
+  std::vector<double> gradients{};  ///< three for each state
   std::string note{};
 };
 
@@ -132,8 +133,10 @@ void describe(Io& io, Steps& steps) {
   io.number("states", steps.states, 1, most_states);
   steps.times.resize(steps.states);
   steps.lengths.resize(steps.states);
+  steps.gradients.resize(3 * static_cast<std::size_t>(steps.states));
   io.numbers("times", std::span(steps.times));
   io.numbers("lengths", std::span(steps.lengths));
+  io.numbers("gradients", std::span(steps.gradients));
   io.bytes("note", steps.note);
 }
 
@@ -563,6 +566,9 @@ void check(const Steps& steps) {
                        (last || (steps.times[i] > steps.times[i + 1] && steps.lengths[i] > 0.0));
     if (!sound) throw Failure("its times are not those of steps");
   }
+  for (const double gradient : steps.gradients) {
+    if (!std::isfinite(gradient)) throw Failure("`gradients` are not finite");
+  }
 }
 
 /// The problem, and the steps of a checkpoint. \throws Failure unless the coefficients are of the size and at the place
@@ -704,6 +710,7 @@ void Checkpoint::save(const fs::path& file) const {
   for (const State& state : states) {
     said.times.push_back(state.time);
     said.lengths.push_back(state.length);
+    said.gradients.insert(said.gradients.end(), state.gradient.begin(), state.gradient.end());
     flows.push_back(&state.flow);
   }
   solenoid::save(flows, &said, file);
@@ -714,7 +721,9 @@ Checkpoint load_checkpoint(const fs::path& file) {
   std::vector<Solution> flows = load(file, &said);
   Checkpoint checkpoint{.steps = said.number, .note = std::move(said.note)};
   for (int i = 0; i < said.states; ++i) {
-    checkpoint.states.push_back({said.times[i], said.lengths[i], std::move(flows[i])});
+    const double* const gradient = &said.gradients[3 * static_cast<std::size_t>(i)];
+    checkpoint.states.push_back(
+        {said.times[i], said.lengths[i], std::move(flows[i]), {gradient[0], gradient[1], gradient[2]}});
   }
   return checkpoint;
 }

@@ -1,0 +1,63 @@
+#pragma once
+/// \file
+/// The flow rate that a flow in time has, held by a gradient of the pressure.
+
+#include <functional>
+#include <optional>
+#include <vector>
+
+#include "engine/engine.hpp"
+#include "level/level.hpp"
+#include "solver/boundary_hats.hpp"
+
+namespace solenoid {
+
+/// In each periodic direction a the volume that flows through a section of the domain normal to it,
+///
+///     q_a(u) = 1 / L_a integral u_a,
+///
+/// L_a the length of the box, is held at a value. What holds it is a force of its own, g, constant in space, which a
+/// step finds: with v_b the velocity that the step makes of the unit force e_b alone, the response, u + sum_b lambda_b
+/// v_b has the flow rates Q where
+///
+///     sum_b q_a(v_b) lambda_b = Q_a - q_a(u),
+///
+/// a system that is symmetric and positive definite. Responses depend on the coefficients of a step alone.
+class FlowRate {
+ public:
+  /// x = the unknowns of the flow with the load b, for the coefficients that hold now; both vectors are of the solver.
+  using Solve = std::function<void(Vector<double>& b, Vector<double>& x)>;
+
+  /// `all`: the level with all boundary hats, of which are `kernels` and the flows here; they must outlive this.
+  FlowRate(Engine& engine, const Problem& problem, const Point& wanted, const Level& all, Kernels<double>& kernels);
+
+  /// b += sum_a gradient_a (e_a, v)
+  void add_load(const Point& gradient, double* b);
+  /// Gives a flow the rates that are wanted; returns lambda. \throws InvalidEntry if nothing can flow in a direction.
+  Point correct(const Coefficients& coefficients, const Solve& solve, BoundaryHats& hats, Vector<double>& b,
+                double* flow);
+
+ private:
+  void respond(const Coefficients& coefficients, const Solve& solve, BoundaryHats& hats, Vector<double>& b);
+  /// q_a, for each direction.
+  [[nodiscard]] std::vector<double> rates(const double* flow);
+
+  struct Direction {
+    int axis;
+    double length;
+    double wanted;
+    Vector<double> load;      ///< (e_a, v)
+    Vector<double> response;  ///< v_a and its pressure
+  };
+  Kernels<double>& kernels_;
+  double volume_;
+  std::vector<Direction> directions_;
+  std::optional<Coefficients> coefficients_;  ///< that the responses are of
+  std::vector<double> matrix_;                ///< q_a(v_b), row-major
+};
+
+/// Solves a small symmetric system, row-major, definite but for rows that are `blocked`, whose unknowns are zero.
+std::vector<double> solve_small(std::vector<double> matrix, std::vector<double> right,
+                                const std::vector<bool>& blocked);
+
+}  // namespace solenoid
