@@ -94,5 +94,76 @@ TEST_F(SteadyFlow, SaysThatItIsNot) {
   expect_contains(errors(), {"not getting there"});
 }
 
+// What goes wrong -----------------------------------------------------------------------------------------------------
+
+class WrongFlow : public Program {
+ protected:
+  void SetUp() override {
+    if (!has_order_2()) GTEST_SKIP() << "order 2 is not in this build";
+    write("layer.toml", R"toml([mesh]
+upper = [6.283185307179586, 6.283185307179586]
+cells = [1, 1]
+refine = 4
+[time]
+end = 20.0
+step = 0.2
+initial = ["tanh((min(y,2*pi-y)-pi/2)*15/pi)", "0.05*sin(x)"]
+[physics]
+viscosity = 1e-7
+convection = true
+[boundary]
+xmin = {periodic = true}
+ymin = {periodic = true}
+[output]
+history = "history.csv"
+)toml");
+    shell("mkdir run");
+    write("run/result.json", "of another run");
+  }
+  /// What the program leaves when a step fails: the history up to it, and nothing else.
+  void expect_stopped(int code) {
+    EXPECT_EQ(code, 1) << errors();
+    EXPECT_EQ(read("run/result.json"), "of another run");
+    expect_contains(errors(), {"solenoid: step ", "nothing else was written"});
+    const std::string text = errors();
+    const auto place = text.rfind("solenoid: step ") + std::string("solenoid: step ").size();
+    const int failed = std::stoi(text.substr(place));
+    const std::string history = read("run/history.csv");
+    EXPECT_EQ(std::count(history.begin(), history.end(), '\n'), failed + 1);  // names, the beginning, steps before
+  }
+  const std::string solve = "solve layer.toml --threads 1 -o run ";
+};
+
+TEST_F(WrongFlow, StopsWhereEnergyComesFromNowhere) {
+  const bool files = solution_files_unavailable().empty();
+  expect_stopped(run(solve + (files ? setting("output.checkpoint", "0.1") : "")));
+  expect_contains(errors(), {"is above 0.6, up to which", "viscosity lifts that", "the kinetic energy has grown from",
+                             "from the extrapolation of convection"});
+  const std::string text = errors();
+  EXPECT_EQ(text.find("up to which"), text.rfind("up to which"));  // once
+  if (!files) return;
+  const std::string name = "the last checkpoint from before that: '";
+  ASSERT_NE(text.find(name), std::string::npos) << text;
+  const auto place = text.find(name) + name.size();
+  const std::string checkpoint = text.substr(place, text.find('\'', place) - place);
+  EXPECT_TRUE(exists(checkpoint)) << checkpoint;
+}
+
+TEST_F(WrongFlow, StopsWhereSolvesFail) {
+  expect_stopped(run(solve + setting("physics.force", "[\"1e160*t\", \"1e160*sin(x)*t\"]")));
+  expect_contains(errors(), {"no checkpoint is from before that"});
+}
+
+TEST_F(WrongFlow, NoAlarmForWhatIsDriven) {
+  // From rest to what a force and a lid make of it, with steps that viscosity allows alone.
+  EXPECT_EQ(
+      run(solve + setting("physics.viscosity", "1.0") + setting("physics.force", "[\"30*sin(y)*cos(x)\", \"x\"]") +
+          setting("boundary.ymin", "{velocity = [\"5*t\", 0]}") + setting("boundary.ymax", "{slip = true}") +
+          setting("time.initial", "[0, 0]") + setting("time.step", "0.02") + setting("time.end", "2.0")),
+      0)
+      << errors();
+  expect_contains(errors(), {"up to which"});
+}
+
 }  // namespace
 }  // namespace solenoid

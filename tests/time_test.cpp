@@ -11,6 +11,7 @@
 #include "problem/orders.hpp"
 #include "solenoid/error.hpp"
 #include "solenoid/time_stepper.hpp"
+#include "time/energy_alarm.hpp"
 #include "time/scheme.hpp"
 #include "time/step_control.hpp"
 
@@ -91,6 +92,38 @@ TEST(StepControl, ClimbsSlowlyAndFallsAtOnce) {
   EXPECT_LE(from_rest, 0.003);
   EXPECT_GT(from_rest, 0.003 / 1.19);
   EXPECT_THROW((void)by_flow.next(0.0, 0.0), InputError);
+}
+
+TEST(EnergyAlarm, TellsWhatGrowsByItself) {
+  // Twice as much in 20 steps: of itself, or driven.
+  for (const double part : {1.0, 0.6, 0.4, 0.0}) {
+    EnergyAlarm alarm;
+    double energy = 1.0;
+    int asked = 0;
+    std::optional<EnergyAlarm::Growth> growth;
+    int step = 0;
+    for (; step < 200 && !growth; ++step) {
+      const double more = step == 0 ? 0.0 : 0.035 * energy;
+      energy += more;
+      growth = alarm.after(step, energy, [&] {
+        ++asked;
+        return part * more;
+      });
+    }
+    EXPECT_EQ(growth.has_value(), part > 0.5) << part;
+    EXPECT_GT(asked, 0);
+    if (!growth) continue;
+    EXPECT_EQ(growth->step, 0);
+    EXPECT_EQ(growth->before, 1.0);
+    EXPECT_LT(energy, 5.0);
+  }
+  // At once, and what does not grow is not looked at.
+  EnergyAlarm alarm;
+  const auto never = []() -> double { throw std::logic_error("asked"); };
+  for (int step = 0; step < 100; ++step) EXPECT_FALSE(alarm.after(step, 1.0 + 0.2 * std::sin(step), never));
+  const auto growth = alarm.after(100, 30.0, [] { return 28.0; });
+  ASSERT_TRUE(growth.has_value());
+  EXPECT_EQ(growth->step, 99);
 }
 
 // Flows --------------------------------------------------------------------------------------------------------------
@@ -351,6 +384,34 @@ TEST_F(InTime, ForcesBalance) {
   for (int a = 0; a < 2; ++a) {
     const double lost = pushed[a] - 0.3 * now[a] - (after[a] - before[a]) / 0.04;
     EXPECT_NEAR(total[a], lost, 2e-4 * std::abs(pushed[a]));
+  }
+}
+
+/// Steps that are too long are found out before the flow is beyond repair; the state is that before the step.
+TEST_F(InTime, StopsWhereEnergyComesFromNowhere) {
+  if (!has_order(2, 2)) GTEST_SKIP() << "order 2 is not in this build";
+  for (const TimeScheme scheme : {TimeScheme::sbdf1, TimeScheme::sbdf2, TimeScheme::sbdf3, TimeScheme::bdf2_ext3}) {
+    for (const double step : {0.15, 0.3, 0.8}) {
+      TimeOptions options = from_vortices(step);
+      options.scheme = scheme;
+      options.initial[0] = in_time("sin(x)*cos(y) + sin(2*y)", 2);
+      TimeStepper stepper(vortices(2, 4, 1e-7), options, on_cpu());
+      const double energy = stepper.solution().kinetic_energy();
+      const auto march = [&] {
+        while (stepper.steps() < 3000) stepper.step();
+      };
+      try {
+        march();
+        ADD_FAILURE() << "not stopped, with the energy " << stepper.solution().kinetic_energy() / energy;
+      } catch (const StepFailed& failed) {
+        EXPECT_LE(failed.sound, stepper.steps());
+        EXPECT_NE(std::string(failed.what()).find(fmt::format("step {} to t = ", stepper.steps() + 1)),
+                  std::string::npos);
+        EXPECT_NE(std::string(failed.what()).find("kinetic energy has grown"), std::string::npos) << failed.what();
+      }
+      EXPECT_LT(stepper.solution().kinetic_energy(), 4.0 * energy);
+      EXPECT_THROW(stepper.step(), StepFailed);  // again
+    }
   }
 }
 

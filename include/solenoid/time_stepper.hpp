@@ -11,6 +11,7 @@
 #include <optional>
 
 #include "solenoid/checkpoint.hpp"
+#include "solenoid/error.hpp"
 #include "solenoid/options.hpp"
 #include "solenoid/problem.hpp"
 #include "solenoid/solution.hpp"
@@ -65,6 +66,13 @@ struct StepReport {
   Point gradient{};
 };
 
+/// Thrown by a step that does not succeed: the solve misses its tolerance, the flow is not finite, or its energy grows
+/// by itself. The message says which step, and what was seen.
+struct StepFailed : Error {
+  StepFailed(const std::string& what, int last_sound_step) : Error(what), sound(last_sound_step) {}
+  int sound;  ///< the last step before something went wrong, which may have begun before the step that failed
+};
+
 /// A flow, step by step. Each step is the scheme
 ///
 ///     c_0 M u + nu A u + B^T p = f(t) - sum_i>=1 [ c_i M u_i + w_i C(u_i) ],   B u = 0,
@@ -88,8 +96,8 @@ class TimeStepper {
   TimeStepper& operator=(const TimeStepper&) = delete;
   ~TimeStepper();
 
-  /// One step. \throws InputError if nothing limits its length, as of a flow that is at rest for ever; Error if it does
-  /// not succeed: the solve does not converge, or the flow is not finite; the state is that before it.
+  /// One step. \throws StepFailed if it does not succeed; InputError if nothing limits its length, as of a flow that is
+  /// at rest for ever. The state is that before it then.
   StepReport step();
   /// Steps until a time is reached or passed, or the flow is steady.
   void advance(double time);

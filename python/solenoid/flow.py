@@ -153,8 +153,8 @@ class Flow:
         Raises:
             InputError: where data are not finite; and if `cfl` alone limits the step of a flow that is at rest and that
                 nothing moves.
-            RuntimeError: if the solve does not converge, or the flow is not finite, as with a step that is too long for
-                convection. The flow is what it was before.
+            RuntimeError: if the solve does not converge, the flow is not finite, or its energy comes from nowhere, as with
+                a step that is too long for convection. The flow is what it was before.
         """
         done = self._core.step()
         report = StepReport(*(getattr(done, name) for name in StepReport._fields))

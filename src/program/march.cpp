@@ -196,6 +196,7 @@ class Checkpoints {
         threads_(flow.report().threads),
         latest_(targets.from),
         steps_(flow.steps()) {
+    if (!latest_.empty()) written_.emplace_back(steps_, latest_);
     constexpr double bytes_per_second = 1e8;  // until one has been written
     constexpr double states = 5.0;
     seconds_ = states * sizeof(double) * static_cast<double>(flow.dofs()) / bytes_per_second;
@@ -217,19 +218,29 @@ class Checkpoints {
       checkpoint->note = note_of(what_, threads_, done_);
       checkpoint->save(latest_);
       std::error_code ignored;
-      if (number >= kept) fs::remove(numbered(file_, number - kept), ignored);
+      if (number >= static_cast<int>(kept)) fs::remove(numbered(file_, number - kept), ignored);
     });
+    written_.emplace_back(flow_.steps(), latest_);
+    if (written_.size() > kept) written_.erase(written_.begin());
     steps_ = flow_.steps();
     seconds_ = seconds_since(start);
     wait();
   }
   /// That of the last step that has one; empty: none.
   [[nodiscard]] const fs::path& latest() const { return latest_; }
+  /// The latest one of the steps up to this; empty: none.
+  [[nodiscard]] fs::path latest(int step) const {
+    fs::path result;
+    for (const auto& [of_step, file] : written_) {
+      if (of_step <= step) result = file;
+    }
+    return result;
+  }
   /// That it takes to write one.
   [[nodiscard]] double seconds() const { return seconds_; }
 
  private:
-  static constexpr int kept = 2;
+  static constexpr std::size_t kept = 2;
 
   void wait() {
     if (!wanted()) return;
@@ -243,10 +254,18 @@ class Checkpoints {
   Done& done_;
   int threads_;
   fs::path latest_;
-  int steps_;  // of the last one, or at the beginning
+  std::vector<std::pair<int, fs::path>> written_;  // steps and files of those that are there
+  int steps_;                                      // of the last one, or at the beginning
   double next_ = 0.0;
   double seconds_;
 };
+
+std::string above_stable_cfl(double cfl, double stable) {
+  return fmt::format(
+      "C = {:.2g} is above {:.2g}, up to which the scheme is stable without viscosity; viscosity lifts that. "
+      "If the flow blows up, give a shorter `step`, or `cfl`",
+      cfl, stable);
+}
 
 TimeStepper begin(const Case& what, const std::optional<Stopped>& from) {
   const TimeOptions& options = what.time->options;
@@ -305,6 +324,8 @@ Result march(const Case& what, const MarchTargets& targets, std::optional<Stoppe
     const bool mine = left.count() < 1.0 + 1.5 * (longest + checkpoints.seconds());
     return ranks == nullptr ? mine : ranks->any(mine);
   };
+  const double stable = stable_cfl(what.time->options.scheme, what.problem.order);
+  bool warned = false;
   std::string stopped;  // why
   while (flow.time() < end * (1.0 - 1e-12) && !flow.steady()) {
     if (is_out_of_time()) {
@@ -318,6 +339,18 @@ Result march(const Case& what, const MarchTargets& targets, std::optional<Stoppe
     } catch (const Interrupted&) {
       stopped = fmt::format("interrupted at t = {:g}", flow.time());
       break;
+    } catch (const StepFailed& failed) {
+      display.finish();
+      const fs::path good = checkpoints.latest(failed.sound);
+      throw StepFailed(
+          fmt::format("{}; {}; nothing else was written", failed.what(),
+                      good.empty() ? "no checkpoint is from before that"
+                                   : fmt::format("the last checkpoint from before that: '{}'", good.string())),
+          failed.sound);
+    }
+    if (!warned && what.problem.convection && stable > 0.0 && step.cfl > stable) {
+      warned = true;
+      display.warn(fmt::format("step {} to t = {:g}: {}", step.number, step.time, above_stable_cfl(step.cfl, stable)));
     }
     const Interruptible scope([] { return false; });  // what is written of a step is written whole
     done.cycles += step.cycles;

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include <cstddef>
-#include <utility>
+#include <iterator>
 
 #include "problem/regions.hpp"
 #include "problem/validate.hpp"
@@ -43,10 +43,9 @@ std::vector<double> FlowRate::rates(const double* flow) {
 void FlowRate::respond(const Coefficients& coefficients, const Solve& solve, BoundaryHats& hats, Vector<double>& b) {
   if (coefficients_ == coefficients) return;
   coefficients_.reset();
-  matrix_.clear();
-  const std::size_t n = directions_.size();
-  matrix_.resize(n * n);
-  for (std::size_t j = 0; j < n; ++j) {
+  const std::ptrdiff_t n = std::ssize(directions_);
+  matrix_.resize(n, n);
+  for (std::ptrdiff_t j = 0; j < n; ++j) {
     Direction& direction = directions_[j];
     kernels_.copy(direction.load.data(), b.data());
     hats.to_some(kernels_, b.data());
@@ -55,7 +54,7 @@ void FlowRate::respond(const Coefficients& coefficients, const Solve& solve, Bou
     solve(b, direction.response);
     hats.to_all(kernels_, direction.response.data());
     const std::vector<double> column = rates(direction.response.data());
-    for (std::size_t i = 0; i < n; ++i) matrix_[i * n + j] = column[i];
+    for (std::ptrdiff_t i = 0; i < n; ++i) matrix_(i, j) = column[i];
   }
   coefficients_ = coefficients;
 }
@@ -63,47 +62,32 @@ void FlowRate::respond(const Coefficients& coefficients, const Solve& solve, Bou
 Point FlowRate::correct(const Coefficients& coefficients, const Solve& solve, BoundaryHats& hats, Vector<double>& b,
                         double* flow) {
   respond(coefficients, solve, hats, b);
-  const std::size_t n = directions_.size();
-  std::vector<double> lacking = rates(flow);
-  std::vector<bool> blocked(n);
-  for (std::size_t i = 0; i < n; ++i) {
-    const auto& [axis, length, wanted, load, response] = directions_[i];
-    lacking[i] = wanted - lacking[i];
+  const std::ptrdiff_t n = std::ssize(directions_);
+  Eigen::MatrixXd matrix = matrix_;
+  const std::vector<double> there = rates(flow);
+  Eigen::VectorXd lacking(n);
+  for (std::ptrdiff_t i = 0; i < n; ++i) {
+    const Direction& direction = directions_[i];
+    lacking[i] = direction.wanted - there[i];
     // Of a flow that nothing holds back it is the volume.
     constexpr double rounding = 1e-12;
-    blocked[i] = matrix_[i * n + i] * coefficients.reaction * length <= rounding * volume_;
-    if (blocked[i] && wanted != 0.0) {
-      throw InvalidEntry("flow_rate",
-                         fmt::format("nothing can flow in direction {}: walls or holes block it", "xyz"[axis]));
+    if (matrix(i, i) * coefficients.reaction * direction.length > rounding * volume_) continue;
+    if (direction.wanted != 0.0) {
+      throw InvalidEntry(
+          "flow_rate", fmt::format("nothing can flow in direction {}: walls or holes block it", "xyz"[direction.axis]));
     }
+    matrix.row(i).setZero();
+    matrix.col(i).setZero();
+    matrix(i, i) = 1.0;
+    lacking[i] = 0.0;
   }
-  const std::vector<double> lambda = solve_small(matrix_, std::move(lacking), blocked);
+  const Eigen::VectorXd lambda = matrix.llt().solve(lacking);
   Point result{};
-  for (std::size_t i = 0; i < n; ++i) {
+  for (std::ptrdiff_t i = 0; i < n; ++i) {
     kernels_.axpy(lambda[i], directions_[i].response.data(), flow);
     result[directions_[i].axis] = lambda[i];
   }
   return result;
-}
-
-std::vector<double> solve_small(std::vector<double> matrix, std::vector<double> right,
-                                const std::vector<bool>& blocked) {
-  const std::size_t n = right.size();
-  for (std::size_t k = 0; k < n; ++k) {
-    if (blocked[k]) continue;
-    for (std::size_t i = k + 1; i < n; ++i) {
-      const double factor = matrix[i * n + k] / matrix[k * n + k];
-      for (std::size_t j = k; j < n; ++j) matrix[i * n + j] -= factor * matrix[k * n + j];
-      right[i] -= factor * right[k];
-    }
-  }
-  std::vector<double> x(n, 0.0);
-  for (std::size_t k = n; k-- > 0;) {
-    if (blocked[k]) continue;
-    for (std::size_t j = k + 1; j < n; ++j) right[k] -= matrix[k * n + j] * x[j];
-    x[k] = right[k] / matrix[k * n + k];
-  }
-  return x;
 }
 
 }  // namespace solenoid

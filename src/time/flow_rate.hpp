@@ -2,6 +2,8 @@
 /// \file
 /// The flow rate that a flow in time has, held by a gradient of the pressure.
 
+#include <Eigen/Dense>
+
 #include <functional>
 #include <optional>
 #include <vector>
@@ -53,11 +55,7 @@ class FlowRate {
   double volume_;
   std::vector<Direction> directions_;
   std::optional<Coefficients> coefficients_;  ///< that the responses are of
-  std::vector<double> matrix_;                ///< q_a(v_b), row-major
+  Eigen::MatrixXd matrix_;                    ///< q_a(v_b)
 };
-
-/// Solves a small symmetric system, row-major, definite but for rows that are `blocked`, whose unknowns are zero.
-std::vector<double> solve_small(std::vector<double> matrix, std::vector<double> right,
-                                const std::vector<bool>& blocked);
 
 }  // namespace solenoid

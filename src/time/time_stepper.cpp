@@ -23,6 +23,7 @@
 #include "solver/mass_matrix.hpp"
 #include "solver/methods.hpp"
 #include "time/driving.hpp"
+#include "time/energy_alarm.hpp"
 #include "time/flow_rate.hpp"
 #include "time/scheme.hpp"
 #include "time/step_control.hpp"
@@ -72,8 +73,9 @@ std::vector<double> first(std::vector<double> values, int count) {
 struct State {
   double time = 0.0;
   double length = 0.0;  ///< of the step that led to it
-  Vector<double> flow;
-  Vector<double> convection;
+  double size = 0.0;    ///< L2 norm of the velocity
+  Vector<double> flow{};
+  Vector<double> convection{};
   Point gradient{};  ///< that holds the flow rate
 };
 
@@ -125,6 +127,7 @@ struct TimeStepper::Data {
   Vector<double> b;
   Vector<double> work;
   int number = 0;
+  EnergyAlarm alarm;
   double rate = 0.0;
   std::optional<double> change;  // StepReport::change
 
@@ -147,7 +150,7 @@ struct TimeStepper::Data {
     solver->reserve();
     if (problem.convection) convection = engine->make_convection(all(), ConvectiveFlux::upwind);
     for (int i = 0; i < states_of(time.scheme); ++i) {
-      states.push_back({0.0, 0.0, vector(), problem.convection ? vector() : Vector<double>()});
+      states.push_back({.flow = vector(), .convection = problem.convection ? vector() : Vector<double>()});
     }
     if (time.flow_rate) flow_rate.emplace(*engine, problem, *time.flow_rate, all(), *with_sides);
     if (from == nullptr) {
@@ -155,6 +158,7 @@ struct TimeStepper::Data {
     } else {
       go_on(*from);
     }
+    alarm.after(number, energy_of(states.front()), [] { return 0.0; });
   }
 
   [[nodiscard]] const Level& all() const { return discretisation.level_with_sides(); }
@@ -210,6 +214,7 @@ struct TimeStepper::Data {
     lift.add_to(*with_sides, state.flow.data());
     with_sides->bring_ghosts(all(), state.flow.data());
     if (flow_rate && is_new) hold_flow_rate(state);
+    state.size = with_sides->l2_norm(state.flow.data());
     if (convection == nullptr) return 0.0;
     const double crossing = convection->apply(state.flow.data(), state.convection.data());
     inflow.add_to(*with_sides, state.convection.data());
@@ -272,7 +277,7 @@ struct TimeStepper::Data {
 
   [[nodiscard]] std::optional<double> last_change() {
     if (time.steady == 0.0 || known < 2) return {};
-    const double size = with_sides->l2_norm(states[0].flow.data());
+    const double size = states[0].size;
     if (size == 0.0 && changes_data) return {};
     combine({1.0, -1.0}, work);
     const double difference = with_sides->l2_norm(work.data());
@@ -302,6 +307,23 @@ struct TimeStepper::Data {
       return StepControl::unlimited;
     }
     return Driving(problem).longest_step(last.time, control.reach());
+  }
+
+  static double energy_of(const State& state) { return 0.5 * state.size * state.size; }
+
+  /// Of the flow that a step of dt has come to, which is the last state yet.
+  std::optional<EnergyAlarm::Growth> unexplained_growth(const StepCoefficients& scheme, double dt) {
+    if (convection == nullptr) return {};
+    const State& next = states.back();
+    return alarm.after(number + 1, energy_of(next), [&] {
+      std::vector<const double*> parts{next.convection.data()};
+      for (std::size_t i = 0; i < scheme.extrapolation.size(); ++i) parts.push_back(states[i].convection.data());
+      std::vector<double> powers(parts.size());
+      with_sides->dots(static_cast<int>(parts.size()), parts.data(), next.flow.data(), powers.data());
+      double power = powers[0];
+      for (std::size_t i = 1; i < powers.size(); ++i) power -= scheme.extrapolation[i - 1] * powers[i];
+      return power * dt;
+    });
   }
 
   StepReport step() {
@@ -342,13 +364,23 @@ struct TimeStepper::Data {
     hats.to_some(*with_sides, b.data());
     const Convergence convergence =
         has_guess ? solve(true, 0.01, b, next.flow) : solve(false, from_nothing, b, next.flow);
+    const auto fail = [&](const std::string& what, int sound) {
+      throw StepFailed(fmt::format("step {} to t = {:g} by {:g}: {}", number + 1, t, dt, what), sound);
+    };
     if (!convergence.converged) {
-      throw Error(fmt::format("step {} from t = {:g} by {:g}: {} after {} cycles", number + 1, states.front().time, dt,
-                              convergence.reason, convergence.iterations));
+      fail(
+          fmt::format("the solve misses its tolerance: {} after {} cycles", convergence.reason, convergence.iterations),
+          number);
     }
     const double crossing = complete(next, t, dt, true);
-    if (!std::isfinite(crossing)) {
-      throw Error(fmt::format("step {} to t = {:g}: the flow is not finite", number + 1, t));
+    if (!std::isfinite(next.size) || !std::isfinite(crossing)) fail("the flow is not finite", number);
+    if (const auto growth = unexplained_growth(scheme, dt)) {
+      fail(fmt::format("the kinetic energy has grown from {:.3g} after step {} to {:.3g}, {:.0f} % of it from the "
+                       "extrapolation of convection and not from forces and sides: the step is too long, with C = "
+                       "{:.2g}; give a shorter one, or `cfl`",
+                       growth->before, growth->step, energy_of(next),
+                       100.0 * growth->made / (energy_of(next) - growth->before), control.cfl(dt, crossing)),
+           growth->step);
     }
     rate = crossing;
     std::rotate(states.begin(), states.end() - 1, states.end());
