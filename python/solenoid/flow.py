@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import math
+import os
+import warnings
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -93,6 +95,8 @@ class Flow:
             each periodic direction the integral of the velocity over the domain, divided by its length; 0 for others. A
             pressure gradient holds it at every step, StepReport.gradient, and the initial velocity is given it.
         scheme: "sbdf1", "sbdf2", "sbdf3" (the default), "sbdf4": of this order; or "bdf2/ext3".
+        checkpoint: a file that save(), or the program, has written: the flow goes on from there. With the same problem,
+            options, threads and ranks as before it has the same bits as if it had never stopped. `initial` plays no part.
         communicator: as of solve(): all its ranks make the same calls, and each has its part of the flow.
         options: those of solve(); method and rtol play no part.
 
@@ -112,6 +116,7 @@ class Flow:
         steady: float | None = None,
         flow_rate: Sequence[float] | None = None,
         scheme: str | None = None,
+        checkpoint: str | os.PathLike | None = None,
         communicator: Any = None,
         **options: Any,
     ):
@@ -123,7 +128,9 @@ class Flow:
         if flow_rate is not None:
             given["flow_rate"] = [float(rate) for rate in flow_rate]
         time = {name: value for name, value in given.items() if value is not None}
-        self._core = _core.Flow(core, time, fields, options, ranks_of(communicator))
+        self._warned = False
+        file = "" if checkpoint is None else os.fspath(checkpoint)
+        self._core = _core.Flow(core, time, fields, options, ranks_of(communicator), file)
 
     @property
     def time(self) -> float:
@@ -142,13 +149,13 @@ class Flow:
 
     @property
     def report(self) -> Report:
-        """The fields of the result file that are known so far: `steps`, `end_time`, `iterations` (cycles of all steps),
-        `residual_history` (what each step left), `time.setup`, `time.solve` (of all steps), `dofs`, `device` and
+        """The fields of the result file that are known so far: `steps`, `end_time`, `iterations` (cycles of all steps since
+        this Flow began), `residual_history` (what each of them left), `time.setup`, `time.solve`, `dofs`, `device` and
         others. Of several ranks all ask for it."""
         return Report(json.loads(self._core.report_json()))
 
     def step(self) -> StepReport:
-        """One step.
+        """One step. A step that would be too long without viscosity is warned of, once: RuntimeWarning.
 
         Raises:
             InputError: where data are not finite; and if `cfl` alone limits the step of a flow that is at rest and that
@@ -157,6 +164,7 @@ class Flow:
                 a step that is too long for convection. The flow is what it was before.
         """
         done = self._core.step()
+        self._warn()
         report = StepReport(*(getattr(done, name) for name in StepReport._fields))
         return report._replace(gradient=tuple(report.gradient[: self.problem.dim]))
 
@@ -164,6 +172,20 @@ class Flow:
         """Steps until a time is reached or passed, or the flow is `steady`."""
         _require_finite("time", time)
         self._core.advance(float(time))
+        self._warn()
+
+    def save(self, file: str | os.PathLike) -> None:
+        """Writes a checkpoint, an HDF5 file (docs/solution-file.md), whole or not at all: what Flow(..., checkpoint=file)
+        goes on from. The problem is to be given again then. Of several ranks the first one writes."""
+        self._core.save(os.fspath(file))
+
+    def _warn(self) -> None:
+        cfl, stable = self._core.largest_cfl, self._core.stable_cfl
+        if self._warned or not 0 < stable < cfl:
+            return
+        self._warned = True
+        message = f"a step had C = {cfl:.2g}, above {stable:.2g}, up to which the scheme is stable without viscosity"
+        warnings.warn(f"{message}; viscosity lifts that", RuntimeWarning, stacklevel=3)
 
     def solution(self, time: float | None = None) -> Solution:
         """The flow now, or at a time between the last steps, interpolated with the order of the scheme. Its problem has
