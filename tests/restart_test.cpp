@@ -341,6 +341,10 @@ TEST_F(RestartedProgram, EndsInTimeAndHasAnotherEnd) {
   expect_contains(read("part/result.json"), {"the wall time is used up"});
 
   const std::string from = "restart whole/flow_checkpoint_0009.h5 -q ";
+  ASSERT_EQ(run(from + "--end 1.1 -o there --device cpu --threads 1"), 0) << errors();
+  expect_contains(read("there/result.json"), {"\"device\": \"cpu\"", "\"threads\": 1"});
+  EXPECT_EQ(run(from + "--end 1.1 -o there --device gpu"), 2);
+  expect_contains(errors(), {"--device"});
   EXPECT_EQ(run(from + "--end 0.5"), 2);
   expect_contains(errors(), {"--end 0.5", "is at t = 1", "later"});
   ASSERT_EQ(run(from + "--end 1.1 -o other"), 0) << errors();

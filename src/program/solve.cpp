@@ -38,6 +38,7 @@ struct Arguments {
   fs::path checkpoint;
   std::optional<double> end;
   std::optional<int> threads;
+  std::optional<DeviceChoice> device;
 
   fs::path json;
   fs::path output;
@@ -342,6 +343,7 @@ int solve_case(const Arguments& arguments) {
       from = read_stopped(arguments.checkpoint, arguments.end);
       what = from->what;
       if (arguments.threads) what.solver.threads = *arguments.threads;
+      if (arguments.device) what.solver.device = *arguments.device;
     }
     if (first) targets.emplace(arguments, what.output, what.name, ranks == nullptr ? 1 : ranks->size());
     if (first && std::isfinite(arguments.wall_time)) check_wall_time(what, *targets);
@@ -431,10 +433,14 @@ Command add_restart(const CommandOptions& line) {
   const auto threads = std::make_shared<int>(0);
   const Option threaded =
       line.add("--threads", *threads, "CPU threads, instead of as many as before; 0: all cores").from(0).type("N");
+  const auto device = std::make_shared<DeviceChoice>(DeviceChoice::automatic);
+  const Option placed =
+      add_choice(line, "--device", *device, "where to solve, instead of where it was").shows("as before");
   add_output(line, *arguments, ", instead of that of the checkpoint");
   return [=] {
     if (ends.given()) arguments->end = *end;
     if (threaded.given()) arguments->threads = *threads;
+    if (placed.given()) arguments->device = *device;
     if (arguments->output.empty()) arguments->output = folder_of(arguments->checkpoint);
     return solve_case(*arguments);
   };

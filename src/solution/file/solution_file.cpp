@@ -629,6 +629,7 @@ void save(const std::vector<const Solution*>& solutions, Steps* steps, const fs:
     target.fail("write");
   }
   target.stream().seekp(0) << text_of(envelope);
+  target.sync();
   target.commit();
 }
 
