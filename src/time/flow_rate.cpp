@@ -12,8 +12,8 @@
 namespace solenoid {
 
 FlowRate::FlowRate(Engine& engine, const Problem& problem, const Point& wanted, const Level& all,
-                   Kernels<double>& kernels)
-    : kernels_(kernels), volume_(1.0) {
+                   Kernels<double>& kernels, BoundaryHats& hats)
+    : kernels_(kernels), hats_(hats), volume_(1.0) {
   const Mesh& mesh = problem.mesh;
   for (int a = 0; a < mesh.dim; ++a) volume_ *= mesh.upper[a] - mesh.lower[a];
   Problem unit = problem;
@@ -24,6 +24,8 @@ FlowRate::FlowRate(Engine& engine, const Problem& problem, const Point& wanted, 
     unit.force = {};
     unit.force[a] = 1.0;
     Discretisation::assemble(engine, all, kernels, unit, direction.load.data());
+    hats.to_some(kernels, direction.load.data());
+    hats.to_all(kernels, direction.load.data());
   }
 }
 
@@ -40,7 +42,7 @@ std::vector<double> FlowRate::rates(const double* flow) {
   return result;
 }
 
-void FlowRate::respond(const Coefficients& coefficients, const Solve& solve, BoundaryHats& hats, Vector<double>& b) {
+void FlowRate::respond(const Coefficients& coefficients, const Solve& solve, Vector<double>& b) {
   if (coefficients_ == coefficients) return;
   coefficients_.reset();
   const std::ptrdiff_t n = std::ssize(directions_);
@@ -48,27 +50,27 @@ void FlowRate::respond(const Coefficients& coefficients, const Solve& solve, Bou
   for (std::ptrdiff_t j = 0; j < n; ++j) {
     Direction& direction = directions_[j];
     kernels_.copy(direction.load.data(), b.data());
-    hats.to_some(kernels_, b.data());
+    hats_.to_some(kernels_, b.data());
     // From nothing, so that the same coefficients make the same bits.
     kernels_.zero(direction.response.data());
     solve(b, direction.response);
-    hats.to_all(kernels_, direction.response.data());
+    hats_.to_all(kernels_, direction.response.data());
     const std::vector<double> column = rates(direction.response.data());
     for (std::ptrdiff_t i = 0; i < n; ++i) matrix_(i, j) = column[i];
   }
   coefficients_ = coefficients;
 }
 
-Point FlowRate::correct(const Coefficients& coefficients, const Solve& solve, BoundaryHats& hats, Vector<double>& b,
-                        double* flow) {
-  respond(coefficients, solve, hats, b);
+Point FlowRate::correct(const Coefficients& coefficients, const Solve& solve, const Point& prescribed,
+                        Vector<double>& b, double* flow) {
+  respond(coefficients, solve, b);
   const std::ptrdiff_t n = std::ssize(directions_);
   Eigen::MatrixXd matrix = matrix_;
   const std::vector<double> there = rates(flow);
   Eigen::VectorXd lacking(n);
   for (std::ptrdiff_t i = 0; i < n; ++i) {
     const Direction& direction = directions_[i];
-    lacking[i] = direction.wanted - there[i];
+    lacking[i] = direction.wanted - prescribed[direction.axis] / direction.length - there[i];
     // Of a flow that nothing holds back it is the volume.
     constexpr double rounding = 1e-12;
     if (matrix(i, i) * coefficients.reaction * direction.length > rounding * volume_) continue;

@@ -30,28 +30,32 @@ class FlowRate {
   /// x = the unknowns of the flow with the load b, for the coefficients that hold now; both vectors are of the solver.
   using Solve = std::function<void(Vector<double>& b, Vector<double>& x)>;
 
-  /// `all`: the level with all boundary hats, of which are `kernels` and the flows here; they must outlive this.
-  FlowRate(Engine& engine, const Problem& problem, const Point& wanted, const Level& all, Kernels<double>& kernels);
+  /// `all`: the level with all boundary hats, of which are `kernels`, `hats` and the flows here; they must outlive
+  /// this.
+  FlowRate(Engine& engine, const Problem& problem, const Point& wanted, const Level& all, Kernels<double>& kernels,
+           BoundaryHats& hats);
 
   /// b += sum_a gradient_a (e_a, v)
   void add_load(const Point& gradient, double* b);
-  /// Gives a flow the rates that are wanted; returns lambda. \throws InvalidEntry if nothing can flow in a direction.
-  Point correct(const Coefficients& coefficients, const Solve& solve, BoundaryHats& hats, Vector<double>& b,
+  /// Gives a flow the rates that are wanted; returns lambda. `prescribed`: the integral of the part of the flow that
+  /// sides prescribe, the hats that are no unknowns. \throws InvalidEntry if nothing can flow in a direction.
+  Point correct(const Coefficients& coefficients, const Solve& solve, const Point& prescribed, Vector<double>& b,
                 double* flow);
 
  private:
-  void respond(const Coefficients& coefficients, const Solve& solve, BoundaryHats& hats, Vector<double>& b);
-  /// q_a, for each direction.
+  void respond(const Coefficients& coefficients, const Solve& solve, Vector<double>& b);
+  /// q_a, for each direction, of all that is unknown.
   [[nodiscard]] std::vector<double> rates(const double* flow);
 
   struct Direction {
     int axis;
     double length;
     double wanted;
-    Vector<double> load;      ///< (e_a, v)
+    Vector<double> load;      ///< (e_a, v), of all v that are unknowns
     Vector<double> response;  ///< v_a and its pressure
   };
   Kernels<double>& kernels_;
+  BoundaryHats& hats_;
   double volume_;
   std::vector<Direction> directions_;
   std::optional<Coefficients> coefficients_;  ///< that the responses are of

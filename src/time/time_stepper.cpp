@@ -119,6 +119,7 @@ struct TimeStepper::Data {
   // At the time of the last step: boundary velocities, and what they bring into the convective term.
   SparseOnDevice lift;
   SparseOnDevice inflow;
+  Point prescribed{};  // flow_of_sides(), where a flow rate is held
   bool has_lift = false;
   std::vector<State> states;  // the last one first; one more than the scheme wants
   int known = 1;              // of these
@@ -152,7 +153,7 @@ struct TimeStepper::Data {
     for (int i = 0; i < states_of(time.scheme); ++i) {
       states.push_back({.flow = vector(), .convection = problem.convection ? vector() : Vector<double>()});
     }
-    if (time.flow_rate) flow_rate.emplace(*engine, problem, *time.flow_rate, all(), *with_sides);
+    if (time.flow_rate) flow_rate.emplace(*engine, problem, *time.flow_rate, all(), *with_sides, hats);
     if (from == nullptr) {
       project_initial();
     } else {
@@ -187,6 +188,15 @@ struct TimeStepper::Data {
     return convergence;
   }
 
+  /// The integral of the velocity that sides prescribe, `lift`.
+  Point flow_of_sides() {
+    if (!discretisation.lifted()) return {};
+    with_sides->zero(work.data());
+    lift.add_to(*with_sides, work.data());
+    with_sides->bring_ghosts(all(), work.data());
+    return discretisation.integrals(*engine, work).velocity;
+  }
+
   /// What of a flow is missing, by the gradient that is added to that of the state.
   void hold_flow_rate(State& state) {
     const auto response = [this](Vector<double>& load, Vector<double>& x) {
@@ -196,7 +206,7 @@ struct TimeStepper::Data {
           fmt::format("the flow rate cannot be held: {} after {} cycles", convergence.reason, convergence.iterations));
     };
     const Point more =
-        flow_rate->correct(coefficients_of(discretisation.problem()), response, hats, b, state.flow.data());
+        flow_rate->correct(coefficients_of(discretisation.problem()), response, prescribed, b, state.flow.data());
     for (int a = 0; a < 3; ++a) state.gradient[a] += more[a];
   }
 
@@ -208,6 +218,7 @@ struct TimeStepper::Data {
     if (changes_data || !has_lift) {
       lift = {*engine, discretisation.lift()};
       if (convection != nullptr) inflow = {*engine, assemble_inflow(discretisation.problem(), all())};
+      if (flow_rate) prescribed = flow_of_sides();
       has_lift = true;
     }
     hats.to_all(*with_sides, state.flow.data());
