@@ -202,8 +202,9 @@ struct TimeStepper::Data {
     const auto response = [this](Vector<double>& load, Vector<double>& x) {
       const Convergence convergence = solve(false, from_nothing, load, x);
       if (convergence.converged) return;
-      throw Error(
-          fmt::format("the flow rate cannot be held: {} after {} cycles", convergence.reason, convergence.iterations));
+      throw StepFailed(fmt::format("step {}: the flow rate cannot be held: {} after {} cycles", number + 1,
+                                   convergence.reason, convergence.iterations),
+                       number);
     };
     const Point more =
         flow_rate->correct(coefficients_of(discretisation.problem()), response, prescribed, b, state.flow.data());
@@ -237,8 +238,9 @@ struct TimeStepper::Data {
     discretisation.projection_load(*engine, kernels(), time.initial, work, b);
     const Convergence convergence = solve(false, 1e-12, b, states.front().flow);
     if (!convergence.converged) {
-      throw Error(fmt::format("the initial velocity cannot be made divergence-free: {} after {} cycles",
-                              convergence.reason, convergence.iterations));
+      throw StepFailed(fmt::format("the initial velocity cannot be made divergence-free: {} after {} cycles",
+                                   convergence.reason, convergence.iterations),
+                       0);
     }
     rate = complete(states.front(), 0.0, 0.0, true);
     clear_pressure(*engine, *with_sides, all(), states.front().flow.data());  // it is a multiplier
