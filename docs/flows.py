@@ -54,12 +54,29 @@ def strouhal(folder):
     return {"strouhal": (len(crossings) - 1) / (crossings[-1] - crossings[0]), "periods": len(crossings) - 1}
 
 
+def shear_turns(folder, wall):
+    """Where the shear at a wall of the channel changes its sign, from lines at the distances 0, d, 2 d: the derivative of the
+    parabolas through them. Not within a tenth of the height of the step of the ends of the wall."""
+    lines = [columns(folder / f"{wall}_{i}.csv") for i in range(3)]
+    x = lines[0]["x"]
+    shear = [4 * b - 3 * a - c for a, b, c in zip(*(line["u_x"] for line in lines))]
+    return [x[i] + (x[i + 1] - x[i]) * shear[i] / (shear[i] - shear[i + 1]) for i in range(len(x) - 1)
+            if x[i] > 0.05 and x[i + 1] < x[-1] - 0.05 and (shear[i] < 0) != (shear[i + 1] < 0)]
+
+
+def eddies(folder):
+    """The last change at the lower wall is where the flow reattaches: smaller eddies may sit in the corner."""
+    upper = shear_turns(folder, "upper")
+    return {"reattachment": shear_turns(folder, "lower")[-1], "upper_eddy": [upper[0], upper[-1]]}
+
+
 FLOWS = {
     "kovasznay": lambda folder: {},
     "shear_layer": energy_kept,
     "taylor_green_3d": largest_loss,
     "cavity": extrema,
     "square": strouhal,
+    "backward_step": eddies,
 }
 
 

@@ -18,6 +18,8 @@ int main(int argc, char** argv) {
            add_iterations);
   line.add("convergence", "Errors and their orders over orders and refinements", add_convergence);
   line.add("throughput", "Time per unknown of each part, beside what the machine can do at most", add_throughput);
+  line.add("step", "Time per unknown of a step in time and of its parts, beside what the machine can do at most",
+           add_step);
   line.add("capacity", "Full multigrid on the largest mesh that fits: memory, errors and their order", add_capacity);
   line.add("coefficients", "What coefficients, loads and integrals of a linear system cost, in V-cycles",
            add_coefficients);

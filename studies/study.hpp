@@ -17,6 +17,7 @@ using namespace program;  // commands, their options and exit codes
 Command add_iterations(const CommandOptions& line);
 Command add_convergence(const CommandOptions& line);
 Command add_throughput(const CommandOptions& line);
+Command add_step(const CommandOptions& line);
 Command add_capacity(const CommandOptions& line);
 Command add_coefficients(const CommandOptions& line);
 Command add_step104(const CommandOptions& line);

@@ -296,15 +296,12 @@ class ThroughputStudy {
     run_.json["rows"].push_back(std::move(entry));
   }
 
-  /// The time that the fewest bytes take at the rate of a copy, over the time of the part: an operator reads and writes
-  /// a vector, a colour of the smoother reads two and writes one, a V-cycle is two steps (the first colour starts from
-  /// zero), a residual and two transfers on the finest level, and coarser ones.
+  /// The time that the fewest bytes take at the rate of a copy, over the time of the part; an operator reads and writes
+  /// a vector.
   [[nodiscard]] double of_copy_bound(const Row& row, Part part) const {
-    const double colours = 1 << options_.dim;
-    const double coarse = 1.0 / colours;  // unknowns of the next level
-    const double vectors = part == smoothing_step_fp32 ? 3.0 * colours
-                           : part == vcycle_fp32 ? (6.0 * colours - 1.0 + 3.0 + 3.0 + 2.0 * coarse) / (1.0 - coarse)
-                                                 : 2.0;
+    const double vectors = part == smoothing_step_fp32 ? smoothing_step_vectors(options_.dim)
+                           : part == vcycle_fp32       ? vcycle_vectors(options_.dim)
+                                                       : 2.0;
     const double bytes = part == operator_fp64 ? 8.0 : 4.0;
     return vectors * bytes * row.dofs / ceilings_.memory / row.seconds[part];
   }

@@ -19,6 +19,15 @@ namespace solenoid {
 /// the device keeps up; or, where a tenth more or less does not matter, at once.
 enum class Pace { rested, sustained, at_once };
 
+// The fewest vectors that are read or written: a colour of the smoother reads two and writes one, a V-cycle is two
+// smoothing steps (the first colour starts from zero), a residual and two transfers on the finest level, and coarser
+// ones.
+inline double smoothing_step_vectors(int dim) { return 3.0 * (1 << dim); }
+inline double vcycle_vectors(int dim) {
+  const double coarse = 1.0 / (1 << dim);  // unknowns of the next level
+  return (2.0 * smoothing_step_vectors(dim) - 1.0 + 3.0 + 3.0 + 2.0 * coarse) / (1.0 - coarse);
+}
+
 /// A solve of a problem without flow through its sides, ready to run, with the cycle in precision S. Times are of the
 /// work alone, of all unknowns of the finest level, in seconds. The ranks of the options work together.
 template <class S>
@@ -72,24 +81,6 @@ class TimedSolve {
     return seconds(pace, [this] { solve_.cycle().run(); });
   }
 
- private:
-  [[nodiscard]] const Communicator* ranks() const { return options_.communicator.get(); }
-  Kernels<double>& outer() { return solve_.outer(); }
-  Kernels<S>& kernels() { return solve_.cycle().kernels(); }
-  S* load() { return solve_.cycle().right_hand_side(); }
-
-  void prepare() {
-    outer().zero(x_.data());
-    engine_.synchronise();
-  }
-  void solve() {
-    convergence_ = Convergence{};
-    convergence_.rtol = options_.rtol;
-    convergence_.max_iterations = options_.max_iterations;
-    solve_.run(b_.data(), x_.data(), true, convergence_);
-    outer().project(x_.data());
-    engine_.synchronise();
-  }
   /// Of work() that the engine may finish later. A run is as many in a row as take some milliseconds: inside a solve,
   /// too, nobody waits for each.
   template <class Work>
@@ -111,6 +102,25 @@ class TimedSolve {
     }
     const auto nothing = [] {};
     return median_seconds(0.0, nothing, row, most_, ranks()) / count;
+  }
+
+ private:
+  [[nodiscard]] const Communicator* ranks() const { return options_.communicator.get(); }
+  Kernels<double>& outer() { return solve_.outer(); }
+  Kernels<S>& kernels() { return solve_.cycle().kernels(); }
+  S* load() { return solve_.cycle().right_hand_side(); }
+
+  void prepare() {
+    outer().zero(x_.data());
+    engine_.synchronise();
+  }
+  void solve() {
+    convergence_ = Convergence{};
+    convergence_.rtol = options_.rtol;
+    convergence_.max_iterations = options_.max_iterations;
+    solve_.run(b_.data(), x_.data(), true, convergence_);
+    outer().project(x_.data());
+    engine_.synchronise();
   }
   /// Vectors for the parts in precision S, which solves have no need of.
   void make_room() {

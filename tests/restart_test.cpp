@@ -104,6 +104,11 @@ TEST_F(Restart, HasTheBitsOfAFlowThatNeverStopped) {
       {3, true, true, 0.5, TimeScheme::bdf2_ext3, Precision::mixed},
       {3, false, false, 0.0, TimeScheme::sbdf3, Precision::full_double},
       {3, true, true, 0.5, TimeScheme::sbdf3, Precision::mixed, true},
+      {2, true, true, 0.5, TimeScheme::ars233, Precision::mixed},
+      {2, false, false, 0.0, TimeScheme::ars233, Precision::full_double},
+      {2, true, true, 0.0, TimeScheme::ars443, Precision::full_double},
+      {3, true, false, 0.5, TimeScheme::ars443, Precision::mixed},
+      {3, true, true, 0.0, TimeScheme::ars233, Precision::mixed, true},
   };
   for (const Kind& kind : kinds) {
     const Problem problem = problem_of(kind);
@@ -139,23 +144,25 @@ TEST_F(Restart, HasTheBitsOfAFlowThatNeverStopped) {
 
 /// A step that is broken off leaves the flow as it was.
 TEST_F(Restart, GoesOnAfterAnInterruption) {
-  const Kind kind{2, true, true, 0.0, TimeScheme::sbdf3, Precision::mixed};
-  const Problem problem = problem_of(kind);
-  TimeStepper whole(problem, time_of(kind), options_of(kind, 1));
-  for (int i = 0; i < 6; ++i) whole.step();
-  TimeStepper broken(problem, time_of(kind), options_of(kind, 1), *whole.checkpoint());
-  {
-    const Interruptible scope([] { return true; });
-    EXPECT_THROW(broken.step(), Interrupted);
+  for (const TimeScheme scheme : {TimeScheme::sbdf3, TimeScheme::ars233}) {
+    const Kind kind{2, true, true, 0.0, scheme, Precision::mixed};
+    const Problem problem = problem_of(kind);
+    TimeStepper whole(problem, time_of(kind), options_of(kind, 1));
+    for (int i = 0; i < 6; ++i) whole.step();
+    TimeStepper broken(problem, time_of(kind), options_of(kind, 1), *whole.checkpoint());
+    {
+      const Interruptible scope([] { return true; });
+      EXPECT_THROW(broken.step(), Interrupted);
+    }
+    TimeStepper rest(problem, time_of(kind), options_of(kind, 1), *broken.checkpoint());
+    for (int i = 0; i < 3; ++i) {
+      whole.step();
+      broken.step();
+      rest.step();
+    }
+    expect_same_bits(whole.solution(), broken.solution());
+    expect_same_bits(whole.solution(), rest.solution());
   }
-  TimeStepper rest(problem, time_of(kind), options_of(kind, 1), *broken.checkpoint());
-  for (int i = 0; i < 3; ++i) {
-    whole.step();
-    broken.step();
-    rest.step();
-  }
-  expect_same_bits(whole.solution(), broken.solution());
-  expect_same_bits(whole.solution(), rest.solution());
 }
 
 /// The same flow makes the same file.

@@ -268,6 +268,25 @@ TEST_F(Study, ThroughputOnOtherDomains) {
   for (const Json& row : study["rows"]) EXPECT_GT(row["ns_per_dof"]["smoothing_step_fp32"], 0.0) << row;
 }
 
+TEST_F(Study, PartsOfAStep) {
+  if (!has_orders(3, {2})) GTEST_SKIP() << "this build has no order 2 in 3D";
+  for (const char* scheme : {"sbdf3", "ars233"}) {
+    ASSERT_EQ(run(fmt::format("step --orders 2 --sizes 5e4 --threads 1 --device cpu --scheme {}", scheme)), 0);
+    const Json study = json();
+    EXPECT_EQ(study["scheme"], scheme);
+    ASSERT_EQ(study["rows"].size(), 1);
+    const Json& row = study["rows"][0];
+    EXPECT_GE(row["cycles"], scheme == std::string("ars233") ? 3.0 : 1.0);
+    double sum = row["ns_per_dof"]["rest"];
+    for (const char* part : {"convection", "history", "mass", "residual", "cycle"}) {
+      EXPECT_GT(row["ns_per_dof"][part], 0.0) << part;
+      EXPECT_GT(row["floor_ns_per_dof"][part], 0.0) << part;
+      sum += row["ns_per_dof"][part].get<double>();
+    }
+    EXPECT_NEAR(sum / row["ns_per_dof"]["step"].get<double>(), 1.0, 1e-12);
+  }
+}
+
 TEST_F(Study, CoefficientsInVCycles) {
   if (!has_orders(2, {1})) GTEST_SKIP() << "this build has no order 1 in 2D";
   ASSERT_EQ(run("coefficients --dim 2 --orders 1 --sizes 1e4 --device cpu"), 0);

@@ -12,7 +12,7 @@ namespace solenoid {
 
 /// TimeStepper::checkpoint() makes it, a TimeStepper begins with it.
 struct Checkpoint {
-  /// The flow at the end of a step.
+  /// The flow at the end of a step. With Runge-Kutta schemes its pressure is the mean over the step.
   struct State {
     double time = 0.0;
     double length = 0.0;  ///< of the step that led to it; 0: the beginning

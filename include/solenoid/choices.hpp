@@ -22,8 +22,16 @@ enum class TransportChoice {
   nccl,       ///< between GPUs, by NVIDIA's library: one rank on each
   staged,     ///< between GPUs through memory of the hosts, by MPI: several ranks may share one
 };
-/// Multistep schemes: implicit BDF for what is linear, extrapolation for convection.
-enum class TimeScheme { sbdf1, sbdf2, sbdf3, sbdf4, bdf2_ext3 };
+/// Implicit for what is linear, explicit for convection.
+enum class TimeScheme {
+  sbdf1,  ///< multistep schemes: BDF with extrapolated convection, of orders 1 to 4
+  sbdf2,
+  sbdf3,
+  sbdf4,
+  bdf2_ext3,  ///< BDF of order 2, extrapolation of order 3
+  ars233,     ///< Runge-Kutta schemes of order 3 by Ascher, Ruuth and Spiteri: 3 solves a step,
+  ars443,     ///< and 4
+};
 enum class PreconditionerSide { right, left };
 enum class SmootherKind { multiplicative, additive };
 enum class ColourOrder { diagonal, lexicographic };

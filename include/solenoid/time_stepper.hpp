@@ -63,6 +63,7 @@ struct StepReport {
   std::optional<double> change{};
   /// What holds TimeOptions::flow_rate: the pressure falls by so much per unit of length, beside the one that solutions
   /// have; the force (per volume) that drives the flow.
+  /// With Runge-Kutta schemes the mean over the step.
   Point gradient{};
 };
 
@@ -73,14 +74,15 @@ struct StepFailed : Error {
   int sound;  ///< the last step before something went wrong, which may have begun before the step that failed
 };
 
-/// A flow, step by step. Each step is the scheme
+/// A flow, step by step. Each step is a solve of the scheme
 ///
 ///     c_0 M u + nu A u + B^T p = f(t) - sum_i>=1 [ c_i M u_i + w_i C(u_i) ],   B u = 0,
 ///
-/// with the derivative c and the extrapolation w through the last steps, of any lengths; one multigrid solve, from the
-/// extrapolated flow: cycles until a hundredth of the guess's residual is left, one at least. Velocities are
-/// divergence-free to rounding at every step. The first steps are short, and become longer by the factor 1.3, or
-/// 2^(1/4) where they follow the flow.
+/// with the derivative c and the extrapolation w through the last steps, of any lengths; or a few of these, with c and
+/// w through the beginning of the step and the stages before. Solves begin with the extrapolated flow: cycles until a
+/// hundredth of the guess's residual is left, one at least. Velocities are divergence-free to rounding at every step.
+/// The first steps of multistep schemes are short, and become longer by the factor 1.3, or 2^(1/4) where they follow
+/// the flow.
 class TimeStepper {
  public:
   /// Method and rtol of the options play no part. Several ranks may share the flow. \throws InputError, ResourceError
@@ -109,7 +111,8 @@ class TimeStepper {
   [[nodiscard]] std::int64_t dofs() const;
   /// What is known but for times and errors: sizes, device, ranks, memory, steps. Of several ranks all call this.
   [[nodiscard]] Report report() const;
-  /// The flow at time(). There is no pressure before the first step.
+  /// The flow at time(). There is no pressure before the first step. With Runge-Kutta schemes it is that of the last
+  /// three steps' means, so that it is of first and second order after the first two steps.
   [[nodiscard]] Solution solution() const;
   /// The flow at a time between the last steps, interpolated with the order of the scheme. \throws InputError for a
   /// time that is not there.

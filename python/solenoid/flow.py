@@ -94,7 +94,8 @@ class Flow:
         flow_rate: what flows through a section of the domain normal to each direction, per unit of time, dim numbers: for
             each periodic direction the integral of the velocity over the domain, divided by its length; 0 for others. A
             pressure gradient holds it at every step, StepReport.gradient, and the initial velocity is given it.
-        scheme: "sbdf1", "sbdf2", "sbdf3" (the default), "sbdf4": of this order; or "bdf2/ext3".
+        scheme: "sbdf1", "sbdf2", "sbdf3" (the default), "sbdf4": of this order; "bdf2/ext3"; or the Runge-Kutta schemes
+            "ars233" and "ars443", of order 3 with 3 and 4 solves a step.
         checkpoint: a file that save(), or the program, has written: the flow goes on from there. With the same problem,
             options, threads and ranks as before it has the same bits as if it had never stopped. `initial` plays no part.
         communicator: as of solve(): all its ranks make the same calls, and each has its part of the flow.

@@ -35,11 +35,13 @@ struct Names<Precision> {
 };
 template <>
 struct Names<TimeScheme> {
-  static constexpr std::array<std::pair<std::string_view, TimeScheme>, 5> all{{{"sbdf1", TimeScheme::sbdf1},
+  static constexpr std::array<std::pair<std::string_view, TimeScheme>, 7> all{{{"sbdf1", TimeScheme::sbdf1},
                                                                                {"sbdf2", TimeScheme::sbdf2},
                                                                                {"sbdf3", TimeScheme::sbdf3},
                                                                                {"sbdf4", TimeScheme::sbdf4},
-                                                                               {"bdf2/ext3", TimeScheme::bdf2_ext3}}};
+                                                                               {"bdf2/ext3", TimeScheme::bdf2_ext3},
+                                                                               {"ars233", TimeScheme::ars233},
+                                                                               {"ars443", TimeScheme::ars443}}};
 };
 template <>
 struct Names<DeviceChoice> {

@@ -80,7 +80,6 @@ Discretisation::Discretisation(const Problem& problem, const SolverOptions& opti
 void Discretisation::set_coefficients(const Coefficients& coefficients) {
   hierarchy_.set_coefficients(coefficients);
   lift_level_->set_coefficients(coefficients);
-  lift_operator_.reset();
   problem_.viscosity = coefficients.viscosity;
   problem_.mass = coefficients.reaction;
 }
@@ -159,8 +158,10 @@ void Discretisation::assemble(Engine& engine, const Level& level, Kernels<double
 void Discretisation::assemble_lifted(Engine& engine, Kernels<double>& kernels, const Problem& problem,
                                      Vector<double>& work, Vector<double>& b, int more) {
   if (!on_some_rank(!lift().places.empty())) return assemble(engine, finest(), kernels, problem, b.data(), more);
-  if (!lift_operator_ || !lift_operator_->is_of(engine)) {
+  const Coefficients now = coefficients_of(problem_);
+  if (!lift_operator_ || !lift_operator_->is_of(engine) || lift_operator_of_ != now) {
     lift_operator_.emplace(engine, *lift_level_, finest(), multigrid_.local_solver);
+    lift_operator_of_ = now;
   }
   lift_operator_->apply(lift(), work.data(), b.data());
   assemble(engine, finest(), kernels, problem, work.data(), more);

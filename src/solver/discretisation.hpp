@@ -97,6 +97,7 @@ class Discretisation {
   std::shared_ptr<Level> lift_level_;  // of the grid that stores all boundary hats
   std::optional<SparseVector> lift_;
   std::optional<LiftOperator> lift_operator_;
+  Coefficients lift_operator_of_;
   std::optional<std::unique_ptr<Integrator>> integrator_;  // once it was asked for
 };
 

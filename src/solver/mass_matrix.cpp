@@ -6,17 +6,33 @@
 #include "mesh/record.hpp"
 
 namespace solenoid {
+namespace {
 
-MassMatrix::MassMatrix(Engine& engine, const Level& like, LocalSolverKind local)
-    : level_(like.equation, {.viscosity = nothing, .reaction = 1.0, .coupling = nothing}, Grid(like.grid)),
-      kernels_(make_kernels<double>(engine, level_, local)) {}
-
-void clear_pressure(Engine& engine, Kernels<double>& kernels, const Level& level, double* x) {
+std::vector<std::int64_t> pressures(const Level& level) {
   const int first = level.equation.velocities() * power(level.equation.n(), level.equation.dim);
   std::vector<std::int64_t> places;
   for (const Record cell : level.grid.layout().owned_cells()) {
     for (int i = first; i < level.equation.record(); ++i) places.push_back(level.index(cell, i));
   }
+  return places;
+}
+
+}  // namespace
+
+MassMatrix::MassMatrix(Engine& engine, const Level& like, LocalSolverKind local)
+    : level_(like.equation, {.viscosity = nothing, .reaction = 1.0, .coupling = nothing}, Grid(like.grid)),
+      kernels_(make_kernels<double>(engine, level_, local)) {}
+
+PressurePart::PressurePart(Engine& engine, const Level& level)
+    : places_(on_device(engine, pressures(level))), moved_(engine, places_.size()) {}
+
+void PressurePart::copy(Kernels<double>& kernels, const double* x, double* y) {
+  kernels.gather(places_.size(), places_.data(), x, moved_.data());
+  kernels.scatter(places_.size(), places_.data(), moved_.data(), y);
+}
+
+void clear_pressure(Engine& engine, Kernels<double>& kernels, const Level& level, double* x) {
+  const std::vector<std::int64_t> places = pressures(level);
   kernels.scatter(std::ssize(places), on_device(engine, places).data(),
                   Vector<double>(engine, std::ssize(places)).data(), x);
 }

@@ -2,6 +2,7 @@
 /// \file
 /// The mass matrix of the velocity, or of Poisson's u.
 
+#include <cstdint>
 #include <memory>
 
 #include "engine/engine.hpp"
@@ -25,6 +26,18 @@ class MassMatrix {
 
   Level level_;
   std::unique_ptr<Kernels<double>> kernels_;
+};
+
+/// The pressure in vectors of a level, to be moved often.
+class PressurePart {
+ public:
+  PressurePart(Engine& engine, const Level& level);
+  /// The pressure of y becomes that of x.
+  void copy(Kernels<double>& kernels, const double* x, double* y);
+
+ private:
+  Vector<std::int64_t> places_;
+  Vector<double> moved_;
 };
 
 /// x, a vector of the level, loses its pressure.

@@ -13,6 +13,7 @@ namespace solenoid {
 ///
 ///     P = (C(u)u - sum_i w_i C(u_i), u),
 ///
+/// (of Runge-Kutta schemes: with the weights of the stages),
 /// since (C(u)u, u) itself takes energy out, but for what flows in with a prescribed velocity. Forces and sides do what
 /// they do; steps that are too long make P the source of all that grows. So where the energy has grown by half within
 /// the last 50 steps, P dt is added up from there on, and the alarm is raised once the energy is more than twice what

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <iterator>
 
@@ -12,20 +13,21 @@
 namespace solenoid {
 
 FlowRate::FlowRate(Engine& engine, const Problem& problem, const Point& wanted, const Level& all,
-                   Kernels<double>& kernels, BoundaryHats& hats)
-    : kernels_(kernels), hats_(hats), volume_(1.0) {
+                   Kernels<double>& kernels, BoundaryHats& hats, int kept)
+    : kernels_(kernels), hats_(hats), volume_(1.0), responses_(kept) {
   const Mesh& mesh = problem.mesh;
   for (int a = 0; a < mesh.dim; ++a) volume_ *= mesh.upper[a] - mesh.lower[a];
   Problem unit = problem;
   unit.boundary = without_data(unit.boundary);
   for (const int a : periodic_directions(problem)) {
-    Direction& direction = directions_.emplace_back(
-        Direction{a, mesh.upper[a] - mesh.lower[a], wanted[a], {engine, all.size()}, {engine, all.size()}});
+    Direction& direction =
+        directions_.emplace_back(Direction{a, mesh.upper[a] - mesh.lower[a], wanted[a], {engine, all.size()}});
     unit.force = {};
     unit.force[a] = 1.0;
     Discretisation::assemble(engine, all, kernels, unit, direction.load.data());
     hats.to_some(kernels, direction.load.data());
     hats.to_all(kernels, direction.load.data());
+    for (Responses& responses : responses_) responses.flows.emplace_back(engine, all.size());
   }
 }
 
@@ -42,30 +44,37 @@ std::vector<double> FlowRate::rates(const double* flow) {
   return result;
 }
 
-void FlowRate::respond(const Coefficients& coefficients, const Solve& solve, Vector<double>& b) {
-  if (coefficients_ == coefficients) return;
-  coefficients_.reset();
+const FlowRate::Responses& FlowRate::respond(const Coefficients& coefficients, const Solve& solve, Vector<double>& b) {
+  const auto found = std::find_if(responses_.begin(), responses_.end(),
+                                  [&](const Responses& each) { return each.coefficients == coefficients; });
+  const bool is_known = found != responses_.end();
+  const auto used = is_known ? found : responses_.end() - 1;
+  std::rotate(responses_.begin(), used, used + 1);
+  Responses& responses = responses_.front();
+  if (is_known) return responses;
+  responses.coefficients.reset();
   const std::ptrdiff_t n = std::ssize(directions_);
-  matrix_.resize(n, n);
+  responses.matrix.resize(n, n);
   for (std::ptrdiff_t j = 0; j < n; ++j) {
-    Direction& direction = directions_[j];
-    kernels_.copy(direction.load.data(), b.data());
+    Vector<double>& flow = responses.flows[j];
+    kernels_.copy(directions_[j].load.data(), b.data());
     hats_.to_some(kernels_, b.data());
     // From nothing, so that the same coefficients make the same bits.
-    kernels_.zero(direction.response.data());
-    solve(b, direction.response);
-    hats_.to_all(kernels_, direction.response.data());
-    const std::vector<double> column = rates(direction.response.data());
-    for (std::ptrdiff_t i = 0; i < n; ++i) matrix_(i, j) = column[i];
+    kernels_.zero(flow.data());
+    solve(b, flow);
+    hats_.to_all(kernels_, flow.data());
+    const std::vector<double> column = rates(flow.data());
+    for (std::ptrdiff_t i = 0; i < n; ++i) responses.matrix(i, j) = column[i];
   }
-  coefficients_ = coefficients;
+  responses.coefficients = coefficients;
+  return responses;
 }
 
 Point FlowRate::correct(const Coefficients& coefficients, const Solve& solve, const Point& prescribed,
                         Vector<double>& b, double* flow) {
-  respond(coefficients, solve, b);
+  const Responses& responses = respond(coefficients, solve, b);
   const std::ptrdiff_t n = std::ssize(directions_);
-  Eigen::MatrixXd matrix = matrix_;
+  Eigen::MatrixXd matrix = responses.matrix;
   const std::vector<double> there = rates(flow);
   Eigen::VectorXd lacking(n);
   for (std::ptrdiff_t i = 0; i < n; ++i) {
@@ -86,7 +95,7 @@ Point FlowRate::correct(const Coefficients& coefficients, const Solve& solve, co
   const Eigen::VectorXd lambda = matrix.llt().solve(lacking);
   Point result{};
   for (std::ptrdiff_t i = 0; i < n; ++i) {
-    kernels_.axpy(lambda[i], directions_[i].response.data(), flow);
+    kernels_.axpy(lambda[i], responses.flows[i].data(), flow);
     result[directions_[i].axis] = lambda[i];
   }
   return result;

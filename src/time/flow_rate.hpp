@@ -31,9 +31,9 @@ class FlowRate {
   using Solve = std::function<void(Vector<double>& b, Vector<double>& x)>;
 
   /// `all`: the level with all boundary hats, of which are `kernels`, `hats` and the flows here; they must outlive
-  /// this.
+  /// this. `kept`: of how many coefficients responses are kept.
   FlowRate(Engine& engine, const Problem& problem, const Point& wanted, const Level& all, Kernels<double>& kernels,
-           BoundaryHats& hats);
+           BoundaryHats& hats, int kept);
 
   /// b += sum_a gradient_a (e_a, v)
   void add_load(const Point& gradient, double* b);
@@ -43,23 +43,28 @@ class FlowRate {
                 double* flow);
 
  private:
-  void respond(const Coefficients& coefficients, const Solve& solve, Vector<double>& b);
-  /// q_a, for each direction, of all that is unknown.
-  [[nodiscard]] std::vector<double> rates(const double* flow);
-
   struct Direction {
     int axis;
     double length;
     double wanted;
-    Vector<double> load;      ///< (e_a, v), of all v that are unknowns
-    Vector<double> response;  ///< v_a and its pressure
+    Vector<double> load;  ///< (e_a, v), of all v that are unknowns
   };
+  /// Of a solve with these coefficients.
+  struct Responses {
+    std::optional<Coefficients> coefficients;
+    std::vector<Vector<double>> flows;  ///< [direction]: v_a and its pressure
+    Eigen::MatrixXd matrix;             ///< q_a(v_b)
+  };
+
+  const Responses& respond(const Coefficients& coefficients, const Solve& solve, Vector<double>& b);
+  /// q_a, for each direction, of all that is unknown.
+  [[nodiscard]] std::vector<double> rates(const double* flow);
+
   Kernels<double>& kernels_;
   BoundaryHats& hats_;
   double volume_;
   std::vector<Direction> directions_;
-  std::optional<Coefficients> coefficients_;  ///< that the responses are of
-  Eigen::MatrixXd matrix_;                    ///< q_a(v_b)
+  std::vector<Responses> responses_;  ///< the last ones that were used first
 };
 
 }  // namespace solenoid

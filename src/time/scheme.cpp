@@ -1,8 +1,17 @@
 #include "time/scheme.hpp"
 
 #include <algorithm>
+#include <stdexcept>
+
+#include "time/runge_kutta.hpp"
 
 namespace solenoid {
+
+bool is_multistep(TimeScheme scheme) { return scheme != TimeScheme::ars233 && scheme != TimeScheme::ars443; }
+
+int order_of(TimeScheme scheme) {
+  return is_multistep(scheme) ? lengths_of(scheme).derivative : tableau_of(scheme).order;
+}
 
 SchemeLengths lengths_of(TimeScheme scheme) {
   switch (scheme) {
@@ -11,8 +20,10 @@ SchemeLengths lengths_of(TimeScheme scheme) {
     case TimeScheme::sbdf3: return {3, 3};
     case TimeScheme::sbdf4: return {4, 4};
     case TimeScheme::bdf2_ext3: return {2, 3};
+    case TimeScheme::ars233:
+    case TimeScheme::ars443: break;
   }
-  return {};
+  throw std::logic_error("not a multistep scheme");
 }
 
 std::vector<double> interpolation_weights(double now, std::span<const double> times) {
@@ -50,6 +61,27 @@ StepCoefficients step_coefficients(TimeScheme scheme, double now, std::span<cons
   result.derivative = differentiation_weights(now, all);
   result.extrapolation = interpolation_weights(now, first(lengths.extrapolation));
   return result;
+}
+
+int number_of_solves(TimeScheme scheme) {
+  return is_multistep(scheme) ? 1 : static_cast<int>(solves_of(tableau_of(scheme), 1.0).size());
+}
+
+std::vector<StepSolve> solves_of(TimeScheme scheme, std::span<const double> times) {
+  if (is_multistep(scheme)) return {{step_coefficients(scheme, 0.0, times)}};
+  return solves_of(tableau_of(scheme), -times[0]);
+}
+
+std::vector<double> mean_interpolation_weights(double now, std::span<const double> times) {
+  // The derivative of the integral, whose differences are the means times the lengths.
+  const std::vector<double> derivative = differentiation_weights(now, times);
+  std::vector<double> weights(times.size() - 1);
+  double sum = 0.0;
+  for (std::size_t i = 0; i < weights.size(); ++i) {
+    sum += derivative[i];
+    weights[i] = sum * (times[i] - times[i + 1]);
+  }
+  return weights;
 }
 
 }  // namespace solenoid

@@ -1,6 +1,7 @@
 #pragma once
 /// \file
-/// Multistep schemes as data: the derivative and the extrapolation at the new time through values at earlier ones.
+/// Multistep schemes as data: the derivative and the extrapolation at the new time through values at earlier ones; and
+/// what they share with Runge-Kutta schemes (runge_kutta.hpp): a step as a list of solves.
 
 #include <span>
 #include <vector>
@@ -9,7 +10,11 @@
 
 namespace solenoid {
 
-/// How many earlier values a scheme wants.
+bool is_multistep(TimeScheme scheme);
+/// Of velocity and pressure in time.
+int order_of(TimeScheme scheme);
+
+/// How many earlier values a multistep scheme wants.
 struct SchemeLengths {
   int derivative;     ///< of u: the order of the scheme
   int extrapolation;  ///< of what is explicit
@@ -30,8 +35,28 @@ struct StepCoefficients {
 ///     w_i = prod_{j >= 1, j != i} (t_0 - t_j) / (t_i - t_j)
 StepCoefficients step_coefficients(TimeScheme scheme, double now, std::span<const double> times);
 
+/// One solve of a step: for the flow u at a time,
+///
+///     c_0 M u + nu A u + B^T p = f - sum_i>=1 [ c_i M u_i + w_i C(u_i) ],   B u = 0,
+///
+/// where u_i are known flows, the last one first: those of the solves of this step before, then those at the ends of
+/// steps.
+struct StepSolve {
+  StepCoefficients coefficients;
+  double from_end = 0.0;   ///< the time, from the end of the step
+  bool is_update = false;  ///< without nu A u and f, and c_0 = 1: u is a combination of what is known, made
+                           ///< divergence-free
+};
+/// How many there are in a step.
+int number_of_solves(TimeScheme scheme);
+/// A step to time 0 from times[0] = -dt > times[1] > ..., as step_coefficients.
+std::vector<StepSolve> solves_of(TimeScheme scheme, std::span<const double> times);
+
 /// Weights of the polynomial through values at `times`, and of its derivative, at time `now`.
 std::vector<double> interpolation_weights(double now, std::span<const double> times);
 std::vector<double> differentiation_weights(double now, std::span<const double> times);
+/// Weights, at time `now`, of the polynomial that has the given means from times[1] to times[0], times[2] to times[1]
+/// and on.
+std::vector<double> mean_interpolation_weights(double now, std::span<const double> times);
 
 }  // namespace solenoid

@@ -14,6 +14,8 @@ namespace {
 constexpr std::array limits_sbdf2{0.26, 0.11, 0.08, 0.07};
 constexpr std::array limits_sbdf3{0.64, 0.60, 0.59, 0.57};
 constexpr std::array limits_bdf2_ext3{0.39, 0.36, 0.35, 0.35};
+constexpr std::array limits_ars233{1.67, 1.57, 1.53, 1.51};
+constexpr std::array limits_ars443{1.40, 1.32, 1.29, 1.27};
 
 /// Higher orders have the limit of the last that is known, which they differ from little.
 template <std::size_t n>
@@ -40,6 +42,8 @@ double stable_cfl(TimeScheme scheme, int order) {
     case TimeScheme::sbdf2: return limit_of(limits_sbdf2, order);
     case TimeScheme::sbdf3: return limit_of(limits_sbdf3, order);
     case TimeScheme::bdf2_ext3: return limit_of(limits_bdf2_ext3, order);
+    case TimeScheme::ars233: return limit_of(limits_ars233, order);
+    case TimeScheme::ars443: return limit_of(limits_ars443, order);
     case TimeScheme::sbdf1:
     case TimeScheme::sbdf4: return 0.0;
   }
@@ -54,7 +58,7 @@ StepControl::StepControl(const TimeOptions& options, int order)
     : step_(options.step),
       cfl_(options.cfl),
       frequency_(convective_frequency(order)),
-      starts_slowly_(lengths_of(options.scheme).derivative > 1) {}
+      starts_slowly_(is_multistep(options.scheme) && order_of(options.scheme) > 1) {}
 
 double StepControl::next(double last, double rate, double longest) const {
   double wanted = step_ > 0.0 ? step_ : unlimited;

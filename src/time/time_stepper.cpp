@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -20,11 +21,13 @@
 #include "solver/discretisation.hpp"
 #include "solver/estimate.hpp"
 #include "solver/kept_tables.hpp"
+#include "solver/lift_operator.hpp"
 #include "solver/mass_matrix.hpp"
 #include "solver/methods.hpp"
 #include "time/driving.hpp"
 #include "time/energy_alarm.hpp"
 #include "time/flow_rate.hpp"
+#include "time/runge_kutta.hpp"
 #include "time/scheme.hpp"
 #include "time/step_control.hpp"
 
@@ -58,10 +61,18 @@ const TimeOptions& checked(const Problem& problem, const TimeOptions& time, cons
   return time;
 }
 
-/// The last flows that a scheme wants, and the one to come.
+/// The last flows that a scheme wants, for its steps or to interpolate between them, and the one to come.
 int states_of(TimeScheme scheme) {
+  if (!is_multistep(scheme)) return order_of(scheme) + 1;
   const SchemeLengths wanted = lengths_of(scheme);
   return std::max(wanted.derivative, wanted.extrapolation) + 1;
+}
+/// Of these have C(u): all, or the last one and the one to come.
+int explicit_states_of(TimeScheme scheme) { return is_multistep(scheme) ? states_of(scheme) : 2; }
+
+/// Of a flow rate, one for each kind of solve in a step.
+int responses_of(TimeScheme scheme) {
+  return is_multistep(scheme) || tableau_of(scheme).ends_with_last_stage() ? 1 : 2;
 }
 
 std::vector<double> first(std::vector<double> values, int count) {
@@ -69,7 +80,18 @@ std::vector<double> first(std::vector<double> values, int count) {
   return values;
 }
 
-/// A flow at a time: coefficients with those of all sides, and what is explicit of it, C(u).
+/// What boundary velocities are in the right-hand side of an update (StepSolve).
+struct UpdateLift {
+  Level level;
+  LiftOperator image;
+
+  UpdateLift(Engine& engine, const Level& all, const Level& some, const Coefficients& coefficients,
+             LocalSolverKind local)
+      : level(all.equation, coefficients, Grid(all.grid)), image(engine, level, some, local) {}
+};
+
+/// A flow at a time: coefficients with those of all sides, and what is explicit of it, C(u). Its pressure is that of
+/// the time with multistep schemes, with Runge-Kutta schemes the mean over the step.
 struct State {
   double time = 0.0;
   double length = 0.0;  ///< of the step that led to it
@@ -116,15 +138,18 @@ struct TimeStepper::Data {
   std::unique_ptr<Convection> convection;  // or nullptr
   std::optional<FlowRate> flow_rate;
   bool changes_data;  // force or boundary data depend on the time
-  // At the time of the last step: boundary velocities, and what they bring into the convective term.
+  // At the time of the last solve: boundary velocities, and what they bring into the convective term.
   SparseOnDevice lift;
   SparseOnDevice inflow;
   Point prescribed{};  // flow_of_sides(), where a flow rate is held
   bool has_lift = false;
-  std::vector<State> states;  // the last one first; one more than the scheme wants
-  int known = 1;              // of these
-  Vector<double> load;        // of force and boundary data, with the coefficients and at the time of the last step
-  bool load_is_current = false;
+  std::vector<State> states;             // the last one first; one more than the scheme wants
+  int known = 1;                         // of these
+  std::vector<State> stages;             // of a step, but for the last
+  std::optional<PressurePart> pressure;  // where that of states is a mean
+  std::unique_ptr<UpdateLift> lift_of_update;
+  Vector<double> load;                  // of force and boundary data, at the time of the last solve that has them,
+  std::optional<Coefficients> load_of;  // with these coefficients
   Vector<double> b;
   Vector<double> work;
   int number = 0;
@@ -150,10 +175,18 @@ struct TimeStepper::Data {
         work(vector()) {
     solver->reserve();
     if (problem.convection) convection = engine->make_convection(all(), ConvectiveFlux::upwind);
-    for (int i = 0; i < states_of(time.scheme); ++i) {
-      states.push_back({.flow = vector(), .convection = problem.convection ? vector() : Vector<double>()});
+    const auto add_states = [&](std::vector<State>& where, int count, int with_convection) {
+      for (int i = 0; i < count; ++i) {
+        const bool is_explicit = problem.convection && i < with_convection;
+        where.push_back({.flow = vector(), .convection = is_explicit ? vector() : Vector<double>()});
+      }
+    };
+    add_states(states, states_of(time.scheme), explicit_states_of(time.scheme));
+    add_states(stages, number_of_solves(time.scheme) - 1, number_of_solves(time.scheme) - 1);
+    if (!is_multistep(time.scheme)) pressure.emplace(*engine, all());
+    if (time.flow_rate) {
+      flow_rate.emplace(*engine, problem, *time.flow_rate, all(), *with_sides, hats, responses_of(time.scheme));
     }
-    if (time.flow_rate) flow_rate.emplace(*engine, problem, *time.flow_rate, all(), *with_sides, hats);
     if (from == nullptr) {
       project_initial();
     } else {
@@ -173,14 +206,14 @@ struct TimeStepper::Data {
   void set_coefficients(const Coefficients& now) {
     if (now == coefficients_of(discretisation.problem())) return;
     kept.change(discretisation, solver->preconditioner(), now);
-    load_is_current = false;
   }
 
-  /// x from x and the load. From a guess that is a flow already, to a part of its residual; otherwise to a part of the
-  /// load.
-  Convergence solve(bool from_guess, double rtol, const Vector<double>& load, Vector<double>& x) {
+  /// x from x and the load. From a guess that is a flow already, to a part of its residual by so many cycles at least;
+  /// otherwise to a part of the load.
+  Convergence solve(bool from_guess, double rtol, const Vector<double>& load, Vector<double>& x, int least_cycles = 1) {
     Convergence convergence;
     convergence.from_guess = from_guess;
+    convergence.min_iterations = from_guess ? least_cycles : 0;
     convergence.rtol = rtol;
     convergence.max_iterations = 50;
     solver->run(load.data(), x.data(), false, convergence);
@@ -227,7 +260,7 @@ struct TimeStepper::Data {
     with_sides->bring_ghosts(all(), state.flow.data());
     if (flow_rate && is_new) hold_flow_rate(state);
     state.size = with_sides->l2_norm(state.flow.data());
-    if (convection == nullptr) return 0.0;
+    if (state.convection.size() == 0) return 0.0;
     const double crossing = convection->apply(state.flow.data(), state.convection.data());
     inflow.add_to(*with_sides, state.convection.data());
     return crossing;
@@ -276,16 +309,41 @@ struct TimeStepper::Data {
     for (int i = 0; i + 1 < known; ++i) result.push_back(result.back() - states[i].length);
     return result;
   }
-  /// The flow sum_i factors[i] u_i, over the last states.
-  void combine(const std::vector<double>& factors, Vector<double>& sum) {
-    with_sides->zero(sum.data());
-    const auto flows = last_flows(factors.size());
-    with_sides->axpys(static_cast<int>(factors.size()), factors.data(), flows.data(), 1.0, sum.data());
+  /// What a solve of a step knows, the last one first: the stages that are solved, then flows at the ends of steps.
+  [[nodiscard]] std::vector<const State*> known_states(int solved) const {
+    std::vector<const State*> result;
+    for (int i = solved - 1; i >= 0; --i) result.push_back(&stages[i]);
+    for (int i = 0; i < known; ++i) result.push_back(&states[i]);
+    return result;
   }
-  [[nodiscard]] std::vector<const double*> last_flows(std::size_t count) const {
-    std::vector<const double*> flows;
-    for (std::size_t i = 0; i < count; ++i) flows.push_back(states[i].flow.data());
-    return flows;
+  /// Flows of so many of these.
+  [[nodiscard]] std::vector<const double*> flows(std::size_t count, int solved = 0) const {
+    std::vector<const double*> result;
+    for (const State* state : known_states(solved)) result.push_back(state->flow.data());
+    result.resize(count);
+    return result;
+  }
+  /// The flow sum_i factors[i] u_i, over flows().
+  void combine(const std::vector<double>& factors, Vector<double>& sum, int solved = 0) {
+    with_sides->zero(sum.data());
+    with_sides->axpys(static_cast<int>(factors.size()), factors.data(), flows(factors.size(), solved).data(), 1.0,
+                      sum.data());
+  }
+  /// Weights at a time of the pressures of the last states, which are means over their steps, the last of which ended
+  /// at `last`.
+  [[nodiscard]] std::vector<double> pressure_weights(double now, double last) const {
+    std::vector<double> ends{last};
+    for (int i = 0; i < std::min(known, order_of(time.scheme)) && states[i].length > 0.0; ++i) {
+      ends.push_back(ends.back() - states[i].length);
+    }
+    return mean_interpolation_weights(now, ends);
+  }
+  /// sum = the flow of the polynomials through the last states, whose times are these. Overwrites `spare`.
+  void interpolate(double now, const std::vector<double>& times, Vector<double>& sum, Vector<double>& spare) {
+    combine(interpolation_weights(now, times), sum);
+    if (!pressure) return;
+    combine(pressure_weights(now, times.front()), spare);
+    pressure->copy(*with_sides, spare.data(), sum.data());
   }
 
   [[nodiscard]] std::optional<double> last_change() {
@@ -297,20 +355,146 @@ struct TimeStepper::Data {
     return difference == 0.0 ? 0.0 : difference / (states[0].length * size);
   }
 
-  [[nodiscard]] Point combined_gradient(const std::vector<double>& factors) const {
+  /// As combine().
+  [[nodiscard]] Point combined_gradient(const std::vector<double>& factors, int solved = 0) const {
+    const std::vector<const State*> known_flows = known_states(solved);
     Point sum{};
     for (std::size_t i = 0; i < factors.size(); ++i) {
-      for (int a = 0; a < 3; ++a) sum[a] += factors[i] * states[i].gradient[a];
+      for (int a = 0; a < 3; ++a) sum[a] += factors[i] * known_flows[i]->gradient[a];
     }
     return sum;
   }
+  /// As interpolate(): gradients are treated as pressures.
+  [[nodiscard]] Point gradient_at(double now, const std::vector<double>& times) const {
+    return combined_gradient(pressure ? pressure_weights(now, times.front()) : interpolation_weights(now, times));
+  }
 
   void make_load(double t) {
-    if (load_is_current && !changes_data) return;
+    const Coefficients now = coefficients_of(discretisation.problem());
+    if (load_of == now && !changes_data) return;
+    load_of.reset();
     set_time(t);
     discretisation.load(*engine, kernels(), work, load);
     hats.to_all(*with_sides, load.data());
-    load_is_current = true;
+    load_of = now;
+  }
+
+  /// What the pressure that a solve begins with is of those of known_states(), where those of states are means: that at
+  /// its time; or the multiplier of an update, what the mean over the step will be less what stages have of it, times
+  /// dt.
+  [[nodiscard]] std::vector<double> guess_of_pressure(const StepSolve& what, double dt, int solved) const {
+    std::vector<double> weights(solved, 0.0);
+    double of_means = 1.0;
+    if (what.is_update) {
+      const std::vector<double>& of_stages = tableau_of(time.scheme).implicit_weights;
+      weights.assign(of_stages.rbegin(), of_stages.rend());
+      for (double& weight : weights) weight *= -dt;
+      of_means = dt;
+    }
+    for (const double weight : pressure_weights(what.is_update ? -0.5 * dt : what.from_end, -dt)) {
+      weights.push_back(of_means * weight);
+    }
+    return weights;
+  }
+
+  /// A flow of the step that ends at time `end`, from the stages that are solved and the ends of steps, whose times are
+  /// `before`, counted from that end. `cycles`: what a stage before took, or 0. The residuals that stages leave enter
+  /// the end of the step as their forces do: what they have in common, as guesses lack the same, cancels if all take
+  /// as many cycles.
+  Convergence solve_for(State& next, const StepSolve& what, int solved, const std::vector<double>& before, double end,
+                        int cycles) {
+    const double t = end + what.from_end;
+    if (what.is_update) {
+      set_coefficients(coefficients_of(projection_of(problem)));
+      set_time(t);
+    } else {
+      set_coefficients({problem.viscosity, problem.mass + what.coefficients.derivative[0]});
+      make_load(t);
+    }
+
+    // What is known of the derivative; and the guess, from the ends of steps.
+    std::vector<double> history(what.coefficients.derivative.begin() + 1, what.coefficients.derivative.end());
+    for (double& c : history) c = -c;
+    std::vector<double> guess(solved, 0.0);
+    const std::vector<double> of_ends = interpolation_weights(what.from_end, first(before, order_of(time.scheme)));
+    guess.insert(guess.end(), of_ends.begin(), of_ends.end());
+    const std::size_t count = std::max(history.size(), guess.size());
+    history.resize(count);
+    guess.resize(count);
+    with_sides->two_sums(static_cast<int>(count), flows(count, solved).data(), history.data(), work.data(),
+                         guess.data(), next.flow.data());
+
+    // b = load - sum_i c_i M u_i - sum_i w_i C_i
+    mass.apply(work.data(), b.data());
+    const std::vector<const State*> explicit_states = known_states(solved);
+    const std::vector<double>& extrapolation = what.coefficients.extrapolation;
+    std::vector<double> factors;
+    std::vector<const double*> explicit_parts;
+    const auto add_part = [&](double factor, const Vector<double>& part) {
+      factors.push_back(factor);
+      explicit_parts.push_back(part.data());
+    };
+    if (!what.is_update) add_part(1.0, load);
+    for (std::size_t i = 0; convection != nullptr && i < extrapolation.size(); ++i) {
+      add_part(-extrapolation[i], explicit_states[i]->convection);
+    }
+    with_sides->axpys(static_cast<int>(factors.size()), factors.data(), explicit_parts.data(), 1.0, b.data());
+    // The first steps have no pressure to begin with, and no gradient.
+    const bool has_guess = number >= order_of(time.scheme);
+    const std::vector<double> of_pressure =
+        pressure ? guess_of_pressure(what, -before.front(), solved) : std::vector<double>(guess);
+    next.gradient = has_guess ? combined_gradient(of_pressure, solved) : Point{};
+    if (flow_rate) flow_rate->add_load(next.gradient, b.data());
+    hats.to_some(*with_sides, b.data());
+    if (what.is_update && discretisation.lifted()) {
+      if (lift_of_update == nullptr) {
+        lift_of_update =
+            std::make_unique<UpdateLift>(*engine, all(), discretisation.finest(),
+                                         coefficients_of(discretisation.problem()), options.multigrid.local_solver);
+      }
+      lift_of_update->image.apply(discretisation.lift(), work.data(), next.flow.data());
+      kernels().axpy(-1.0, next.flow.data(), b.data());
+      combine(guess, next.flow, solved);
+    }
+    if (pressure) {
+      combine(of_pressure, work, solved);
+      pressure->copy(*with_sides, work.data(), next.flow.data());
+    }
+    hats.to_some(*with_sides, next.flow.data());
+
+    Convergence convergence;
+    if (!has_guess) {
+      convergence = solve(false, from_nothing, b, next.flow);
+    } else if (cycles == 0 || what.is_update) {
+      convergence = solve(true, 0.01, b, next.flow);
+    } else {
+      convergence = solve(true, 0.1, b, next.flow, cycles);
+    }
+    if (!convergence.converged) {
+      fail(
+          end, -before.front(),
+          fmt::format("the solve misses its tolerance: {} after {} cycles", convergence.reason, convergence.iterations),
+          number);
+    }
+    return convergence;
+  }
+
+  /// Pressure and gradient of the flow to come become the means over the step, of those of all its solves.
+  void take_mean_pressure(double dt) {
+    std::vector<const double*> solved;
+    for (const State& stage : stages) solved.push_back(stage.flow.data());
+    State& next = states.back();
+    solved.push_back(next.flow.data());
+    const std::vector<double> weights = mean_pressure_weights(tableau_of(time.scheme), dt);
+    with_sides->zero(work.data());
+    with_sides->axpys(static_cast<int>(weights.size()), weights.data(), solved.data(), 1.0, work.data());
+    pressure->copy(*with_sides, work.data(), next.flow.data());
+    Point mean{};
+    for (std::size_t i = 0; i < weights.size(); ++i) {
+      const Point& of_solve = i < stages.size() ? stages[i].gradient : next.gradient;
+      for (int a = 0; a < 3; ++a) mean[a] += weights[i] * of_solve[a];
+    }
+    next.gradient = mean;
   }
 
   /// At the beginning, and from rest, data say how long a step may be.
@@ -324,18 +508,35 @@ struct TimeStepper::Data {
 
   static double energy_of(const State& state) { return 0.5 * state.size * state.size; }
 
-  /// Of the flow that a step of dt has come to, which is the last state yet.
-  std::optional<EnergyAlarm::Growth> unexplained_growth(const StepCoefficients& scheme, double dt) {
+  /// Of the step of dt to time t, which did not succeed. \throws StepFailed
+  [[noreturn]] void fail(double t, double dt, const std::string& what, int sound) const {
+    throw StepFailed(fmt::format("step {} to t = {:g} by {:g}: {}", number + 1, t, dt, what), sound);
+  }
+
+  /// Of the flow that a step of dt has come to, which is the last state yet; `last`: the solve that made it.
+  std::optional<EnergyAlarm::Growth> unexplained_growth(const StepSolve& last, double dt) {
     if (convection == nullptr) return {};
     const State& next = states.back();
     return alarm.after(number + 1, energy_of(next), [&] {
+      // Convection as it is, less that of the step: as extrapolated, or with the weights of stages.
+      std::vector<double> factors{1.0};
       std::vector<const double*> parts{next.convection.data()};
-      for (std::size_t i = 0; i < scheme.extrapolation.size(); ++i) parts.push_back(states[i].convection.data());
+      const auto subtract = [&](const std::vector<double>& weights, const auto& of) {
+        for (std::size_t i = 0; i < weights.size(); ++i) {
+          factors.push_back(-weights[i]);
+          parts.push_back(of(i).convection.data());
+        }
+      };
+      if (is_multistep(time.scheme)) {
+        subtract(last.coefficients.extrapolation, [&](std::size_t i) -> const State& { return states[i]; });
+      } else {
+        subtract(tableau_of(time.scheme).forward_weights, [&](std::size_t i) -> const State& {
+          return i == 0 ? states.front() : i <= stages.size() ? stages[i - 1] : next;
+        });
+      }
       std::vector<double> powers(parts.size());
       with_sides->dots(static_cast<int>(parts.size()), parts.data(), next.flow.data(), powers.data());
-      double power = powers[0];
-      for (std::size_t i = 1; i < powers.size(); ++i) power -= scheme.extrapolation[i - 1] * powers[i];
-      return power * dt;
+      return dt * std::inner_product(factors.begin(), factors.end(), powers.begin(), 0.0);
     });
   }
 
@@ -343,83 +544,59 @@ struct TimeStepper::Data {
     const double dt = control.next(states.front().length, rate, longest_from_rest());
     const double t = states.front().time + dt;
     const std::vector<double> before = times_before(dt);
-    const StepCoefficients scheme = step_coefficients(time.scheme, 0.0, before);
-    set_coefficients({problem.viscosity, problem.mass + scheme.derivative[0]});
-    make_load(t);
-
-    // What is known of the derivative; and the guess, which takes the place of the oldest state.
-    known = std::min(known, static_cast<int>(states.size()) - 1);  // also if this fails
-    State& next = states.back();
-    std::vector<double> history(scheme.derivative.begin() + 1, scheme.derivative.end());
-    for (double& c : history) c = -c;
-    std::vector<double> guess = interpolation_weights(0.0, first(before, lengths_of(time.scheme).derivative));
-    const std::size_t count = std::max(history.size(), guess.size());
-    history.resize(count);
-    guess.resize(count);
-    with_sides->two_sums(static_cast<int>(count), last_flows(count).data(), history.data(), work.data(), guess.data(),
-                         next.flow.data());
-    hats.to_some(*with_sides, next.flow.data());
-
-    // b = load - sum_i c_i M u_i - sum_i w_i C_i
-    mass.apply(work.data(), b.data());
-    std::vector<double> factors{1.0};
-    std::vector<const double*> explicit_parts{load.data()};
-    for (std::size_t i = 0; convection != nullptr && i < scheme.extrapolation.size(); ++i) {
-      factors.push_back(-scheme.extrapolation[i]);
-      explicit_parts.push_back(states[i].convection.data());
+    const std::vector<StepSolve> solves = solves_of(time.scheme, before);
+    known = std::min(known, static_cast<int>(states.size()) - 1);  // the oldest one gives way, also if this fails
+    StepReport report{number + 1, t, dt};
+    double crossing = 0.0;
+    int of_stage = 0;
+    for (std::size_t i = 0; i < solves.size(); ++i) {
+      const bool is_last = i + 1 == solves.size();
+      State& next = is_last ? states.back() : stages[i];
+      const Convergence convergence = solve_for(next, solves[i], static_cast<int>(i), before, t, of_stage);
+      of_stage = convergence.iterations;
+      report.cycles += convergence.iterations;
+      report.residual = std::max(report.residual, convergence.history.back());
+      if (is_last && next.convection.size() == 0) {  // an older flow's is wanted no more
+        std::swap(next.convection, states[explicit_states_of(time.scheme) - 1].convection);
+      }
+      crossing = complete(next, t + solves[i].from_end, dt, true);
+      if (!std::isfinite(next.size) || !std::isfinite(crossing)) fail(t, dt, "the flow is not finite", number);
     }
-    with_sides->axpys(static_cast<int>(factors.size()), factors.data(), explicit_parts.data(), 1.0, b.data());
-
-    // The first steps have no pressure to begin with, and no gradient.
-    const bool has_guess = number >= lengths_of(time.scheme).derivative;
-    next.gradient = has_guess ? combined_gradient(guess) : Point{};
-    if (flow_rate) flow_rate->add_load(next.gradient, b.data());
-    hats.to_some(*with_sides, b.data());
-    const Convergence convergence =
-        has_guess ? solve(true, 0.01, b, next.flow) : solve(false, from_nothing, b, next.flow);
-    const auto fail = [&](const std::string& what, int sound) {
-      throw StepFailed(fmt::format("step {} to t = {:g} by {:g}: {}", number + 1, t, dt, what), sound);
-    };
-    if (!convergence.converged) {
-      fail(
-          fmt::format("the solve misses its tolerance: {} after {} cycles", convergence.reason, convergence.iterations),
-          number);
-    }
-    const double crossing = complete(next, t, dt, true);
-    if (!std::isfinite(next.size) || !std::isfinite(crossing)) fail("the flow is not finite", number);
-    if (const auto growth = unexplained_growth(scheme, dt)) {
-      fail(fmt::format("the kinetic energy has grown from {:.3g} after step {} to {:.3g}, {:.0f} % of it from the "
+    if (const auto growth = unexplained_growth(solves.back(), dt)) {
+      const double energy = energy_of(states.back());
+      fail(t, dt,
+           fmt::format("the kinetic energy has grown from {:.3g} after step {} to {:.3g}, {:.0f} % of it from the "
                        "extrapolation of convection and not from forces and sides: the step is too long, with C = "
                        "{:.2g}; give a shorter one, or `cfl`",
-                       growth->before, growth->step, energy_of(next),
-                       100.0 * growth->made / (energy_of(next) - growth->before), control.cfl(dt, crossing)),
+                       growth->before, growth->step, energy, 100.0 * growth->made / (energy - growth->before),
+                       control.cfl(dt, crossing)),
            growth->step);
     }
+    if (pressure) take_mean_pressure(dt);
     rate = crossing;
     std::rotate(states.begin(), states.end() - 1, states.end());
     ++known;
     ++number;
     change = last_change();
-    return {number,
-            t,
-            dt,
-            control.cfl(dt, rate),
-            convergence.iterations,
-            convergence.history.back(),
-            change,
-            states.front().gradient};
+    report.cfl = control.cfl(dt, rate);
+    report.change = change;
+    report.gradient = states.front().gradient;
+    return report;
   }
 };
 
 Estimate estimate(const Problem& problem, const TimeOptions& time, const SolverOptions& options) {
   Problem linear = problem;
   linear.convection = false;
-  // The solve has b and x, one of the states. Here are the load and a combination of flows, places of pressures (a
-  // quarter of a vector) and, with convection, what cells have of their upper hats (a quarter at most).
-  // The flow rate has a load and a response for each direction.
+  // The solve has b and x, one of the states. Here are stages, the load and a combination of flows, places of pressures
+  // (a quarter of a vector) and, with convection, what cells have of their upper hats (a quarter at most).
+  const int stages = number_of_solves(time.scheme) - 1;
+  const int convection = problem.convection ? explicit_states_of(time.scheme) + stages : 0;
+  // A flow rate has a load and responses for each direction.
   const std::size_t held = time.flow_rate ? periodic_directions(problem).size() : 0;
-  const double vectors = 1.25 + 2.0 * static_cast<double>(held) +
-                         states_of(time.scheme) * (problem.convection ? 2.0 : 1.0) + (problem.convection ? 0.25 : 0.0);
+  const double of_rate = static_cast<double>(held) * (1.0 + responses_of(time.scheme));
+  const double vectors =
+      1.25 + of_rate + states_of(time.scheme) + stages + convection + (problem.convection ? 0.25 : 0.0);
   return estimate(linear, for_steps(options), vectors);
 }
 
@@ -488,7 +665,7 @@ Report TimeStepper::report() const {
 Solution TimeStepper::solution() const { return solution(time()); }
 
 Solution TimeStepper::solution(double time) const {
-  const std::vector<double> times = first(data_->times(), lengths_of(data_->time.scheme).derivative + 1);
+  const std::vector<double> times = first(data_->times(), order_of(data_->time.scheme) + 1);
   const double slack = 1e-12 * std::abs(time);
   if (time > times.front() + slack || time < times.back() - slack) {
     throw InputError(fmt::format("there is no flow at t = {:g}: the last steps went from {:g} to {:g}", time,
@@ -496,17 +673,14 @@ Solution TimeStepper::solution(double time) const {
   }
   Problem problem = data_->problem;
   if (data_->changes_data) problem = with_parameters(problem, {{"t", time}});
-  const bool is_last = std::abs(time - times.front()) <= slack;
-  problem = with_force(std::move(problem), is_last ? data_->states.front().gradient
-                                                   : data_->combined_gradient(interpolation_weights(time, times)));
-  const auto through_last = [&](const std::vector<double>& weights) {
-    data_->combine(weights, data_->work);
-    return data_->discretisation.solution_of(problem, data_->work);
-  };
-  Solution flow = is_last ? data_->discretisation.solution_of(problem, data_->states.front().flow)
-                          : through_last(interpolation_weights(time, times));
+  if (std::abs(time - times.front()) <= slack) time = times.front();
+  problem = with_force(std::move(problem), data_->gradient_at(time, times));
+  Vector<double>& work = data_->work;
+  data_->interpolate(time, times, work, data_->b);
+  Solution flow = data_->discretisation.solution_of(problem, work);
   if (times.size() > 1) {
-    flow.set_acceleration(through_last(differentiation_weights(time, times)));
+    data_->combine(differentiation_weights(time, times), work);
+    flow.set_acceleration(data_->discretisation.solution_of(problem, work));
   } else {
     flow.set_acceleration({});
   }

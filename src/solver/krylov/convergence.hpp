@@ -15,8 +15,8 @@ namespace solenoid {
 struct Convergence {
   double rtol = 1e-8;
   int max_iterations = 50;
-  /// Residuals are relative to that of the guess, not to the right-hand side, and there is one iteration at least: of
-  /// cycles alone.
+  int min_iterations = 0;
+  /// Residuals are relative to that of the guess, not to the right-hand side: of cycles alone.
   bool from_guess = false;
   /// Called with the relative residual after every iteration.
   std::function<void(int iteration, double residual)> monitor;
@@ -38,7 +38,7 @@ struct Convergence {
       reason = "the residual is not finite";
       return true;
     }
-    if (residual <= rtol && (iterations > 0 || !from_guess)) {
+    if (residual <= rtol && iterations >= min_iterations) {
       converged = true;
       reason = "relative residual below rtol";
       return true;
