@@ -35,6 +35,7 @@ struct Kind {
   double cfl;
   TimeScheme scheme;
   Precision precision;
+  bool holds_rate = false;  ///< in z
 };
 
 class Restart : public testing::Test {
@@ -69,12 +70,14 @@ class Restart : public testing::Test {
     boundary.sides[1].kind = SideKind::outflow;
     if (kind.moving) boundary.sides[1].data[0] = field("0.1*cos(9*t)", kind.dim);
     boundary.sides[3].kind = SideKind::slip;
+    if (kind.holds_rate) boundary.sides[4].kind = boundary.sides[5].kind = SideKind::periodic;
     problem.force[1] = field(pulse + "sin(x)", kind.dim);
     return problem;
   }
   static TimeOptions time_of(const Kind& kind) {
     // Averages begin within the steps.
     TimeOptions time{.scheme = kind.scheme, .step = 0.02, .cfl = kind.cfl, .average_start = 0.0005};
+    if (kind.holds_rate) time.flow_rate = Point{0.0, 0.0, 0.3};
     time.initial[0] = field("y*(1-y)*(2 + cos(5*x))", kind.dim);
     return time;
   }
@@ -113,10 +116,12 @@ TEST_F(Restart, HasTheBitsOfAFlowThatNeverStopped) {
       {2, false, true, 0.0, TimeScheme::sbdf2, Precision::mixed},
       {3, true, true, 0.5, TimeScheme::bdf2_ext3, Precision::mixed},
       {3, false, false, 0.0, TimeScheme::sbdf3, Precision::full_double},
+      {3, true, true, 0.5, TimeScheme::sbdf3, Precision::mixed, true},
       {2, true, true, 0.5, TimeScheme::ars233, Precision::mixed},
       {2, false, false, 0.0, TimeScheme::ars233, Precision::full_double},
       {2, true, true, 0.0, TimeScheme::ars443, Precision::full_double},
       {3, true, false, 0.5, TimeScheme::ars443, Precision::mixed},
+      {3, true, true, 0.0, TimeScheme::ars233, Precision::mixed, true},
   };
   for (const Kind& kind : kinds) {
     const Problem problem = problem_of(kind);
@@ -141,6 +146,7 @@ TEST_F(Restart, HasTheBitsOfAFlowThatNeverStopped) {
         EXPECT_EQ(a.cfl, b.cfl);
         EXPECT_EQ(a.cycles, b.cycles);
         EXPECT_EQ(a.residual, b.residual);
+        EXPECT_EQ(a.gradient, b.gradient);
         expect_same_bits(whole.solution(), rest.solution());
         const double between = 0.5 * (before + whole.time());
         expect_same_bits(whole.solution(between), rest.solution(between));
@@ -393,6 +399,10 @@ TEST_F(RestartedProgram, EndsInTimeAndHasAnotherEnd) {
   expect_contains(read("part/result.json"), {"the wall time is used up"});
 
   const std::string from = "restart whole/flow_checkpoint_0009.h5 -q ";
+  ASSERT_EQ(run(from + "--end 1.1 -o there --device cpu --threads 1"), 0) << errors();
+  expect_contains(read("there/result.json"), {"\"device\": \"cpu\"", "\"threads\": 1"});
+  EXPECT_EQ(run(from + "--end 1.1 -o there --device gpu"), 2);
+  expect_contains(errors(), {"--device"});
   EXPECT_EQ(run(from + "--end 0.5"), 2);
   expect_contains(errors(), {"--end 0.5", "is at t = 1", "later"});
   ASSERT_EQ(run(from + "--end 1.1 -o other"), 0) << errors();

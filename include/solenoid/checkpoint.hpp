@@ -19,6 +19,7 @@ struct Checkpoint {
     double time = 0.0;
     double length = 0.0;  ///< of the step that led to it; 0: the beginning
     Solution flow;
+    Point gradient{};  ///< StepReport::gradient
   };
 
   std::vector<State> states{};  ///< the last one first, as many as a scheme wants

@@ -41,8 +41,10 @@ struct Report {
   std::string device;
   std::string precision;
   int threads = 0;
-  int steps = 0;          ///< of a flow in time,
-  double end_time = 0.0;  ///< which got so far
+  int steps = 0;                 ///< of a flow in time,
+  double end_time = 0.0;         ///< which got so far
+  std::optional<bool> steady;    ///< whether it has become that, if TimeOptions::steady asks,
+  std::optional<double> change;  ///< by StepReport::change of the last step
   int ranks = 1;
   std::string transport;                        ///< how messages between ranks travel; empty with one
   std::vector<std::int64_t> rank_cells;         ///< [rank]: cells that it owns

@@ -12,6 +12,7 @@
 
 #include "solenoid/averages.hpp"
 #include "solenoid/checkpoint.hpp"
+#include "solenoid/error.hpp"
 #include "solenoid/options.hpp"
 #include "solenoid/problem.hpp"
 #include "solenoid/solution.hpp"
@@ -24,8 +25,16 @@ struct TimeOptions {
   /// Length of steps; the largest one where `cfl` is given, too. 0: by `cfl` alone.
   double step = 0.0;
   /// C of dt = C / (omega_k R), where R is the largest sum_a |u_a| / h_a and omega_k what the element of order k makes
-  /// of it; 0: steps of one length. Without viscosity the schemes are stable up to stable_cfl().
+  /// of it; 0: steps of one length. Without viscosity the schemes are stable up to stable_cfl(). From rest velocities
+  /// on sides, tractions and the force say how long a step may be.
   double cfl = 0.0;
+  /// The flow is steady once a step changes the velocity by less than this, relative and per unit of time (StepReport::
+  /// change); 0: nobody asks.
+  double steady = 0.0;
+  /// Volumes that flow through a section of the domain normal to each direction, per unit of time: 1 / L_a integral
+  /// u_a, L_a the length of the box; in 2D per unit of depth. Periodic directions alone have them, in others they are
+  /// 0. A force that is constant in space holds them, at every step to rounding, and in the initial velocity.
+  std::optional<Point> flow_rate{};
   /// The velocity at t = 0, which is made divergence-free: projected, not interpolated.
   VectorField initial{};
   /// Averages are taken from this time on; nullopt: none.
@@ -52,6 +61,20 @@ struct StepReport {
   double cfl = 0.0;       ///< dt omega_k R of the velocity that was reached
   int cycles = 0;         ///< of multigrid
   double residual = 0.0;  ///< relative to that of the guess
+  /// |u - u_before| / (dt |u|) in L2, where TimeOptions::steady asks for it; of a flow at rest whose data depend on the
+  /// time nothing is said.
+  std::optional<double> change{};
+  /// What holds TimeOptions::flow_rate: the pressure falls by so much per unit of length, beside the one that solutions
+  /// have; the force (per volume) that drives the flow.
+  /// With Runge-Kutta schemes the mean over the step.
+  Point gradient{};
+};
+
+/// Thrown by a step that does not succeed: the solve misses its tolerance, the flow is not finite, or its energy grows
+/// by itself. The message says which step, and what was seen.
+struct StepFailed : Error {
+  StepFailed(const std::string& what, int last_sound_step) : Error(what), sound(last_sound_step) {}
+  int sound;  ///< the last step before something went wrong, which may have begun before the step that failed
 };
 
 /// A flow, step by step. Each step is a solve of the scheme
@@ -78,11 +101,13 @@ class TimeStepper {
   TimeStepper& operator=(const TimeStepper&) = delete;
   ~TimeStepper();
 
-  /// One step. \throws Error if it does not succeed: the solve does not converge, or the flow is not finite; the state
-  /// is that before it.
+  /// One step. \throws StepFailed if it does not succeed; InputError if nothing limits its length, as of a flow that is
+  /// at rest for ever. The state is that before it then.
   StepReport step();
-  /// Steps until a time is reached or passed.
+  /// Steps until a time is reached or passed, or the flow is steady.
   void advance(double time);
+  /// Whether the last step has changed the velocity by less than TimeOptions::steady, if that is asked for.
+  [[nodiscard]] bool steady() const;
 
   [[nodiscard]] double time() const;
   [[nodiscard]] int steps() const;

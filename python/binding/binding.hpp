@@ -54,7 +54,7 @@ void bind_flow(nb::module_& m);
 /// for several ranks or, with nullptr, this process alone. \throws InputError as the case file's reader does.
 SolverOptions options_of(SolverOptions base, const nb::dict& options, const Ranks* ranks);
 /// The same of the table [time], with steps by the default of `cfl` where neither names their lengths.
-TimeOptions time_options_of(March base, const nb::dict& options, int order);
+TimeOptions time_options_of(March base, const nb::dict& options, const Problem& problem);
 
 /// Lets other threads run Python code (fields may be Python functions) while `work` is done. Python's signals are
 /// looked at meanwhile, so that Ctrl-C ends it with KeyboardInterrupt, or with what a handler of the script raises. So

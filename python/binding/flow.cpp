@@ -7,9 +7,11 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 
+#include "base/agreement.hpp"
 #include "binding.hpp"
 #include "build_info.hpp"
 #include "mesh/grid.hpp"
@@ -28,8 +30,9 @@ double seconds_since(Clock::time_point start) { return std::chrono::duration<dou
 /// A flow, and what its steps so far have done.
 class Flow {
  public:
-  explicit Flow(Case what, Clock::time_point start = Clock::now())
-      : what_(std::move(what)), stepper_(what_.problem, what_.time->options, what_.solver) {
+  /// `file`: a checkpoint to go on from, or empty.
+  Flow(Case what, const std::string& file, Clock::time_point start = Clock::now())
+      : what_(std::move(what)), stepper_(begin(what_, file)) {
     done_.time_setup = seconds_since(start);
   }
 
@@ -44,8 +47,23 @@ class Flow {
   void advance(double time) {
     // A time that rounding alone keeps from being reached is reached.
     together([&] {
-      while (stepper_.time() < time - 1e-12 * std::abs(time)) make_step();
+      while (stepper_.time() < time - 1e-12 * std::abs(time) && !stepper_.steady()) make_step();
     });
+  }
+
+  /// A checkpoint, by the first rank.
+  void save(const std::string& file) const {
+    const auto checkpoint = stepper_.checkpoint();
+    in_agreement(what_.solver.communicator.get(), [&] {
+      if (checkpoint) checkpoint->save(file);
+    });
+  }
+
+  /// Of the steps so far; and up to what the scheme is stable without viscosity, or 0 where that says nothing.
+  [[nodiscard]] double largest_cfl() const { return largest_cfl_; }
+  [[nodiscard]] double stable() const {
+    const Problem& problem = what_.problem;
+    return problem.convection ? stable_cfl(what_.time->options.scheme, problem.order) : 0.0;
   }
 
   /// The fields of the result file that are known of a flow on its way.
@@ -63,6 +81,14 @@ class Flow {
   }
 
  private:
+  static TimeStepper begin(const Case& what, const std::string& file) {
+    const TimeOptions& time = what.time->options;
+    if (file.empty()) return {what.problem, time, what.solver};
+    std::optional<Checkpoint> checkpoint;
+    in_agreement(what.solver.communicator.get(), [&] { checkpoint = load_checkpoint(file); });
+    return {what.problem, time, what.solver, *checkpoint};
+  }
+
   template <class F>
   void together(const F& work) {
     const Communicator* const ranks = what_.solver.communicator.get();
@@ -80,11 +106,13 @@ class Flow {
     const StepReport report = stepper_.step();
     done_.time_solve += seconds_since(start);
     done_.iterations += report.cycles;
+    largest_cfl_ = std::max(largest_cfl_, report.cfl);
     done_.residual_history.push_back(report.residual);
     return report;
   }
 
   Case what_;
+  double largest_cfl_ = 0.0;
   TimeStepper stepper_;
   Report done_;
 };
@@ -93,7 +121,7 @@ class Flow {
 Case march_of(Case what, const nb::dict& time, const std::optional<std::vector<ScalarField>>& initial,
               const std::optional<double>& average, const nb::dict& options, const Ranks* ranks) {
   March march = what.time.value_or(March());
-  march.options = time_options_of(march, time, what.problem.order);
+  march.options = time_options_of(march, time, what.problem);
   if (initial) march.options.initial = vector_field(*initial);
   if (average) march.options.average_start = average;
   what.time = march;
@@ -161,25 +189,32 @@ void bind_flow(nb::module_& m) {
       .def_ro("length", &StepReport::length)
       .def_ro("cfl", &StepReport::cfl)
       .def_ro("cycles", &StepReport::cycles)
-      .def_ro("residual", &StepReport::residual);
+      .def_ro("residual", &StepReport::residual)
+      .def_ro("change", &StepReport::change)
+      .def_ro("gradient", &StepReport::gradient);
 
   nb::class_<Flow>(m, "Flow")
       .def(
           "__init__",
           [](Flow* self, const Case& what, const nb::dict& time, const std::optional<std::vector<ScalarField>>& initial,
-             const std::optional<double>& average, const nb::dict& options, const Ranks* ranks) {
+             const std::optional<double>& average, const nb::dict& options, const Ranks* ranks,
+             const std::string& file) {
             Case run = march_of(what, time, initial, average, options, ranks);
             released([&] {
               if (ranks != nullptr) check_same(*ranks->communicator, run, build_info::commit);
-              new (self) Flow(std::move(run));
+              new (self) Flow(std::move(run), file);
             });
           },
           nb::arg("case"), nb::arg("time"), nb::arg("initial").none(), nb::arg("average").none(), nb::arg("options"),
-          nb::arg("ranks").none())
+          nb::arg("ranks").none(), nb::arg("checkpoint"))
+      .def("save", [](const Flow& f, const std::string& file) { released([&] { f.save(file); }); })
       .def("step", &Flow::step)
       .def("advance", &Flow::advance)
       .def_prop_ro("time", [](const Flow& f) { return f.stepper().time(); })
       .def_prop_ro("steps", [](const Flow& f) { return f.stepper().steps(); })
+      .def_prop_ro("steady", [](const Flow& f) { return f.stepper().steady(); })
+      .def_prop_ro("largest_cfl", &Flow::largest_cfl)
+      .def_prop_ro("stable_cfl", &Flow::stable)
       .def_prop_ro("dofs", [](const Flow& f) { return f.stepper().dofs(); })
       .def("solution", [](const Flow& f,
                           double time) { return without_report(released([&] { return f.stepper().solution(time); })); })

@@ -230,6 +230,10 @@ toml::table table_of(const nb::dict& options) {
       table.insert(name, nb::cast<std::int64_t>(nb::int_(value)));
     } else if (nb::isinstance<nb::str>(value)) {
       table.insert(name, nb::cast<std::string>(value));
+    } else if (nb::isinstance<nb::list>(value)) {
+      toml::array entries;
+      for (const double entry : nb::cast<std::vector<double>>(value)) entries.push_back(entry);
+      table.insert(name, std::move(entries));
     } else if (PyNumber_Check(value.ptr()) != 0) {
       table.insert(name, nb::cast<double>(nb::float_(value)));
     } else {
@@ -247,12 +251,13 @@ VectorField vector_field(const std::vector<ScalarField>& components) {
   return field;
 }
 
-TimeOptions time_options_of(March base, const nb::dict& options, int order) {
+TimeOptions time_options_of(March base, const nb::dict& options, const Problem& problem) {
   const toml::table table = table_of(options);
   Document document{"options"};
+  document.dim = problem.mesh.dim;
   Value(table, "time", "a table", document).table<March>(time_option_keys(), base);
   TimeOptions& time = base.options;
-  if (time.step == 0.0 && time.cfl == 0.0) time.cfl = default_cfl(time.scheme, order);
+  if (time.step == 0.0 && time.cfl == 0.0) time.cfl = default_cfl(time.scheme, problem.order);
   return time;
 }
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Iterator
+import warnings
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -39,6 +40,11 @@ class StepReport(NamedTuple):
     cycles: int
     #: What the cycles left of the residual: relative to that of the guess.
     residual: float
+    #: |u - u_before| / (dt |u|) in L2, where the option `steady` asks for it.
+    change: float | None
+    #: What holds the option `flow_rate` of Flow: the pressure falls by so much per unit of length in each direction,
+    #: beside the pressure that solutions have; the force that drives the flow. Zeros without.
+    gradient: tuple[float, ...]
 
 
 class FlowState(NamedTuple):
@@ -163,9 +169,16 @@ class Flow:
         cfl: lengths of steps from the flow: C of dt = C / (omega_k R), where R is the largest sum_a |u_a| / h_a and
             omega_k what the element of order k makes of it (docs/time.md). With convection, and where there is no
             `step`, 0.5 with "sbdf3"; without viscosity about 0.6 is the most that is stable.
+        steady: the flow is steady once a step changes its velocity by less than this, relative, in L2, per unit of time
+            (StepReport.change): 1e-8, for example. advance() and march() end then.
+        flow_rate: what flows through a section of the domain normal to each direction, per unit of time, dim numbers: for
+            each periodic direction the integral of the velocity over the domain, divided by its length; 0 for others. A
+            pressure gradient holds it at every step, StepReport.gradient, and the initial velocity is given it.
         average: the time from which on averages() are taken; by default that of a case, otherwise none.
         scheme: "sbdf1", "sbdf2", "sbdf3" (the default), "sbdf4": of this order; "bdf2/ext3"; or the Runge-Kutta schemes
             "ars233" and "ars443", of order 3 with 3 and 4 solves a step.
+        checkpoint: a file that save(), or the program, has written: the flow goes on from there. With the same problem,
+            options, threads and ranks as before it has the same bits as if it had never stopped. `initial` plays no part.
         communicator: as of solve(): all its ranks make the same calls, and each has its part of the flow.
         options: those of solve(); method and rtol play no part.
 
@@ -182,8 +195,11 @@ class Flow:
         initial: Vector | None = None,
         step: float | None = None,
         cfl: float | None = None,
+        steady: float | None = None,
+        flow_rate: Sequence[float] | None = None,
         scheme: str | None = None,
         average: float | None = None,
+        checkpoint: str | os.PathLike | None = None,
         communicator: Any = None,
         **options: Any,
     ):
@@ -191,10 +207,14 @@ class Flow:
         fields = None
         if initial is not None:
             fields = vector(initial, self.problem.dim, "initial", {**self.problem.parameters, "t": 0.0})
-        given = {"step": step, "cfl": cfl, "scheme": scheme}
+        given = {"step": step, "cfl": cfl, "steady": steady, "scheme": scheme}
+        if flow_rate is not None:
+            given["flow_rate"] = [float(rate) for rate in flow_rate]
         time = {name: value for name, value in given.items() if value is not None}
         start = None if average is None else float(average)
-        self._core = _core.Flow(core, time, fields, start, options, ranks_of(communicator))
+        self._warned = False
+        file = "" if checkpoint is None else os.fspath(checkpoint)
+        self._core = _core.Flow(core, time, fields, start, options, ranks_of(communicator), file)
 
     @property
     def time(self) -> float:
@@ -207,27 +227,49 @@ class Flow:
         return self._core.steps
 
     @property
+    def steady(self) -> bool:
+        """Whether the last step has changed the velocity by less than the option `steady`; False without it."""
+        return self._core.steady
+
+    @property
     def report(self) -> Report:
-        """The fields of the result file that are known so far: `steps`, `end_time`, `iterations` (cycles of all steps),
-        `residual_history` (what each step left), `time.setup`, `time.solve` (of all steps), `dofs`, `device` and
+        """The fields of the result file that are known so far: `steps`, `end_time`, `iterations` (cycles of all steps since
+        this Flow began), `residual_history` (what each of them left), `time.setup`, `time.solve`, `dofs`, `device` and
         others. Of several ranks all ask for it."""
         return Report(json.loads(self._core.report_json()))
 
     def step(self) -> StepReport:
-        """One step.
+        """One step. A step that would be too long without viscosity is warned of, once: RuntimeWarning.
 
         Raises:
-            InputError: where data are not finite; and if the flow is at rest and `cfl` alone limits the step.
-            RuntimeError: if the solve does not converge, or the flow is not finite, as with a step that is too long for
-                convection. The flow is what it was before.
+            InputError: where data are not finite; and if `cfl` alone limits the step of a flow that is at rest and that
+                nothing moves.
+            RuntimeError: if the solve does not converge, the flow is not finite, or its energy comes from nowhere, as with
+                a step that is too long for convection. The flow is what it was before.
         """
         done = self._core.step()
-        return StepReport(*(getattr(done, name) for name in StepReport._fields))
+        self._warn()
+        report = StepReport(*(getattr(done, name) for name in StepReport._fields))
+        return report._replace(gradient=tuple(report.gradient[: self.problem.dim]))
 
     def advance(self, time: float) -> None:
-        """Steps until a time is reached or passed."""
+        """Steps until a time is reached or passed, or the flow is `steady`."""
         _require_finite("time", time)
         self._core.advance(float(time))
+        self._warn()
+
+    def save(self, file: str | os.PathLike) -> None:
+        """Writes a checkpoint, an HDF5 file (docs/solution-file.md), whole or not at all: what Flow(..., checkpoint=file)
+        goes on from. The problem is to be given again then. Of several ranks the first one writes."""
+        self._core.save(os.fspath(file))
+
+    def _warn(self) -> None:
+        cfl, stable = self._core.largest_cfl, self._core.stable_cfl
+        if self._warned or not 0 < stable < cfl:
+            return
+        self._warned = True
+        message = f"a step had C = {cfl:.2g}, above {stable:.2g}, up to which the scheme is stable without viscosity"
+        warnings.warn(f"{message}; viscosity lifts that", RuntimeWarning, stacklevel=3)
 
     def solution(self, time: float | None = None) -> Solution:
         """The flow now, or at a time between the last steps, interpolated with the order of the scheme. Its problem has
@@ -249,7 +291,7 @@ class Flow:
     def march(self, until: float, every: float | None = None) -> Iterator[FlowState]:
         """Advances to a time, and shows the flow on the way: as it is at first, then at those multiples of `every` that
         follow, up to `until`; or, without `every`, after each step. Steps do not depend on it: at times between them
-        the flow is interpolated.
+        the flow is interpolated. A flow that is steady before is shown as it is then, and that is all.
 
         Yields:
             `time` and `solution`, also as a pair: `for time, solution in flow.march(until=1, every=0.1)`.
@@ -261,15 +303,20 @@ class Flow:
 
     def _states(self, until: float, every: float | None) -> Iterator[FlowState]:
         yield FlowState(self.time, self.solution())
+        if self.steady:
+            return
         rounding = 1e-12
         if every is None:
-            while self.time < until * (1 - rounding):
+            while self.time < until * (1 - rounding) and not self.steady:
                 self.step()
                 yield FlowState(self.time, self.solution())
             return
         number = math.floor(self.time / every * (1 + rounding)) + 1
         while number * every <= until * (1 + rounding):
             self.advance(number * every)
+            if self.time < number * every * (1 - rounding):  # steady
+                yield FlowState(self.time, self.solution())
+                return
             yield FlowState(number * every, self.solution(number * every))
             number += 1
         self.advance(until)

@@ -129,6 +129,53 @@ def test_times_of_a_march():
     assert [time for time, _ in flow.march(until=0.1)] == [flow.time]
 
 
+def test_a_flow_ends_when_it_is_steady(cavity):
+    channel = cavity.replace(velocity={}, periodic="x", force=[1, 0], viscosity=0.5)
+    flow = so.Flow(channel, step=0.1, steady=1e-6, **OPTIONS)
+    assert flow.step().change == pytest.approx(1000)
+    states = list(flow.march(until=100, every=1))
+    assert flow.steady and flow.time < 10
+    assert [time for time, _ in states[1:-1]] == list(range(1, len(states) - 1)) and states[-1].time == flow.time
+    assert states[-1].solution.error(["y*(1-y)", 0]).velocity < 1e-6
+    assert flow.report.steady and flow.report.change <= 1e-6
+    assert [time for time, _ in flow.march(until=200, every=1)] == [flow.time]
+    without = so.Flow(channel, step=0.1, **OPTIONS)
+    assert without.step().change is None and not without.steady
+
+
+def test_a_flow_goes_on_from_a_checkpoint(box, tmp_path):
+    file = tmp_path / "flow.h5"
+    options = {"cfl": 0.4, "step": 0.05, **OPTIONS}
+    whole = so.Flow(box, initial=swirl, **options)
+    for _ in range(7):
+        whole.step()
+    whole.save(file)
+    rest = so.Flow(box, checkpoint=file, **options)
+    assert (rest.time, rest.steps) == (whole.time, 7)
+    for _ in range(5):
+        assert rest.step() == whole.step()
+        assert np.array_equal(rest.solution().coefficients, whole.solution().coefficients)
+    assert rest.report.steps == 12 and len(rest.report.residual_history) == 5
+    with pytest.raises(so.InputError, match="none.h5.*there is no such file"):
+        so.Flow(box, checkpoint=tmp_path / "none.h5", **options)
+    with pytest.raises(so.InputError, match="not a checkpoint file"):
+        whole.solution().save(file)
+        so.Flow(box, checkpoint=file, **options)
+
+
+def test_a_flow_rate_is_held(cavity):
+    channel = cavity.replace(velocity={}, periodic="x", viscosity=0.5)
+    flow = so.Flow(channel, step=0.1, steady=1e-8, flow_rate=(0.25, 0), **OPTIONS)
+    for _, solution in flow.march(until=100, every=0.3):
+        assert solution.flux("x", 0.4) == pytest.approx(0.25, abs=1e-13)
+    assert flow.steady
+    assert flow.step().gradient == pytest.approx((12 * 0.5 * 0.25, 0))
+    with pytest.raises(so.InputError, match="flow_rate: direction y is not periodic"):
+        so.Flow(channel, step=0.1, flow_rate=[0.25, 1], **OPTIONS)
+    with pytest.raises(so.InputError, match="flow_rate"):
+        so.Flow(channel, step=0.1, flow_rate=[0.25], **OPTIONS)
+
+
 def test_steps_say_what_they_did(box):
     flow = so.Flow(box, initial=swirl, cfl=0.4, **OPTIONS)
     assert (flow.time, flow.steps) == (0, 0)
@@ -194,7 +241,7 @@ def test_refusals(box, cavity, poisson, case):
         (lambda: so.Flow(box, initial=[1]), "initial: expected 2 components"),
         (lambda: so.Flow(box, initial=["s", 0]), r"initial\[0\]"),
         (lambda: so.Flow(box, colour=1), "unknown key `colour`"),
-        (lambda: so.Flow(box, **OPTIONS).step(), "the flow is at rest, .* give the longest one, too"),
+        (lambda: so.Flow(box, **OPTIONS).step(), "the flow is at rest and nothing moves it, .* give the longest one, too"),
         (lambda: so.Flow(box, step=1, **OPTIONS).solution(0.5), "there is no flow at t = 0.5"),
         (lambda: so.Flow(box, step=1, **OPTIONS).march(until=1, every=0), "every: expected a time > 0, got 0"),
         (lambda: so.Flow(box, step=1, **OPTIONS).advance(np.nan), "time: expected a finite time, got nan"),
@@ -207,10 +254,11 @@ def test_refusals(box, cavity, poisson, case):
 def test_a_step_that_fails_leaves_the_flow(box):
     flow = so.Flow(box.replace(viscosity=1e-6), initial=swirl, step=0.3, scheme="sbdf3", **OPTIONS)
     times, before = [0], flow.solution()
-    with pytest.raises(RuntimeError, match=r"step \d+ .* t = "):
+    with pytest.raises(RuntimeError, match=r"step \d+ to t = .*energy has grown"), pytest.warns(RuntimeWarning) as warned:
         for _ in range(1000):
             before = flow.solution()
             times.append(flow.step().time)
+    assert len(warned) == 1 and "above 0.6, up to which the scheme is stable" in str(warned[0].message)
     assert (flow.time, flow.steps) == (times[-1], len(times) - 1)
     assert np.array_equal(flow.solution().coefficients, before.coefficients)
 

@@ -2,6 +2,10 @@
 /// \file
 /// Files that appear whole or not at all.
 
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
 #include <filesystem>
 #include <fstream>
 #include <optional>
@@ -51,6 +55,15 @@ class NewFile {
   [[nodiscard]] std::fstream& stream() { return stream_; }
   [[nodiscard]] const std::filesystem::path& temporary() const { return temporary_; }
 
+  /// What has been written is on the disk, whatever happens to the machine: for files that work goes on from. Before
+  /// commit(). \throws Error if not.
+  void sync() {
+    stream_.flush();
+    const int descriptor = stream_ ? open(temporary_.c_str(), O_RDONLY | O_CLOEXEC) : -1;
+    const bool done = descriptor >= 0 && (fsync(descriptor) == 0 || errno == EINVAL);  // there are files without
+    if (descriptor >= 0) close(descriptor);
+    if (!done) fail("write");
+  }
   /// \throws Error if not all could be written.
   void commit() {
     stream_.close();

@@ -101,6 +101,17 @@ constexpr Key<March> time_keys[] = {
       "3 "
       "with 3 and 4 solves a step"},
      [](const Value& v, March& march) { march.options.scheme = v.choice<TimeScheme>(); }},
+    {{"flow_rate", "a list of {dim} numbers", "",
+      "what flows through a section of the domain normal to each periodic direction, volumes per time (0 in others); a "
+      "gradient of the pressure holds it"},
+     [](const Value& v, March& march) { march.options.flow_rate = point(v, {}); }},
+    {{"steady", "a number > 0", "",
+      "the flow ends early once it is steady: a step changes the velocity by less than this, relative, in L2, per unit "
+      "of time; if it does not until `end`, it has not converged"},
+     [](const Value& v, March& march) {
+       march.options.steady = v.number();
+       v.require(march.options.steady > 0.0 && std::isfinite(march.options.steady));
+     }},
     {{"initial", "a list of {dim} expressions or numbers, or {file = \"...\"}", "[0, 0, 0]",
       "velocity at the beginning; it is made divergence-free"},
      [](const Value& v, March& march) {

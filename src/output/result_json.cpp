@@ -74,6 +74,8 @@ Json settings(const Case& what, const Report& report) {
     const auto& [time, end, along] = *what.time;
     result["physics"]["convection"] = problem.convection;
     result["time"] = {{"end", end}, {"step", time.step}, {"cfl", time.cfl}, {"scheme", name_of(time.scheme)}};
+    if (time.flow_rate) result["time"]["flow_rate"] = list(*time.flow_rate, mesh.dim);
+    if (time.steady > 0.0) result["time"]["steady"] = time.steady;
     if (time.average_start) {
       Json& average = result["average"] = {{"start", *time.average_start}, {"along", Json::array()}};
       for (int a = 0; a < mesh.dim; ++a) {
@@ -192,6 +194,10 @@ std::string result_json(const Case& what, const Report& report, const Measures* 
   if (what.time) {
     json["steps"] = report.steps;
     json["end_time"] = report.end_time;
+    if (report.steady) {
+      json["steady"] = *report.steady;
+      json["change"] = finite(report.change);
+    }
   }
   json["dofs"] = report.dofs;
   json["cells"] = report.cells;

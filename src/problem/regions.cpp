@@ -294,6 +294,14 @@ Boundary without_data(Boundary boundary) {
   return boundary;
 }
 
+std::vector<int> periodic_directions(const Problem& problem) {
+  std::vector<int> directions;
+  for (int a = 0; a < problem.mesh.dim; ++a) {
+    if (problem.boundary.sides[2 * a].kind == SideKind::periodic) directions.push_back(a);
+  }
+  return directions;
+}
+
 std::vector<Side> conditions(const Problem& problem) {
   const Boundary& boundary = problem.boundary;
   std::vector<Side> all(boundary.sides.begin(), boundary.sides.begin() + 2 * problem.mesh.dim);

@@ -42,6 +42,9 @@ std::vector<int> hole_sides(const Mesh& mesh, const Boundary& boundary);
 /// The same kinds of conditions, with zero data.
 Boundary without_data(Boundary boundary);
 
+/// Directions that wrap around.
+std::vector<int> periodic_directions(const Problem& problem);
+
 /// All conditions of a problem.
 std::vector<Side> conditions(const Problem& problem);
 

@@ -20,6 +20,7 @@
 #include "problem/validate.hpp"
 #include "solenoid/error.hpp"
 #include "solenoid/interrupt.hpp"
+#include "solenoid/time_stepper.hpp"
 
 namespace solenoid::program {
 
@@ -109,6 +110,8 @@ int CommandLine::run(int argc, const char* const* argv) {
   } catch (const InputError& error) {
     return fail(bad_input, error.what());
   } catch (const Interrupted& error) {
+    return fail(not_converged, error.what());
+  } catch (const StepFailed& error) {
     return fail(not_converged, error.what());
   } catch (const std::bad_alloc&) {
     return fail(resource_failure, "out of memory");

@@ -1,33 +1,24 @@
 #include "program/commands.hpp"
 
-#include <array>
 #include <iostream>
 #include <sstream>
 #include <vector>
 
-#include "mesh/grid.hpp"
+#include "mesh/first_look.hpp"
 
 namespace solenoid::program {
 
 namespace {
 
-/// Points in cells of the mesh, or of a coarser one that is fine enough for a first look: two by two in each, none of
-/// which lies where a finer mesh has a vertex, as a solution may be singular there. None if there are too many boxes.
+/// Points in cells, two by two in each. None if there are too many boxes.
 std::vector<Point> sample(const Problem& problem) {
-  constexpr std::int64_t enough_cells = 4096;
-  constexpr std::int64_t too_many_boxes = 1'000'000;  // a first look is not to take long, nor memory
-  constexpr std::array<double, 2> rule{0.2113, 0.7887};
-  Mesh mesh = problem.mesh;
-  std::int64_t cells = 1;
-  for (int a = 0; a < mesh.dim; ++a) cells *= mesh.cells[a];
-  if (cells > too_many_boxes) return {};
-  for (mesh.refine = 0; mesh.refine < problem.mesh.refine && (cells <<= mesh.dim) <= enough_cells;) ++mesh.refine;
-  const Grid grid(mesh, problem.boundary);
+  const auto grid = first_look(problem);
+  if (!grid) return {};
   std::vector<Point> points;
-  for (const Record cell : grid.layout().owned_cells()) {
-    for (int i = 0; i < 1 << mesh.dim; ++i) {
-      Point& point = points.emplace_back(grid.corner(cell));
-      for (int a = 0; a < mesh.dim; ++a) point[a] += rule[i >> a & 1] * grid.widths(cell)[a];
+  for (const Record cell : grid->layout().owned_cells()) {
+    for (int i = 0; i < 1 << grid->dim(); ++i) {
+      Point& point = points.emplace_back(grid->corner(cell));
+      for (int a = 0; a < grid->dim(); ++a) point[a] += first_look_rule[i >> a & 1] * grid->widths(cell)[a];
     }
   }
   return points;

@@ -20,6 +20,7 @@
 #include "solenoid/interrupt.hpp"
 #include "solenoid/output.hpp"
 #include "solenoid/time_stepper.hpp"
+#include "time/settling.hpp"
 
 namespace solenoid::program {
 namespace {
@@ -51,6 +52,7 @@ class History {
   /// `goes_on`: the file is there, and perhaps longer than what has been done.
   History(const Case& what, const fs::path& file, bool goes_on, Done& done)
       : what_(what), wanted_(!file.empty()), done_(done) {
+    if (what.time->options.flow_rate) held_ = periodic_directions(what.problem);
     in_agreement(what.solver.communicator.get(), [&] {
       if (!wanted_ || !is_first(what)) return;
       fs::create_directories(folder_of(file));
@@ -71,6 +73,8 @@ class History {
     std::string line =
         fmt::format("{},{},{},{},{},{},{},{},{}", step.number, step.time, step.length, step.cfl, step.cycles,
                     solution.kinetic_energy(), solution.dissipation(), solution.enstrophy(), solution.divergence_max());
+    if (what_.time->options.steady > 0.0) line += fmt::format(",{}", step.change.value_or(std::nan("")));
+    for (const int a : held_) line += fmt::format(",{}", step.number > 0 ? step.gradient[a] : std::nan(""));
     for (std::size_t i = 0; i < what_.probes.size(); ++i) {
       for (int a = 0; a < what_.problem.mesh.dim; ++a) line += fmt::format(",{}", velocity[i][a]);
       line += fmt::format(",{}", pressure[i]);
@@ -119,6 +123,8 @@ class History {
 
   void write_names() {
     std::string names = "step,time,length,cfl,cycles,kinetic_energy,dissipation,enstrophy,divergence_max";
+    if (what_.time->options.steady > 0.0) names += ",change";
+    for (const int a : held_) names += fmt::format(",gradient_{}", "xyz"[a]);
     for (std::size_t i = 0; i < what_.probes.size(); ++i) {
       for (int a = 0; a < what_.problem.mesh.dim; ++a) names += fmt::format(",probe{}_u_{}", i, "xyz"[a]);
       names += fmt::format(",probe{}_p", i);
@@ -143,7 +149,8 @@ class History {
   const Case& what_;
   bool wanted_;
   Done& done_;
-  std::ofstream stream_;  // of the first rank
+  std::vector<int> held_;  // directions of a flow rate
+  std::ofstream stream_;   // of the first rank
 };
 
 /// Files at certain times.
@@ -225,6 +232,7 @@ class Checkpoints {
         threads_(flow.report().threads),
         latest_(targets.from),
         steps_(flow.steps()) {
+    if (!latest_.empty()) written_.emplace_back(steps_, latest_);
     constexpr double bytes_per_second = 1e8;  // until one has been written
     constexpr double states = 5.0;
     seconds_ = states * sizeof(double) * static_cast<double>(flow.dofs()) / bytes_per_second;
@@ -246,19 +254,29 @@ class Checkpoints {
       checkpoint->note = note_of(what_, threads_, done_);
       checkpoint->save(latest_);
       std::error_code ignored;
-      if (number >= kept) fs::remove(numbered(file_, number - kept), ignored);
+      if (number >= static_cast<int>(kept)) fs::remove(numbered(file_, number - kept), ignored);
     });
+    written_.emplace_back(flow_.steps(), latest_);
+    if (written_.size() > kept) written_.erase(written_.begin());
     steps_ = flow_.steps();
     seconds_ = seconds_since(start);
     wait();
   }
   /// That of the last step that has one; empty: none.
   [[nodiscard]] const fs::path& latest() const { return latest_; }
+  /// The latest one of the steps up to this; empty: none.
+  [[nodiscard]] fs::path latest(int step) const {
+    fs::path result;
+    for (const auto& [of_step, file] : written_) {
+      if (of_step <= step) result = file;
+    }
+    return result;
+  }
   /// That it takes to write one.
   [[nodiscard]] double seconds() const { return seconds_; }
 
  private:
-  static constexpr int kept = 2;
+  static constexpr std::size_t kept = 2;
 
   void wait() {
     if (!wanted()) return;
@@ -272,10 +290,18 @@ class Checkpoints {
   Done& done_;
   int threads_;
   fs::path latest_;
-  int steps_;  // of the last one, or at the beginning
+  std::vector<std::pair<int, fs::path>> written_;  // steps and files of those that are there
+  int steps_;                                      // of the last one, or at the beginning
   double next_ = 0.0;
   double seconds_;
 };
+
+std::string above_stable_cfl(double cfl, double stable) {
+  return fmt::format(
+      "C = {:.2g} is above {:.2g}, up to which the scheme is stable without viscosity; viscosity lifts that. "
+      "If the flow blows up, give a shorter `step`, or `cfl`",
+      cfl, stable);
+}
 
 TimeStepper begin(const Case& what, const std::optional<Stopped>& from) {
   const TimeOptions& options = what.time->options;
@@ -361,8 +387,10 @@ Marched march(const Case& what, const MarchTargets& targets, std::optional<Stopp
     const bool mine = left.count() < 1.0 + 1.5 * (longest + checkpoints.seconds());
     return ranks == nullptr ? mine : ranks->any(mine);
   };
+  const double stable = stable_cfl(what.time->options.scheme, what.problem.order);
+  bool warned = false;
   std::string stopped;  // why
-  while (flow.time() < end * (1.0 - 1e-12)) {
+  while (flow.time() < end * (1.0 - 1e-12) && !flow.steady()) {
     if (is_out_of_time()) {
       stopped = fmt::format("the wall time is used up at t = {:g}", flow.time());
       break;
@@ -374,10 +402,23 @@ Marched march(const Case& what, const MarchTargets& targets, std::optional<Stopp
     } catch (const Interrupted&) {
       stopped = fmt::format("interrupted at t = {:g}", flow.time());
       break;
+    } catch (const StepFailed& failed) {
+      display.finish();
+      const fs::path good = checkpoints.latest(failed.sound);
+      throw StepFailed(
+          fmt::format("{}; {}; nothing else was written", failed.what(),
+                      good.empty() ? "no checkpoint is from before that"
+                                   : fmt::format("the last checkpoint from before that: '{}'", good.string())),
+          failed.sound);
+    }
+    if (!warned && what.problem.convection && stable > 0.0 && step.cfl > stable) {
+      warned = true;
+      display.warn(fmt::format("step {} to t = {:g}: {}", step.number, step.time, above_stable_cfl(step.cfl, stable)));
     }
     const Interruptible scope([] { return false; });  // what is written of a step is written whole
     done.cycles += step.cycles;
     done.residuals.push_back(step.residual);
+    if (step.change) done.changes.push_back({step.time, *step.change});
     history.add(step, flow);
     write_series();
     done.seconds = seconds_before + seconds_since(marching);
@@ -395,13 +436,23 @@ Marched march(const Case& what, const MarchTargets& targets, std::optional<Stopp
     const Interruptible never([] { return false; });
     checkpoints.add();
   }
-  if (!stopped.empty() && !checkpoints.latest().empty()) {
+  if (flow.steady() && every > 0.0 && done.series.back() < flow.time()) series.add(flow.time(), flow.solution());
+  if (!stopped.empty() && !checkpoints.latest().empty() && is_first(what)) {
     display.finish();
     fmt::print(stderr, "solenoid: {}; to go on: solenoid restart '{}'\n", stopped, checkpoints.latest().string());
   }
   Report report = flow.report();
-  report.converged = stopped.empty();
-  report.reason = report.converged ? "the end is reached" : stopped;
+  report.converged = stopped.empty() && report.steady.value_or(true);
+  report.reason = !stopped.empty() ? stopped : "the end is reached";
+  if (stopped.empty() && report.steady) {
+    report.reason = *report.steady ? fmt::format("steady at t = {:g}", flow.time())
+                                   : fmt::format("not steady at t = {:g}: {}", flow.time(),
+                                                 settling(done.changes, what.time->options.steady));
+    if (!*report.steady && is_first(what)) {
+      display.finish();
+      fmt::print(stderr, "solenoid: {}\n", report.reason);
+    }
+  }
   report.iterations = done.cycles;
   report.residual_history = std::move(done.residuals);
   report.time_setup = time_setup;

@@ -58,6 +58,12 @@ void ProgressDisplay::clear() const {
   std::fflush(stderr);
 }
 
+void ProgressDisplay::warn(const std::string& text) {
+  if (lines_ == Lines::none) return;
+  clear();
+  fmt::print(stderr, "solenoid: {}\n", text);
+}
+
 std::string ProgressDisplay::latest() const { return last_.stage + (last_.text.empty() ? "" : ": " + last_.text); }
 
 void ProgressDisplay::finish() {

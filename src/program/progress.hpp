@@ -28,6 +28,8 @@ class ProgressDisplay {
   void show(const Progress& progress);
   /// Erases the updated line of a terminal; the stage goes on.
   void clear() const;
+  /// A line on stderr, unless nothing but errors is to be printed.
+  void warn(const std::string& text);
   /// Ends the current stage.
   void finish();
   /// The latest message, "solve: iteration 3, residual 1.20e-05", or nothing between stages.

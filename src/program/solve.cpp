@@ -38,6 +38,7 @@ struct Arguments {
   fs::path checkpoint;
   std::optional<double> end;
   std::optional<int> threads;
+  std::optional<DeviceChoice> device;
 
   fs::path json;
   fs::path output;
@@ -135,6 +136,10 @@ struct Solved {
   Measures measures;
   std::optional<Averages> averages;
 };
+/// A flow in time that goes on later.
+bool stopped_on_its_way(const Case& what, const Report& report) {
+  return what.time && !report.converged && report.end_time < what.time->end;
+}
 
 struct Files {
   std::vector<std::string> written;
@@ -181,8 +186,8 @@ Files write(const Targets& targets, const Case& what, const Solved& solved, Prog
   file(targets.save, sound && !history.empty(),
        [&] { of_whole([&](const Solution& solution) { solution.save(targets.save); }); });
   files.reason = sound ? "interrupted" : "the solution is not finite";
-  // Of a flow in time that has stopped on its way the rest is to have them.
-  const bool stopped = what.time && !result.report.converged;
+  // When it goes on the rest has them.
+  const bool stopped = stopped_on_its_way(what, result.report);
   const auto wanted = [&] { return sound && !stopped && !caught_interrupt(); };
   const Interruptible scope(caught_interrupt);
   file(targets.vtu, wanted(), [&] { write_cells(what, result.solution, targets.vtu); });
@@ -281,7 +286,7 @@ void print_table(const Case& what, const Report& report, const Measures& measure
   line("cells", fmt::format("{}", report.cells));
   if (what.time) {
     line("steps", fmt::format("{} to t = {:g}, {} cycles{}", report.steps, report.end_time, report.iterations,
-                              report.converged ? "" : ", " + report.reason));
+                              report.converged && !report.steady ? "" : ", " + report.reason));
   } else {
     print_iterations(report);
   }
@@ -311,7 +316,7 @@ Solved solve_and_measure(const Case& what, std::optional<Solution> start, std::o
     }();
     start.reset();
     display.show({"measure", 0.0, "solution"});
-    const bool stopped = what.time && !result.report.converged;
+    const bool stopped = stopped_on_its_way(what, result.report);
     const Interruptible unless_stopped([&] { return !stopped && caught_interrupt(); });
     Measures measures = measure(what, result.solution, result.report.errors);
     return {std::move(result), std::move(measures), std::move(averages)};
@@ -363,6 +368,7 @@ int solve_case(const Arguments& arguments) {
       from = read_stopped(arguments.checkpoint, arguments.end);
       what = from->what;
       if (arguments.threads) what.solver.threads = *arguments.threads;
+      if (arguments.device) what.solver.device = *arguments.device;
     }
     if (first) targets.emplace(arguments, what, ranks == nullptr ? 1 : ranks->size());
     if (first && std::isfinite(arguments.wall_time)) check_wall_time(what, *targets);
@@ -453,10 +459,14 @@ Command add_restart(const CommandOptions& line) {
   const auto threads = std::make_shared<int>(0);
   const Option threaded =
       line.add("--threads", *threads, "CPU threads, instead of as many as before; 0: all cores").from(0).type("N");
+  const auto device = std::make_shared<DeviceChoice>(DeviceChoice::automatic);
+  const Option placed =
+      add_choice(line, "--device", *device, "where to solve, instead of where it was").shows("as before");
   add_output(line, *arguments, ", instead of that of the checkpoint");
   return [=] {
     if (ends.given()) arguments->end = *end;
     if (threaded.given()) arguments->threads = *threads;
+    if (placed.given()) arguments->device = *device;
     if (arguments->output.empty()) arguments->output = folder_of(arguments->checkpoint);
     return solve_case(*arguments);
   };

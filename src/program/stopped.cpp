@@ -39,6 +39,7 @@ std::string note_of(const Case& what, int threads, const Done& done) {
         {"history_size", done.history_size},
         {"history_end", done.history_end},
         {"series", done.series},
+        {"changes", done.changes},
         {"checkpoints", done.checkpoints}}}};
   return note.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
@@ -68,6 +69,7 @@ Stopped read_stopped(const std::filesystem::path& file, std::optional<double> en
     its_done.at("history_size").get_to(done.history_size);
     its_done.at("history_end").get_to(done.history_end);
     its_done.at("series").get_to(done.series);
+    its_done.at("changes").get_to(done.changes);
     its_done.at("checkpoints").get_to(done.checkpoints);
   } catch (const Json::exception&) {
     throw InputError(

@@ -10,6 +10,7 @@
 
 #include "solenoid/case.hpp"
 #include "solenoid/checkpoint.hpp"
+#include "time/settling.hpp"
 
 namespace solenoid::program {
 
@@ -17,11 +18,12 @@ namespace solenoid::program {
 struct Done {
   int cycles = 0;
   std::vector<double> residuals;
-  double seconds = 0.0;             ///< for steps and files
-  std::uintmax_t history_size = 0;  ///< bytes of the history,
-  std::string history_end;          ///< whose last line is this
-  std::vector<double> series;       ///< times that have files
-  int checkpoints = 0;              ///< this one included
+  double seconds = 0.0;                ///< for steps and files
+  std::uintmax_t history_size = 0;     ///< bytes of the history,
+  std::string history_end;             ///< whose last line is this
+  std::vector<double> series;          ///< times that have files
+  std::vector<TimeAndChange> changes;  ///< of all steps, where a steady flow is asked for
+  int checkpoints = 0;                 ///< this one included
 };
 
 /// A flow in time that goes on.

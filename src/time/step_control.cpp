@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <limits>
 
 #include "solenoid/error.hpp"
 #include "time/scheme.hpp"
@@ -61,12 +60,13 @@ StepControl::StepControl(const TimeOptions& options, int order)
       frequency_(convective_frequency(order)),
       starts_slowly_(is_multistep(options.scheme) && order_of(options.scheme) > 1) {}
 
-double StepControl::next(double last, double rate) const {
-  double wanted = step_ > 0.0 ? step_ : std::numeric_limits<double>::infinity();
-  if (cfl_ > 0.0 && rate > 0.0) wanted = std::min(wanted, rung_below(cfl_ / (frequency_ * rate)));
+double StepControl::next(double last, double rate, double longest) const {
+  double wanted = step_ > 0.0 ? step_ : unlimited;
+  if (follows_flow()) wanted = std::min(wanted, rung_below(std::min(rate > 0.0 ? reach() / rate : unlimited, longest)));
   if (!std::isfinite(wanted)) {
     throw InputError(
-        "time.step: the flow is at rest, so that no step is too long for `cfl`: give the longest one, too");
+        "time.step: the flow is at rest and nothing moves it, neither velocities on sides, nor tractions or a force, "
+        "so that no step is too long for `cfl`: give the longest one, too");
   }
   if (last == 0.0) return starts_slowly_ ? 0.01 * wanted : wanted;
   return std::min(wanted, cfl_ > 0.0 ? rung_below(1.25 * last) : 1.3 * last);

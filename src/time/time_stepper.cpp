@@ -5,12 +5,14 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
 #include <optional>
 #include <utility>
 #include <vector>
 
 #include "base/host_vector.hpp"
 #include "engine/engine.hpp"
+#include "problem/regions.hpp"
 #include "problem/validate.hpp"
 #include "solenoid/error.hpp"
 #include "solenoid/interrupt.hpp"
@@ -24,6 +26,9 @@
 #include "solver/mass_matrix.hpp"
 #include "solver/methods.hpp"
 #include "time/average_sums.hpp"
+#include "time/driving.hpp"
+#include "time/energy_alarm.hpp"
+#include "time/flow_rate.hpp"
 #include "time/runge_kutta.hpp"
 #include "time/scheme.hpp"
 #include "time/step_control.hpp"
@@ -67,6 +72,11 @@ int states_of(TimeScheme scheme) {
 /// Of these have C(u): all, or the last one and the one to come.
 int explicit_states_of(TimeScheme scheme) { return is_multistep(scheme) ? states_of(scheme) : 2; }
 
+/// Of a flow rate, one for each kind of solve in a step.
+int responses_of(TimeScheme scheme) {
+  return is_multistep(scheme) || tableau_of(scheme).ends_with_last_stage() ? 1 : 2;
+}
+
 std::vector<double> first(std::vector<double> values, int count) {
   values.resize(std::min<std::size_t>(count, values.size()));
   return values;
@@ -87,13 +97,35 @@ struct UpdateLift {
 struct State {
   double time = 0.0;
   double length = 0.0;  ///< of the step that led to it
-  Vector<double> flow;
-  Vector<double> convection;
+  double size = 0.0;    ///< L2 norm of the velocity
+  Vector<double> flow{};
+  Vector<double> convection{};
+  Point gradient{};  ///< that holds the flow rate
 };
+
+/// The problem with a force that is constant in space, too.
+Problem with_force(Problem problem, const Point& more) {
+  for (int a = 0; a < problem.mesh.dim; ++a) {
+    if (more[a] == 0.0) continue;
+    const ScalarField before = problem.force[a];
+    if (const auto constant = before.constant()) {
+      problem.force[a] = *constant + more[a];
+      continue;
+    }
+    const auto sum = [before, add = more[a]](std::span<const Point> points, std::span<double> values) {
+      before.evaluate(points, values);
+      for (double& value : values) value += add;
+    };
+    problem.force[a] = ScalarField(sum, before.label());
+  }
+  return problem;
+}
 
 }  // namespace
 
 struct TimeStepper::Data {
+  static constexpr double from_nothing = 1e-8;  // of the load is left, where there is no guess
+
   Problem problem;
   TimeOptions time;
   SolverOptions options;
@@ -106,10 +138,12 @@ struct TimeStepper::Data {
   BoundaryHats hats;
   MassMatrix mass;
   std::unique_ptr<Convection> convection;  // or nullptr
-  bool changes_data;                       // force or boundary data depend on the time
+  std::optional<FlowRate> flow_rate;
+  bool changes_data;  // force or boundary data depend on the time
   // At the time of the last solve: boundary velocities, and what they bring into the convective term.
   SparseOnDevice lift;
   SparseOnDevice inflow;
+  Point prescribed{};  // flow_of_sides(), where a flow rate is held
   bool has_lift = false;
   std::vector<State> states;             // the last one first; one more than the scheme wants
   int known = 1;                         // of these
@@ -121,8 +155,10 @@ struct TimeStepper::Data {
   Vector<double> b;
   Vector<double> work;
   int number = 0;
+  EnergyAlarm alarm;
   double rate = 0.0;
   std::optional<AverageSums> averages;
+  std::optional<double> change;  // StepReport::change
 
   /// `from`: what to go on from, or nullptr.
   Data(const Problem& problem_, const TimeOptions& time_, const SolverOptions& options_, const Checkpoint* from)
@@ -145,18 +181,22 @@ struct TimeStepper::Data {
     const auto add_states = [&](std::vector<State>& where, int count, int with_convection) {
       for (int i = 0; i < count; ++i) {
         const bool is_explicit = problem.convection && i < with_convection;
-        where.push_back({0.0, 0.0, vector(), is_explicit ? vector() : Vector<double>()});
+        where.push_back({.flow = vector(), .convection = is_explicit ? vector() : Vector<double>()});
       }
     };
     add_states(states, states_of(time.scheme), explicit_states_of(time.scheme));
     add_states(stages, number_of_solves(time.scheme) - 1, number_of_solves(time.scheme) - 1);
     if (!is_multistep(time.scheme)) pressure.emplace(*engine, all());
+    if (time.flow_rate) {
+      flow_rate.emplace(*engine, problem, *time.flow_rate, all(), *with_sides, hats, responses_of(time.scheme));
+    }
     if (from == nullptr) {
       project_initial();
     } else {
       go_on(*from);
     }
     if (time.average_start) begin_averages(from != nullptr && from->averages ? &*from->averages : nullptr);
+    alarm.after(number, energy_of(states.front()), [] { return 0.0; });
   }
 
   [[nodiscard]] const Level& all() const { return discretisation.level_with_sides(); }
@@ -172,32 +212,58 @@ struct TimeStepper::Data {
     kept.change(discretisation, solver->preconditioner(), now);
   }
 
-  /// x from x and b. From a guess that is a flow already, to a part of its residual by so many cycles at least;
-  /// otherwise to a part of b.
-  Convergence solve(bool from_guess, double rtol, Vector<double>& x, int least_cycles = 1) {
+  /// x from x and the load. From a guess that is a flow already, to a part of its residual by so many cycles at least;
+  /// otherwise to a part of the load.
+  Convergence solve(bool from_guess, double rtol, const Vector<double>& load, Vector<double>& x, int least_cycles = 1) {
     Convergence convergence;
     convergence.from_guess = from_guess;
     convergence.min_iterations = from_guess ? least_cycles : 0;
     convergence.rtol = rtol;
     convergence.max_iterations = 50;
-    solver->run(b.data(), x.data(), false, convergence);
+    solver->run(load.data(), x.data(), false, convergence);
     kernels().project(x.data());
     return convergence;
   }
 
+  /// The integral of the velocity that sides prescribe, `lift`.
+  Point flow_of_sides() {
+    if (!discretisation.lifted()) return {};
+    with_sides->zero(work.data());
+    lift.add_to(*with_sides, work.data());
+    with_sides->bring_ghosts(all(), work.data());
+    return discretisation.integrals(*engine, work).velocity;
+  }
+
+  /// What of a flow is missing, by the gradient that is added to that of the state.
+  void hold_flow_rate(State& state) {
+    const auto response = [this](Vector<double>& load, Vector<double>& x) {
+      const Convergence convergence = solve(false, from_nothing, load, x);
+      if (convergence.converged) return;
+      throw StepFailed(fmt::format("step {}: the flow rate cannot be held: {} after {} cycles", number + 1,
+                                   convergence.reason, convergence.iterations),
+                       number);
+    };
+    const Point more =
+        flow_rate->correct(coefficients_of(discretisation.problem()), response, prescribed, b, state.flow.data());
+    for (int a = 0; a < 3; ++a) state.gradient[a] += more[a];
+  }
+
   /// The flow of a state, a vector of the solver so far, becomes that at the time that the discretisation has. Returns
-  /// the rate at which it crosses cells.
-  double complete(State& state, double t, double length) {
+  /// the rate at which it crosses cells. `is_new`: it does not have the flow rate yet.
+  double complete(State& state, double t, double length, bool is_new) {
     state.time = t;
     state.length = length;
     if (changes_data || !has_lift) {
       lift = {*engine, discretisation.lift()};
       if (convection != nullptr) inflow = {*engine, assemble_inflow(discretisation.problem(), all())};
+      if (flow_rate) prescribed = flow_of_sides();
       has_lift = true;
     }
     hats.to_all(*with_sides, state.flow.data());
     lift.add_to(*with_sides, state.flow.data());
     with_sides->bring_ghosts(all(), state.flow.data());
+    if (flow_rate && is_new) hold_flow_rate(state);
+    state.size = with_sides->l2_norm(state.flow.data());
     if (state.convection.size() == 0) return 0.0;
     const double crossing = convection->apply(state.flow.data(), state.convection.data());
     inflow.add_to(*with_sides, state.convection.data());
@@ -207,13 +273,15 @@ struct TimeStepper::Data {
   void project_initial() {
     set_time(0.0);
     discretisation.projection_load(*engine, kernels(), time.initial, work, b);
-    const Convergence convergence = solve(false, 1e-12, states.front().flow);
+    const Convergence convergence = solve(false, 1e-12, b, states.front().flow);
     if (!convergence.converged) {
-      throw Error(fmt::format("the initial velocity cannot be made divergence-free: {} after {} cycles",
-                              convergence.reason, convergence.iterations));
+      throw StepFailed(fmt::format("the initial velocity cannot be made divergence-free: {} after {} cycles",
+                                   convergence.reason, convergence.iterations),
+                       0);
     }
-    rate = complete(states.front(), 0.0, 0.0);
+    rate = complete(states.front(), 0.0, 0.0, true);
     clear_pressure(*engine, *with_sides, all(), states.front().flow.data());  // it is a multiplier
+    states.front().gradient = {};                                             // as is this
   }
 
   /// The states are made as the steps made them, so that they are the same to the last bit.
@@ -225,9 +293,11 @@ struct TimeStepper::Data {
       set_time(state.time);
       const HostVector unknowns = unknowns_on(state.flow, discretisation.finest().grid, problem.order, "checkpoint");
       engine->upload(unknowns.data(), states[i].flow.data(), unknowns.size() * sizeof(double));
-      rate = complete(states[i], state.time, state.length);
+      rate = complete(states[i], state.time, state.length, false);
+      states[i].gradient = state.gradient;
     }
     number = from.steps;
+    change = last_change();
   }
 
   /// `from`: what to go on with, or nullptr.
@@ -302,6 +372,29 @@ struct TimeStepper::Data {
     pressure->copy(*with_sides, spare.data(), sum.data());
   }
 
+  [[nodiscard]] std::optional<double> last_change() {
+    if (time.steady == 0.0 || known < 2) return {};
+    const double size = states[0].size;
+    if (size == 0.0 && changes_data) return {};
+    combine({1.0, -1.0}, work);
+    const double difference = with_sides->l2_norm(work.data());
+    return difference == 0.0 ? 0.0 : difference / (states[0].length * size);
+  }
+
+  /// As combine().
+  [[nodiscard]] Point combined_gradient(const std::vector<double>& factors, int solved = 0) const {
+    const std::vector<const State*> known_flows = known_states(solved);
+    Point sum{};
+    for (std::size_t i = 0; i < factors.size(); ++i) {
+      for (int a = 0; a < 3; ++a) sum[a] += factors[i] * known_flows[i]->gradient[a];
+    }
+    return sum;
+  }
+  /// As interpolate(): gradients are treated as pressures.
+  [[nodiscard]] Point gradient_at(double now, const std::vector<double>& times) const {
+    return combined_gradient(pressure ? pressure_weights(now, times.front()) : interpolation_weights(now, times));
+  }
+
   void make_load(double t) {
     const Coefficients now = coefficients_of(discretisation.problem());
     if (load_of == now && !changes_data) return;
@@ -312,19 +405,22 @@ struct TimeStepper::Data {
     load_of = now;
   }
 
-  /// The pressure that a solve begins with, where those of states are means: at its time; or the multiplier of an
-  /// update, what the mean over the step will be less what stages have of it, times dt.
-  void guess_pressure(const StepSolve& what, double dt, Vector<double>& flow) {
+  /// What the pressure that a solve begins with is of those of known_states(), where those of states are means: that at
+  /// its time; or the multiplier of an update, what the mean over the step will be less what stages have of it, times
+  /// dt.
+  [[nodiscard]] std::vector<double> guess_of_pressure(const StepSolve& what, double dt, int solved) const {
+    std::vector<double> weights(solved, 0.0);
+    double of_means = 1.0;
     if (what.is_update) {
       const std::vector<double>& of_stages = tableau_of(time.scheme).implicit_weights;
-      std::vector<double> weights(of_stages.rbegin(), of_stages.rend());
+      weights.assign(of_stages.rbegin(), of_stages.rend());
       for (double& weight : weights) weight *= -dt;
-      for (const double weight : pressure_weights(-0.5 * dt, -dt)) weights.push_back(dt * weight);
-      combine(weights, work, static_cast<int>(stages.size()));
-    } else {
-      combine(pressure_weights(what.from_end, -dt), work);
+      of_means = dt;
     }
-    pressure->copy(*with_sides, work.data(), flow.data());
+    for (const double weight : pressure_weights(what.is_update ? -0.5 * dt : what.from_end, -dt)) {
+      weights.push_back(of_means * weight);
+    }
+    return weights;
   }
 
   /// A flow of the step that ends at time `end`, from the stages that are solved and the ends of steps, whose times are
@@ -369,6 +465,12 @@ struct TimeStepper::Data {
       add_part(-extrapolation[i], explicit_states[i]->convection);
     }
     with_sides->axpys(static_cast<int>(factors.size()), factors.data(), explicit_parts.data(), 1.0, b.data());
+    // The first steps have no pressure to begin with, and no gradient.
+    const bool has_guess = number >= order_of(time.scheme);
+    const std::vector<double> of_pressure =
+        pressure ? guess_of_pressure(what, -before.front(), solved) : std::vector<double>(guess);
+    next.gradient = has_guess ? combined_gradient(of_pressure, solved) : Point{};
+    if (flow_rate) flow_rate->add_load(next.gradient, b.data());
     hats.to_some(*with_sides, b.data());
     if (what.is_update && discretisation.lifted()) {
       if (lift_of_update == nullptr) {
@@ -380,26 +482,30 @@ struct TimeStepper::Data {
       kernels().axpy(-1.0, next.flow.data(), b.data());
       combine(guess, next.flow, solved);
     }
-    if (pressure) guess_pressure(what, -before.front(), next.flow);
+    if (pressure) {
+      combine(of_pressure, work, solved);
+      pressure->copy(*with_sides, work.data(), next.flow.data());
+    }
     hats.to_some(*with_sides, next.flow.data());
 
-    // The first steps have no pressure to begin with.
     Convergence convergence;
-    if (number < order_of(time.scheme)) {
-      convergence = solve(false, 1e-8, next.flow);
+    if (!has_guess) {
+      convergence = solve(false, from_nothing, b, next.flow);
     } else if (cycles == 0 || what.is_update) {
-      convergence = solve(true, 0.01, next.flow);
+      convergence = solve(true, 0.01, b, next.flow);
     } else {
-      convergence = solve(true, 0.1, next.flow, cycles);
+      convergence = solve(true, 0.1, b, next.flow, cycles);
     }
     if (!convergence.converged) {
-      throw Error(fmt::format("step {} from t = {:g} by {:g}: {} after {} cycles", number + 1, states.front().time,
-                              -before.front(), convergence.reason, convergence.iterations));
+      fail(
+          end, -before.front(),
+          fmt::format("the solve misses its tolerance: {} after {} cycles", convergence.reason, convergence.iterations),
+          number);
     }
     return convergence;
   }
 
-  /// The pressure of the flow to come becomes the mean over the step, of those of all its solves.
+  /// Pressure and gradient of the flow to come become the means over the step, of those of all its solves.
   void take_mean_pressure(double dt) {
     std::vector<const double*> solved;
     for (const State& stage : stages) solved.push_back(stage.flow.data());
@@ -409,10 +515,59 @@ struct TimeStepper::Data {
     with_sides->zero(work.data());
     with_sides->axpys(static_cast<int>(weights.size()), weights.data(), solved.data(), 1.0, work.data());
     pressure->copy(*with_sides, work.data(), next.flow.data());
+    Point mean{};
+    for (std::size_t i = 0; i < weights.size(); ++i) {
+      const Point& of_solve = i < stages.size() ? stages[i].gradient : next.gradient;
+      for (int a = 0; a < 3; ++a) mean[a] += weights[i] * of_solve[a];
+    }
+    next.gradient = mean;
+  }
+
+  /// At the beginning, and from rest, data say how long a step may be.
+  [[nodiscard]] double longest_from_rest() const {
+    const State& last = states.front();
+    if (!control.follows_flow() || convection == nullptr || (last.length > 0.0 && rate > 0.0)) {
+      return StepControl::unlimited;
+    }
+    return Driving(problem).longest_step(last.time, control.reach());
+  }
+
+  static double energy_of(const State& state) { return 0.5 * state.size * state.size; }
+
+  /// Of the step of dt to time t, which did not succeed. \throws StepFailed
+  [[noreturn]] void fail(double t, double dt, const std::string& what, int sound) const {
+    throw StepFailed(fmt::format("step {} to t = {:g} by {:g}: {}", number + 1, t, dt, what), sound);
+  }
+
+  /// Of the flow that a step of dt has come to, which is the last state yet; `last`: the solve that made it.
+  std::optional<EnergyAlarm::Growth> unexplained_growth(const StepSolve& last, double dt) {
+    if (convection == nullptr) return {};
+    const State& next = states.back();
+    return alarm.after(number + 1, energy_of(next), [&] {
+      // Convection as it is, less that of the step: as extrapolated, or with the weights of stages.
+      std::vector<double> factors{1.0};
+      std::vector<const double*> parts{next.convection.data()};
+      const auto subtract = [&](const std::vector<double>& weights, const auto& of) {
+        for (std::size_t i = 0; i < weights.size(); ++i) {
+          factors.push_back(-weights[i]);
+          parts.push_back(of(i).convection.data());
+        }
+      };
+      if (is_multistep(time.scheme)) {
+        subtract(last.coefficients.extrapolation, [&](std::size_t i) -> const State& { return states[i]; });
+      } else {
+        subtract(tableau_of(time.scheme).forward_weights, [&](std::size_t i) -> const State& {
+          return i == 0 ? states.front() : i <= stages.size() ? stages[i - 1] : next;
+        });
+      }
+      std::vector<double> powers(parts.size());
+      with_sides->dots(static_cast<int>(parts.size()), parts.data(), next.flow.data(), powers.data());
+      return dt * std::inner_product(factors.begin(), factors.end(), powers.begin(), 0.0);
+    });
   }
 
   StepReport step() {
-    const double dt = control.next(states.front().length, rate);
+    const double dt = control.next(states.front().length, rate, longest_from_rest());
     const double t = states.front().time + dt;
     const std::vector<double> before = times_before(dt);
     const std::vector<StepSolve> solves = solves_of(time.scheme, before);
@@ -430,18 +585,29 @@ struct TimeStepper::Data {
       if (is_last && next.convection.size() == 0) {  // an older flow's is wanted no more
         std::swap(next.convection, states[explicit_states_of(time.scheme) - 1].convection);
       }
-      crossing = complete(next, t + solves[i].from_end, dt);
-      if (!std::isfinite(crossing)) {
-        throw Error(fmt::format("step {} to t = {:g}: the flow is not finite", number + 1, t));
-      }
+      crossing = complete(next, t + solves[i].from_end, dt, true);
+      if (!std::isfinite(next.size) || !std::isfinite(crossing)) fail(t, dt, "the flow is not finite", number);
+    }
+    if (const auto growth = unexplained_growth(solves.back(), dt)) {
+      const double energy = energy_of(states.back());
+      fail(t, dt,
+           fmt::format("the kinetic energy has grown from {:.3g} after step {} to {:.3g}, {:.0f} % of it from the "
+                       "extrapolation of convection and not from forces and sides: the step is too long, with C = "
+                       "{:.2g}; give a shorter one, or `cfl`",
+                       growth->before, growth->step, energy, 100.0 * growth->made / (energy - growth->before),
+                       control.cfl(dt, crossing)),
+           growth->step);
     }
     if (pressure) take_mean_pressure(dt);
     rate = crossing;
     std::rotate(states.begin(), states.end() - 1, states.end());
     ++known;
     ++number;
+    change = last_change();
     report.cfl = control.cfl(dt, rate);
     if (averages) average();
+    report.change = change;
+    report.gradient = states.front().gradient;
     return report;
   }
 };
@@ -453,7 +619,11 @@ Estimate estimate(const Problem& problem, const TimeOptions& time, const SolverO
   // (a quarter of a vector) and, with convection, what cells have of their upper hats (a quarter at most).
   const int stages = number_of_solves(time.scheme) - 1;
   const int convection = problem.convection ? explicit_states_of(time.scheme) + stages : 0;
-  const double vectors = 1.25 + states_of(time.scheme) + stages + convection + (problem.convection ? 0.25 : 0.0) +
+  // A flow rate has a load and responses for each direction.
+  const std::size_t held = time.flow_rate ? periodic_directions(problem).size() : 0;
+  const double of_rate = static_cast<double>(held) * (1.0 + responses_of(time.scheme));
+  const double vectors = 1.25 + of_rate + states_of(time.scheme) + stages + convection +
+                         (problem.convection ? 0.25 : 0.0) +
                          (time.average_start ? AverageSums::vectors(problem.mesh.dim) : 0.0);
   return estimate(linear, for_steps(options), vectors);
 }
@@ -467,7 +637,18 @@ void validate(const Problem& problem, const TimeOptions& time) {
   check_range("step", time.step);
   check_range("cfl", time.cfl);
   if (time.average_start) check_range("average.start", *time.average_start);
+  check_range("steady", time.steady);
   if (time.step == 0.0 && time.cfl == 0.0) fail("step", "expected a length of steps, or `cfl`");
+  for (int a = 0; time.flow_rate && a < 3; ++a) {
+    const double rate = (*time.flow_rate)[a];
+    if (!std::isfinite(rate)) fail("flow_rate", fmt::format("expected finite numbers, got {}", rate));
+    if (rate == 0.0 || (a < problem.mesh.dim && problem.boundary.sides[2 * a].kind == SideKind::periodic)) continue;
+    fail("flow_rate", fmt::format("direction {} is not periodic: there sides say how much flows; expected 0, got {:g}",
+                                  "xyz"[a], rate));
+  }
+  if (time.flow_rate && periodic_directions(problem).empty()) {
+    fail("flow_rate", "no direction is periodic, so that sides say how much flows: leave it out");
+  }
   if (!problem.convection && time.step == 0.0) {
     fail("cfl", "nothing limits the steps of a flow without convection: give `step`");
   }
@@ -486,7 +667,12 @@ StepReport TimeStepper::step() { return data_->step(); }
 
 void TimeStepper::advance(double time) {
   // A time that rounding alone keeps from being reached is reached.
-  while (this->time() < time - 1e-12 * std::abs(time)) step();
+  while (this->time() < time - 1e-12 * std::abs(time) && !steady()) step();
+}
+
+bool TimeStepper::steady() const {
+  const double wanted = data_->time.steady;
+  return wanted > 0.0 && data_->change && *data_->change <= wanted;
 }
 
 double TimeStepper::time() const { return data_->states.front().time; }
@@ -498,6 +684,10 @@ Report TimeStepper::report() const {
   describe(*data_->engine, data_->discretisation, data_->options, report);
   report.steps = steps();
   report.end_time = time();
+  if (data_->time.steady > 0.0) {
+    report.steady = steady();
+    report.change = data_->change;
+  }
   return report;
 }
 
@@ -513,6 +703,7 @@ Solution TimeStepper::solution(double time) const {
   Problem problem = data_->problem;
   if (data_->changes_data) problem = with_parameters(problem, {{"t", time}});
   if (std::abs(time - times.front()) <= slack) time = times.front();
+  problem = with_force(std::move(problem), data_->gradient_at(time, times));
   Vector<double>& work = data_->work;
   data_->interpolate(time, times, work, data_->b);
   Solution flow = data_->discretisation.solution_of(problem, work);
@@ -535,7 +726,7 @@ std::optional<Checkpoint> TimeStepper::checkpoint() const {
   for (int i = 0; i < data_->known; ++i) {
     const State& state = data_->states[i];
     auto flow = data_->discretisation.solution_of(data_->problem, state.flow).gathered();
-    if (flow) checkpoint.states.push_back({state.time, state.length, std::move(*flow)});
+    if (flow) checkpoint.states.push_back({state.time, state.length, std::move(*flow), state.gradient});
   }
   if (checkpoint.states.empty()) return {};
   return checkpoint;

@@ -677,6 +677,27 @@ TEST(RanksFlow, IsThatOfOne) {
   }
 }
 
+/// A gradient is the same everywhere, and how steady the flow is.
+TEST(RanksFlow, HoldsItsRate) {
+  if (!test::has_order(2, 2)) GTEST_SKIP() << "the order is not in this build";
+  Case what = flow_in_time();
+  what.problem.boundary.sides[0] = what.problem.boundary.sides[1] = {SideKind::periodic};
+  what.time->options.flow_rate = Point{0.7, 0.0, 0.0};
+  what.time->options.steady = 1e-8;
+  TimeStepper one(what.problem, what.time->options, what.solver);
+  what.solver.communicator = ranks();
+  what.solver.replicated_cells = 1;
+  TimeStepper all(what.problem, what.time->options, what.solver);
+  for (int i = 0; i < 12; ++i) {
+    const StepReport expected = one.step();
+    const StepReport got = all.step();
+    EXPECT_NEAR(got.gradient[0], expected.gradient[0], 1e-6 * std::abs(expected.gradient[0]));
+    EXPECT_NEAR(*got.change, *expected.change, 1e-6 * *expected.change);
+  }
+  const double rate = all.solution().flux(0, what.problem.mesh.lower[0] + 0.01);
+  expect_everywhere(std::abs(rate - 0.7) < 1e-13, fmt::format("the flow rate is {}", rate));
+}
+
 /// To the same bits on as many ranks, to rounding on one.
 TEST(RanksFlow, GoesOnFromACheckpoint) {
   if (!test::has_order(2, 2)) GTEST_SKIP() << "the order is not in this build";

@@ -123,6 +123,7 @@ struct Steps {
   int states = 0;
   std::vector<double> times{};
   std::vector<double> lengths{};
+  std::vector<double> gradients{};  ///< three for each state
   std::string note{};
 };
 
@@ -133,8 +134,10 @@ void describe(Io& io, Steps& steps) {
   io.number("states", steps.states, 1, most_states);
   steps.times.resize(steps.states);
   steps.lengths.resize(steps.states);
+  steps.gradients.resize(3 * static_cast<std::size_t>(steps.states));
   io.numbers("times", std::span(steps.times));
   io.numbers("lengths", std::span(steps.lengths));
+  io.numbers("gradients", std::span(steps.gradients));
   io.bytes("note", steps.note);
 }
 
@@ -612,6 +615,9 @@ void check(const Steps& steps) {
                        (last || (steps.times[i] > steps.times[i + 1] && steps.lengths[i] > 0.0));
     if (!sound) throw Failure("its times are not those of steps");
   }
+  for (const double gradient : steps.gradients) {
+    if (!std::isfinite(gradient)) throw Failure("`gradients` are not finite");
+  }
 }
 
 /// \throws Failure unless it is a positive time
@@ -712,6 +718,7 @@ void save(const std::vector<const Solution*>& solutions, Steps* steps, const Ave
     target.fail("write");
   }
   target.stream().seekp(0) << text_of(envelope);
+  target.sync();
   target.commit();
 }
 
@@ -806,6 +813,7 @@ void Checkpoint::save(const fs::path& file) const {
   for (const State& state : states) {
     said.times.push_back(state.time);
     said.lengths.push_back(state.length);
+    said.gradients.insert(said.gradients.end(), state.gradient.begin(), state.gradient.end());
     flows.push_back(&state.flow);
   }
   solenoid::save(flows, &said, averages ? &*averages : nullptr, file);
@@ -817,7 +825,9 @@ Checkpoint load_checkpoint(const fs::path& file) {
   std::vector<Solution> flows = load(file, &said, &averages);
   Checkpoint checkpoint{.steps = said.number, .averages = std::move(averages), .note = std::move(said.note)};
   for (int i = 0; i < said.states; ++i) {
-    checkpoint.states.push_back({said.times[i], said.lengths[i], std::move(flows[i])});
+    const double* const gradient = &said.gradients[3 * static_cast<std::size_t>(i)];
+    checkpoint.states.push_back(
+        {said.times[i], said.lengths[i], std::move(flows[i]), {gradient[0], gradient[1], gradient[2]}});
   }
   return checkpoint;
 }
