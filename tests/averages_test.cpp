@@ -10,6 +10,7 @@
 #include <cmath>
 #include <numbers>
 #include <sstream>
+#include <utility>
 #include <vector>
 
 #include "element/basis.hpp"
@@ -80,10 +81,13 @@ void for_points(const Solution& s, Record cell, const Visit& visit) {
 /// The same sums from the flows of the steps, all of which are kept: means at points, integrals over cells of stresses
 /// and dissipation.
 TEST(Averages, AreThoseOfTheSteps) {
-  for (const int dim : {2, 3}) {
+  for (const auto& kind :
+       {std::pair{2, TimeScheme::sbdf3}, std::pair{2, TimeScheme::ars233}, std::pair{3, TimeScheme::sbdf3}}) {
+    const auto dim = kind.first;
+    const auto scheme = kind.second;
     if (!has_order(dim, 2)) GTEST_SKIP() << "order 2 is not in this build";
     // Steps of different lengths; in the middle of one the averages begin.
-    TimeOptions options{.step = 0.02, .cfl = 0.4, .average_start = 0.0123};
+    TimeOptions options{.scheme = scheme, .step = 0.02, .cfl = 0.4, .average_start = 0.0123};
     options.initial[0] = in_time("y*(1-y)*(2 + cos(5*x))", dim);
     TimeStepper flow(swinging(dim), options, on_cpu());
     std::vector<Solution> samples;
