@@ -991,5 +991,32 @@ TEST_F(InTime, WhatCannotMarchIsRefused) {
   EXPECT_THROW((void)moving.solution(7.0), InputError);
 }
 
+/// Where what flows in changes, guesses have a divergence near the side, which next to the rows of momentum is not
+/// seen.
+TEST_F(InTime, StaysDivergenceFreeWhereInflowChanges) {
+  if (!has_order(3, 2)) GTEST_SKIP() << "order 2 is not in this build";
+  Problem problem;
+  problem.order = 2;
+  problem.mesh = {.dim = 3, .refine = 1, .holes = {{{1, 1, 0}, {2, 2, 1}}}};
+  problem.mesh.cells = {4, 3, 2};
+  problem.mesh.upper = {1.3, 1.0, 0.7};
+  problem.viscosity = 0.02;
+  problem.convection = true;
+  problem.boundary.sides[0].data[0] = in_time("(1 + 0.5*sin(20*t))*y*(1-y)", 3);
+  problem.boundary.sides[1].kind = SideKind::outflow;
+  for (const Precision precision : {Precision::full_double, Precision::mixed}) {
+    SolverOptions options{.device = DeviceChoice::cpu, .threads = 1};
+    options.precision = precision;
+    TimeStepper flow(problem, {.step = 0.02, .cfl = 0.4}, options);
+    double most = 0.0;
+    for (int i = 0; i < 40; ++i) {
+      flow.step();
+      most = std::max(most, flow.solution().divergence_max());
+    }
+    EXPECT_GT(flow.time(), 0.1);
+    EXPECT_LE(most, 1e-11);
+  }
+}
+
 }  // namespace
 }  // namespace solenoid

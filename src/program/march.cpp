@@ -436,7 +436,7 @@ Marched march(const Case& what, const MarchTargets& targets, std::optional<Stopp
     const Interruptible never([] { return false; });
     checkpoints.add();
   }
-  if (flow.steady() && every > 0.0 && done.series.back() < flow.time()) series.add(flow.time(), flow.solution());
+  if (flow.steady() && every > 0.0 && done.series.back() < flow.time()) series.add(flow.time(), flow);
   if (!stopped.empty() && !checkpoints.latest().empty() && is_first(what)) {
     display.finish();
     fmt::print(stderr, "solenoid: {}; to go on: solenoid restart '{}'\n", stopped, checkpoints.latest().string());

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <numeric>
@@ -145,10 +146,11 @@ struct TimeStepper::Data {
   SparseOnDevice inflow;
   Point prescribed{};  // flow_of_sides(), where a flow rate is held
   bool has_lift = false;
-  std::vector<State> states;             // the last one first; one more than the scheme wants
-  int known = 1;                         // of these
-  std::vector<State> stages;             // of a step, but for the last
-  std::optional<PressurePart> pressure;  // where that of states is a mean
+  std::vector<State> states;               // the last one first; one more than the scheme wants
+  int known = 1;                           // of these
+  std::vector<State> stages;               // of a step, but for the last
+  std::optional<PressurePart> pressure;    // where that of states is a mean
+  std::optional<PressurePart> divergence;  // of residuals, where it is looked at
   std::unique_ptr<UpdateLift> lift_of_update;
   Vector<double> load;                  // of force and boundary data, at the time of the last solve that has them,
   std::optional<Coefficients> load_of;  // with these coefficients
@@ -220,9 +222,25 @@ struct TimeStepper::Data {
     convergence.min_iterations = from_guess ? least_cycles : 0;
     convergence.rtol = rtol;
     convergence.max_iterations = 50;
+    if (changes_data && discretisation.lifted()) convergence.also = [this](const double* r) { return conserves(r); };
     solver->run(load.data(), x.data(), false, convergence);
     kernels().project(x.data());
     return convergence;
+  }
+
+  /// Whether a residual has rounding alone in its rows of pressures, which are the divergence (in L2). Guesses have one
+  /// where what flows through sides changes; next to rows of momentum, which have c_0 M u, it is not seen.
+  bool conserves(const double* residual) {
+    if (!divergence) divergence.emplace(*engine, all());
+    std::array sums{0.0};
+    for (const double value : discretisation.lift().values) sums[0] += value * value;
+    all().grid.add_up<double>(sums);
+    const Point h = all().grid.metric().uniform_width();
+    const double narrowest = *std::min_element(h.begin(), h.begin() + problem.mesh.dim);
+    with_sides->zero(work.data());
+    divergence->copy(*with_sides, residual, work.data());
+    const double norm = std::sqrt(with_sides->dot(work.data(), work.data()));
+    return norm <= 1e-13 * std::max(states.front().size, std::sqrt(sums[0])) / narrowest;
   }
 
   /// The integral of the velocity that sides prescribe, `lift`.

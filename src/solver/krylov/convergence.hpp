@@ -18,6 +18,8 @@ struct Convergence {
   int min_iterations = 0;
   /// Residuals are relative to that of the guess, not to the right-hand side: of cycles alone.
   bool from_guess = false;
+  /// What the residual must be besides small, if anything: of cycles alone.
+  std::function<bool(const double* residual)> also;
   /// Called with the relative residual after every iteration.
   std::function<void(int iteration, double residual)> monitor;
 
@@ -29,8 +31,9 @@ struct Convergence {
   /// So little of the right-hand side is rounding.
   static constexpr double rounding = 1e-13;
 
-  /// Records a residual. True if the iteration has to stop, for whatever reason. \throws Interrupted
-  bool stop(double residual) {
+  /// Records a relative residual norm, `r` being the residual. True if the iteration has to stop, for whatever reason.
+  /// \throws Interrupted
+  bool stop(double residual, const double* r = nullptr) {
     check_interrupt();
     history.push_back(residual);
     if (monitor) monitor(iterations, residual);
@@ -38,7 +41,7 @@ struct Convergence {
       reason = "the residual is not finite";
       return true;
     }
-    if (residual <= rtol && iterations >= min_iterations) {
+    if (residual <= rtol && iterations >= min_iterations && (!also || also(r))) {
       converged = true;
       reason = "relative residual below rtol";
       return true;

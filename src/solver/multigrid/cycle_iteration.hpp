@@ -33,7 +33,7 @@ class CycleIteration {
       if (convergence.from_guess && convergence.iterations == 0) {
         scale = std::max(norm, norm_b * Convergence::rounding / convergence.rtol);
       }
-      if (convergence.stop(norm_b == 0.0 ? 0.0 : norm / scale)) return;
+      if (convergence.stop(norm_b == 0.0 ? 0.0 : norm / scale, r)) return;
       add(kernels, m_.of(r), x);
     }
   }
