@@ -78,8 +78,8 @@ TEST_P(EnginesInTime, TakeTheSameSteps) {
     TimeStepper expected(what.problem, what.time->options, what.solver);
     what.solver.device = DeviceChoice::cuda;
     TimeStepper got(what.problem, what.time->options, what.solver);
-    // Solves end at a hundredth of the guess's residual, or at 1e-8, so that rounding may decide on a cycle.
-    const double tolerance = precision == Precision::full_double ? 1e-6 : 1e-4;
+    // Solves end at a hundredth of the guess's residual, so that rounding may decide on a cycle.
+    constexpr double tolerance = 3e-4;
     for (int i = 0; i < 8; ++i) {
       const StepReport step = expected.step();
       const StepReport on_gpu = got.step();
