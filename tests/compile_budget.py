@@ -29,6 +29,7 @@ LINES = [
     (r"engine/cpu/kernels/(?:v3|v4)_convection", "CPU kernels, convection"),
     (r"engine/cpu/kernels/(?:v3|v4)_\w+_k(\d)_", "CPU kernels, k = {}"),
     (r"engine/cpu/kernels/(?:native|baseline)_", None),  # for this machine alone
+    (r"engine/cuda/kernels/convection_", "CUDA kernels, convection"),
     (r"engine/cuda/kernels/(\d)d_k(\d)\.", "CUDA kernels, {}D, k = {}"),
     (r"src/engine/cuda/(?:\w+/)?\w+\.cu", "CUDA vectors and dense matrices"),
     (r"paper_cuda", "kernels of the paper, CUDA"),
