@@ -115,7 +115,8 @@ class TimeStepper {
   /// What is known but for times and errors: sizes, device, ranks, memory, steps. Of several ranks all call this.
   [[nodiscard]] Report report() const;
   /// The flow at time(). There is no pressure before the first step. With Runge-Kutta schemes it is that of the last
-  /// three steps' means, so that it is of first and second order after the first two steps.
+  /// three steps' means, so that it is of first and second order after the first two steps. Of several ranks all call
+  /// this, and the next.
   [[nodiscard]] Solution solution() const;
   /// The flow at a time between the last steps, interpolated with the order of the scheme. \throws InputError for a
   /// time that is not there.

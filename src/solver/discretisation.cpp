@@ -186,9 +186,13 @@ Integrator* Discretisation::integrator(Engine& engine) {
 }
 
 Solution Discretisation::solution(Engine& engine, const Vector<double>& completed) {
+  return solution_of(problem_, completed, engine_integrals(engine, completed));
+}
+
+std::optional<FlowIntegrals> Discretisation::engine_integrals(Engine& engine, const Vector<double>& completed) {
   const bool flow = problem_.equation == EquationKind::stokes;
-  if (!flow || integrator(engine) == nullptr) return solution_of(problem_, completed);
-  return solution_of(problem_, completed, integrator(engine)->flow(completed.data()));
+  if (!flow || integrator(engine) == nullptr) return {};
+  return integrator(engine)->flow(completed.data());
 }
 
 Solution Discretisation::solution_of(const Problem& problem, const Vector<double>& completed,

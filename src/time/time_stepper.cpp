@@ -724,7 +724,8 @@ Solution TimeStepper::solution(double time) const {
   problem = with_force(std::move(problem), data_->gradient_at(time, times));
   Vector<double>& work = data_->work;
   data_->interpolate(time, times, work, data_->b);
-  Solution flow = data_->discretisation.solution_of(problem, work);
+  Solution flow =
+      data_->discretisation.solution_of(problem, work, data_->discretisation.engine_integrals(*data_->engine, work));
   if (times.size() > 1) {
     data_->combine(differentiation_weights(time, times), work);
     flow.set_acceleration(data_->discretisation.solution_of(problem, work));
