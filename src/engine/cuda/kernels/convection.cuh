@@ -119,12 +119,7 @@ struct ConvectionLayout {
   /// Records around the cell, as 32-bit numbers behind all that: beyond its sides, then above these, [side][turn].
   static constexpr int records = 2 * dim * dim;
   static constexpr int bytes_of_lane = memory * static_cast<int>(sizeof(double)) + records * 4;
-  /// As many as the shared memory of all GPUs takes that this is for, 163 KiB for a thread block.
-  static constexpr int fitting(int lanes) {
-    constexpr int most_bytes = 163 << 10;
-    return lanes == 4 || lanes * bytes_of_lane <= most_bytes ? lanes : fitting(lanes / 2);
-  }
-  static constexpr int lanes = fitting(16);
+  static constexpr int lanes = 16 * bytes_of_lane <= static_cast<int>(most_shared_bytes) ? 16 : 8;
   static constexpr int in_warp = 32 / lanes;
   static constexpr int team = (most(rows, line_jobs + y_face_jobs) + in_warp - 1) / in_warp * in_warp;
   static constexpr int threads = lanes * team;
