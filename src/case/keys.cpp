@@ -97,9 +97,8 @@ constexpr Key<March> time_keys[] = {
        v.require(march.options.cfl > 0.0 && std::isfinite(march.options.cfl));
      }},
     {{"scheme", "\"sbdf1\", \"sbdf2\", \"sbdf3\", \"sbdf4\", \"bdf2/ext3\", \"ars233\" or \"ars443\"", "\"sbdf3\"",
-      "BDF for what is linear, with extrapolated convection, the number is the order; or Runge-Kutta schemes of order "
-      "3 "
-      "with 3 and 4 solves a step"},
+      "BDF for what is linear, with extrapolated convection, the number is the order; or Runge-Kutta schemes of "
+      "order 3 with 3 and 4 solves a step"},
      [](const Value& v, March& march) { march.options.scheme = v.choice<TimeScheme>(); }},
     {{"flow_rate", "a list of {dim} numbers", "",
       "what flows through a section of the domain normal to each periodic direction, volumes per time (0 in others); a "

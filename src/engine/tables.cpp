@@ -1,6 +1,7 @@
 #include "engine/tables.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <iterator>
 #include <map>
 #include <optional>
@@ -246,6 +247,15 @@ CellData<T> make_cell_data(const Level& level) {
     }
   }
   return data;
+}
+
+std::array<double, 3> convection_scale(const Grid& grid) {
+  const Point h = grid.metric().uniform_width();
+  double volume = 1.0;
+  for (int a = 0; a < grid.dim(); ++a) volume *= h[a];
+  std::array<double, 3> scale{};
+  for (int a = 0; a < grid.dim(); ++a) scale[a] = 1.0 / (h[a] * std::sqrt(volume));
+  return scale;
 }
 
 void require_tables_of_smoothers(bool complete) {

@@ -2,6 +2,7 @@
 /// \file
 /// Levels and local solvers in precision T, laid out as the kernels of all engines want them (kernel_data.hpp).
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -50,6 +51,11 @@ class PatchTables {
 
 template <class T>
 CellData<T> make_cell_data(const Level& level);
+
+/// 1 / (h_a sqrt(volume)), by direction, for the convective term: functions carry 1 / sqrt(volume), so that this is the
+/// factor of all integrals of theirs with a derivative in direction a, or over faces across it, and that of |u_a| /
+/// h_a.
+std::array<double, 3> convection_scale(const Grid& grid);
 
 /// For Kernels::use_tables. \throws std::logic_error unless `complete`: they have those of all smoothers there are.
 void require_tables_of_smoothers(bool complete);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <numeric>
 #include <optional>
@@ -222,25 +223,28 @@ struct TimeStepper::Data {
     convergence.min_iterations = from_guess ? least_cycles : 0;
     convergence.rtol = rtol;
     convergence.max_iterations = 50;
-    if (changes_data && discretisation.lifted()) convergence.also = [this](const double* r) { return conserves(r); };
+    if (changes_data && discretisation.lifted()) convergence.also = conservation();
     solver->run(load.data(), x.data(), false, convergence);
     kernels().project(x.data());
     return convergence;
   }
 
-  /// Whether a residual has rounding alone in its rows of pressures, which are the divergence (in L2). Guesses have one
-  /// where what flows through sides changes; next to rows of momentum, which have c_0 M u, it is not seen.
-  bool conserves(const double* residual) {
+  /// Says of residuals whether there is rounding alone in their rows of pressures, which are the divergence (in L2).
+  /// Guesses have one where what flows through sides changes; next to rows of momentum, which have c_0 M u, it is not
+  /// seen. Uses `work`.
+  std::function<bool(const double*)> conservation() {
     if (!divergence) divergence.emplace(*engine, all());
     std::array sums{0.0};
     for (const double value : discretisation.lift().values) sums[0] += value * value;
     all().grid.add_up<double>(sums);
     const Point h = all().grid.metric().uniform_width();
     const double narrowest = *std::min_element(h.begin(), h.begin() + problem.mesh.dim);
+    const double rounding = 1e-13 * std::max(states.front().size, std::sqrt(sums[0])) / narrowest;
     with_sides->zero(work.data());
-    divergence->copy(*with_sides, residual, work.data());
-    const double norm = std::sqrt(with_sides->dot(work.data(), work.data()));
-    return norm <= 1e-13 * std::max(states.front().size, std::sqrt(sums[0])) / narrowest;
+    return [this, rounding](const double* residual) {
+      divergence->copy(*with_sides, residual, work.data());
+      return std::sqrt(with_sides->dot(work.data(), work.data())) <= rounding;
+    };
   }
 
   /// The integral of the velocity that sides prescribe, `lift`.

@@ -610,6 +610,13 @@ void expect_same_averages(const TimeStepper& all, const TimeStepper& one) {
 }
 
 /// Along the periodic direction, of which each rank has a part.
+/// A flow that all ranks share.
+TimeStepper shared(Case what) {
+  what.solver.communicator = ranks();
+  what.solver.replicated_cells = 1;
+  return {what.problem, what.time->options, what.solver};
+}
+
 TEST(RanksFlow, HasTheProfileOfOne) {
   if (!test::has_order(2, 2)) GTEST_SKIP() << "the order is not in this build";
   Case what = parse_case(
@@ -621,9 +628,7 @@ TEST(RanksFlow, HasTheProfileOfOne) {
   what.solver.threads = 1;
   what.solver.precision = Precision::full_double;
   TimeStepper one(what.problem, what.time->options, what.solver);
-  what.solver.communicator = ranks();
-  what.solver.replicated_cells = 1;
-  TimeStepper all(what.problem, what.time->options, what.solver);
+  TimeStepper all = shared(what);
   for (int i = 0; i < 20; ++i) {
     one.step();
     all.step();
@@ -648,9 +653,7 @@ TEST(RanksFlow, IsThatOfOne) {
     Case what = flow_in_time();
     what.time->options.scheme = scheme;
     TimeStepper one(what.problem, what.time->options, what.solver);
-    what.solver.communicator = ranks();
-    what.solver.replicated_cells = 1;
-    TimeStepper all(what.problem, what.time->options, what.solver);
+    TimeStepper all = shared(what);
     for (int i = 0; i < 12; ++i) {
       const StepReport expected = one.step();
       const StepReport got = all.step();
@@ -685,9 +688,7 @@ TEST(RanksFlow, HoldsItsRate) {
   what.time->options.flow_rate = Point{0.7, 0.0, 0.0};
   what.time->options.steady = 1e-8;
   TimeStepper one(what.problem, what.time->options, what.solver);
-  what.solver.communicator = ranks();
-  what.solver.replicated_cells = 1;
-  TimeStepper all(what.problem, what.time->options, what.solver);
+  TimeStepper all = shared(what);
   for (int i = 0; i < 12; ++i) {
     const StepReport expected = one.step();
     const StepReport got = all.step();

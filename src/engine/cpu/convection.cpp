@@ -1,13 +1,14 @@
 #include "engine/cpu/convection.hpp"
 
 #include <algorithm>
-#include <cmath>
+#include <array>
 #include <vector>
 
 #include "base/host_vector.hpp"
 #include "element/basis.hpp"
 #include "engine/cpu/cell_shares.hpp"
 #include "engine/cpu/kernels/convection_table.hpp"
+#include "engine/tables.hpp"
 #include "level/upper_hats.hpp"
 #include "mesh/record.hpp"
 
@@ -33,10 +34,8 @@ ConvectionData make_data(const Level& level) {
   }
   const auto end = legendre(order, 1.0);
   std::copy(end.begin(), end.end(), data.end);
-  const Point h = level.grid.metric().uniform_width();
-  double volume = 1.0;
-  for (int a = 0; a < level.equation.dim; ++a) volume *= h[a];
-  for (int a = 0; a < level.equation.dim; ++a) data.scale[a] = 1.0 / (h[a] * std::sqrt(volume));
+  const std::array<double, 3> scale = convection_scale(level.grid);
+  std::copy(scale.begin(), scale.end(), data.scale);
   return data;
 }
 

@@ -1,12 +1,14 @@
 #include "engine/cuda/convection.hpp"
 
+#include <algorithm>
+#include <array>
 #include <bit>
 #include <cmath>
 #include <vector>
 
 #include "element/basis.hpp"
 #include "engine/cuda/kernels/convection.hpp"
-#include "level/upper_hats.hpp"
+#include "engine/tables.hpp"
 
 namespace solenoid::cuda {
 namespace {
@@ -26,10 +28,8 @@ ConvectionTables make_tables(const Level& level) {
   }
   for (int i = 0; i <= order + 1; ++i) tables.end[i] = std::sqrt(2.0 * i + 1.0);
   for (int i = 1; i <= order + 1; ++i) tables.primitive[i] = 0.5 / (tables.end[i - 1] * tables.end[i]);
-  const Point h = level.grid.metric().uniform_width();
-  double volume = 1.0;
-  for (int a = 0; a < level.equation.dim; ++a) volume *= h[a];
-  for (int a = 0; a < level.equation.dim; ++a) tables.scale[a] = 1.0 / (h[a] * std::sqrt(volume));
+  const std::array<double, 3> scale = convection_scale(level.grid);
+  std::copy(scale.begin(), scale.end(), tables.scale);
   return tables;
 }
 

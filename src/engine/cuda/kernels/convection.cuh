@@ -23,8 +23,7 @@
 /// In 2D there is one plane and nothing across it. A cell has the rows of its bubbles and a share of either hat; that
 /// of the upper hat is left for the cell above (add_upper_hats).
 ///
-/// Traffic per unknown in double for k = 2: DRAM 16 bytes (u, y) and 4 (upper hats), the first-level cache 44; shared
-/// memory about 200. Limits: docs/performance.md.
+/// Traffic per unknown for k = 2: DRAM 18 bytes (measured; u and y are 16). Limits: docs/notebook.md.
 
 #include "engine/cuda/kernels/convection.hpp"
 #include "engine/cuda/kernels/shape.cuh"
