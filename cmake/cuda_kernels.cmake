@@ -58,16 +58,17 @@ endif()
 
 function(solenoid_add_cuda_engine library)
   set(sources ${PROJECT_SOURCE_DIR}/src/engine/cuda)
+  set(peer ${PROJECT_SOURCE_DIR}/src/engine/distributed/peer)
   # Host code, tested everywhere.
   target_sources(${library} PRIVATE ${sources}/smoother/parity_plan.cpp ${sources}/points/point_program.cpp)
   if(NOT solenoid_cuda)
-    target_sources(${library} PRIVATE ${sources}/no_cuda.cpp)
+    target_sources(${library} PRIVATE ${sources}/no_cuda.cpp ${peer}/no_peer.cpp)
     return()
   endif()
   set(templates ${sources}/kernels)
   set(generated ${PROJECT_BINARY_DIR}/src/engine/cuda/kernels)
   set(declarations "")
-  set(cuda_sources ${sources}/vector.cu ${sources}/dense.cu ${sources}/ceilings.cu ${sources}/convection_hats.cu
+  set(cuda_sources ${sources}/vector.cu ${sources}/messages.cu ${sources}/dense.cu ${sources}/ceilings.cu ${sources}/convection_hats.cu
     ${sources}/points/integrals.cu ${sources}/smoother/schur_complement.cu)
   foreach(dim 2 3)
     set(stokes_orders ${SOLENOID_CUDA_ORDERS_${dim}D})
@@ -104,7 +105,7 @@ function(solenoid_add_cuda_engine library)
   target_sources(${library} PRIVATE
     ${sources}/convection.cpp ${sources}/cuda_engine.cpp ${sources}/cuda_kernels.cpp ${sources}/dense_inverse.cpp ${sources}/device_level.cpp ${sources}/error.cpp
     ${sources}/points/device_fields.cpp ${sources}/points/device_integrator.cpp ${sources}/points/device_load.cpp
-    ${sources}/profile.cpp ${sources}/staging.cpp ${sources}/tiles.cpp ${generated}/dispatch.cpp
+    ${peer}/peer_transport.cpp ${sources}/profile.cpp ${sources}/staging.cpp ${sources}/tiles.cpp ${generated}/dispatch.cpp
     ${sources}/smoother/colour_smoother.cpp ${sources}/smoother/general_smoother.cpp
     ${sources}/smoother/parity_smoother.cpp ${sources}/smoother/parity_tables.cpp ${sources}/smoother/poisson_smoother.cpp
     ${sources}/smoother/device_inverses.cpp

@@ -56,6 +56,8 @@ void expect_equal(const FlowIntegrals& found, const FlowIntegrals& expected) {
   for (int c = 0; c < 3; ++c) EXPECT_NEAR(found.velocity[c], expected.velocity[c], 1e-12 * (1.0 + of_velocity)) << c;
   EXPECT_NEAR(found.velocity_square / expected.velocity_square, 1.0, 1e-12);
   EXPECT_NEAR(found.gradient_square / expected.gradient_square, 1.0, 1e-12);
+  EXPECT_NEAR(found.vorticity_square / expected.gradient_square, expected.vorticity_square / expected.gradient_square,
+              1e-12);
   EXPECT_NEAR(found.max_speed / expected.max_speed, 1.0, 1e-12);
   // Of a solution without divergence: rounding, and nothing else.
   EXPECT_NEAR(found.max_divergence, expected.max_divergence, 1e-11 * std::sqrt(expected.gradient_square));

@@ -19,6 +19,7 @@ enum class Precision { mixed, full_double };
 enum class DeviceChoice { automatic, cpu, cuda };
 enum class TransportChoice {
   automatic,  ///< the fastest that works
+  peer,       ///< into the memory of the other GPUs, of the same host: one rank on each
   nccl,       ///< between GPUs, by NVIDIA's library: one rank on each
   staged,     ///< between GPUs through memory of the hosts, by MPI: several ranks may share one
 };

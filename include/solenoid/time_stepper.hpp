@@ -114,6 +114,8 @@ class TimeStepper {
   [[nodiscard]] std::int64_t dofs() const;
   /// What is known but for times and errors: sizes, device, ranks, memory, steps. Of several ranks all call this.
   [[nodiscard]] Report report() const;
+  /// The flow at time() as a whole, without a copy of it to the host. Of several ranks all call this.
+  [[nodiscard]] FlowSummary summary() const;
   /// The flow at time(). There is no pressure before the first step. With Runge-Kutta schemes it is that of the last
   /// three steps' means, so that it is of first and second order after the first two steps. Of several ranks all call
   /// this, and the next.

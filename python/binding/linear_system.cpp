@@ -103,13 +103,13 @@ class System {
   Solved solution_of(const Vector& x) {
     return without_report(released([&] { return system_.solution(mine(x)); }));
   }
-  /// Integral of u, of |u|^2, of |grad u|^2, largest |u| and |div u|.
+  /// Integral of u, of |u|^2, of |grad u|^2, of |curl u|^2, largest |u| and |div u|.
   nb::tuple integrals(const Vector& x) {
     const FlowIntegrals all = released([&] { return system_.integrals(mine(x)); });
     const auto dim = static_cast<std::size_t>(system_.problem().mesh.dim);
     std::vector<double> velocity(all.velocity.begin(), all.velocity.begin() + system_.problem().mesh.dim);
     return nb::make_tuple(numpy_array(std::move(velocity), {dim}), all.velocity_square, all.gradient_square,
-                          all.max_speed, all.max_divergence);
+                          all.vorticity_square, all.max_speed, all.max_divergence);
   }
   /// Of velocity, pressure and Poisson's u, those that are given.
   std::array<std::optional<double>, 3> errors(const Vector& x, const std::optional<std::vector<ScalarField>>& velocity,

@@ -49,6 +49,8 @@ class FlowIntegrals(NamedTuple):
     velocity_square: float
     #: Integral of |grad u|^2: times the viscosity the dissipation.
     gradient_square: float
+    #: Integral of |curl u|^2: twice the enstrophy.
+    vorticity_square: float
     #: max |u|
     max_speed: float
     #: max |div u|

@@ -114,7 +114,7 @@ def solve(
             colour_order ("diagonal", "lexicographic"), patch ("symmetric", "galerkin", "fused"),
             local_solver ("direct", "chebyshev", "cg", "dense");
             device ("auto", "cpu", "cuda"), precision ("mixed", "double"), threads (0: all cores; at most eight times
-            what the machine runs at once), transport ("auto", "nccl", "staged": of messages between ranks with GPUs).
+            what the machine runs at once), transport ("auto", "peer", "nccl", "staged": of messages between ranks with GPUs).
 
     Returns:
         The solution. If it did not converge there is a ConvergenceWarning, and its `converged` is False.

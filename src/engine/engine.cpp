@@ -2,11 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <string>
 #include <utility>
 
 #include "base/agreement.hpp"
 #include "base/binding.hpp"
 #include "engine/distributed/distributed_engine.hpp"
+#include "engine/distributed/fastest_transport.hpp"
 #include "problem/names.hpp"
 
 namespace solenoid {
@@ -21,11 +23,14 @@ std::unique_ptr<distributed::Transport> make_transport(Engine& engine, const std
           "{} ranks on a host with {} GPUs: start at most one for each, or let them share by transport \"{}\"",
           ranks->ranks_on_host(), cuda_devices(), name_of(TransportChoice::staged)));
     }
-    choice = distributed::nccl_unavailable().empty() ? TransportChoice::nccl : TransportChoice::staged;
+    return distributed::fastest_transport(engine, ranks);
   }
   if (choice == TransportChoice::staged) return distributed::make_staged_transport(engine, ranks);
-  if (!alone) throw InputError("transport \"nccl\" needs a GPU for each rank");
-  return distributed::make_nccl_transport(engine, ranks);
+  if (!alone) throw InputError(fmt::format("transport \"{}\" needs a GPU for each rank", name_of(choice)));
+  if (choice == TransportChoice::nccl) return distributed::make_nccl_transport(engine, ranks);
+  const std::string why = distributed::peer_unavailable(*ranks);
+  if (!why.empty()) throw InputError(fmt::format("transport \"peer\" does not work here: {}", why));
+  return distributed::make_peer_transport(engine, ranks);
 }
 
 }  // namespace

@@ -70,8 +70,11 @@ struct Names<PatchProblem> {
 };
 template <>
 struct Names<TransportChoice> {
-  static constexpr std::array<std::pair<std::string_view, TransportChoice>, 3> all{
-      {{"auto", TransportChoice::automatic}, {"nccl", TransportChoice::nccl}, {"staged", TransportChoice::staged}}};
+  static constexpr std::array<std::pair<std::string_view, TransportChoice>, 4> all{
+      {{"auto", TransportChoice::automatic},
+       {"peer", TransportChoice::peer},
+       {"nccl", TransportChoice::nccl},
+       {"staged", TransportChoice::staged}}};
 };
 template <>
 struct Names<LocalSolverKind> {

@@ -67,14 +67,27 @@ class History {
   /// Of several ranks all call this.
   void add(const StepReport& step, const TimeStepper& flow) {
     if (!wanted_) return;
-    const Solution solution = flow.solution();
-    const std::vector<Point> velocity = solution.velocity(what_.probes);
-    const std::vector<double> pressure = solution.pressure(what_.probes);
-    std::string line =
-        fmt::format("{},{},{},{},{},{},{},{},{}", step.number, step.time, step.length, step.cfl, step.cycles,
-                    solution.kinetic_energy(), solution.dissipation(), solution.enstrophy(), solution.divergence_max());
+    const FlowSummary all = flow.summary();
+    std::string line = fmt::format("{},{},{},{},{},{},{},{},{}", step.number, step.time, step.length, step.cfl,
+                                   step.cycles, all.kinetic_energy, all.dissipation, all.enstrophy, all.divergence_max);
     if (what_.time->options.steady > 0.0) line += fmt::format(",{}", step.change.value_or(std::nan("")));
     for (const int a : held_) line += fmt::format(",{}", step.number > 0 ? step.gradient[a] : std::nan(""));
+    // What is known at places takes a copy of the flow to the host.
+    if (!what_.probes.empty() || what_.output.forces || !what_.output.fluxes.empty()) {
+      line += at_places(step, flow.solution());
+    }
+    line += '\n';
+    in_agreement(what_.solver.communicator.get(), [&] {
+      if (stream_.is_open()) write(line);
+    });
+  }
+
+ private:
+  /// At probes, of bodies, through planes.
+  [[nodiscard]] std::string at_places(const StepReport& step, const Solution& solution) const {
+    const std::vector<Point> velocity = solution.velocity(what_.probes);
+    const std::vector<double> pressure = solution.pressure(what_.probes);
+    std::string line;
     for (std::size_t i = 0; i < what_.probes.size(); ++i) {
       for (int a = 0; a < what_.problem.mesh.dim; ++a) line += fmt::format(",{}", velocity[i][a]);
       line += fmt::format(",{}", pressure[i]);
@@ -90,13 +103,9 @@ class History {
       }
     }
     for (const auto& [axis, position] : what_.output.fluxes) line += fmt::format(",{}", solution.flux(axis, position));
-    line += '\n';
-    in_agreement(what_.solver.communicator.get(), [&] {
-      if (stream_.is_open()) write(line);
-    });
+    return line;
   }
 
- private:
   /// Back to what it was at the checkpoint.
   void cut(const fs::path& file) const {
     std::error_code error;

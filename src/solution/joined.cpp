@@ -15,11 +15,13 @@ void require_whole(const Grid& grid, const std::string& what) {
 
 FlowIntegrals joined(const FlowIntegrals& mine, const Communicator& ranks) {
   FlowIntegrals all = mine;
-  std::array sums{mine.velocity[0], mine.velocity[1], mine.velocity[2], mine.velocity_square, mine.gradient_square};
+  std::array sums{mine.velocity[0],     mine.velocity[1],     mine.velocity[2],
+                  mine.velocity_square, mine.gradient_square, mine.vorticity_square};
   ranks.sum(sums);
   all.velocity = {sums[0], sums[1], sums[2]};
   all.velocity_square = sums[3];
   all.gradient_square = sums[4];
+  all.vorticity_square = sums[5];
   // The maximum of numbers among which one is none is not defined.
   std::array largest{mine.max_speed, mine.max_divergence};
   std::array broken{std::isnan(mine.max_speed) ? 1.0 : 0.0, std::isnan(mine.max_divergence) ? 1.0 : 0.0};

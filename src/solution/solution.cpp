@@ -23,6 +23,7 @@
 #include "solution/gradients.hpp"
 #include "solution/joined.hpp"
 #include "solution/part_errors.hpp"
+#include "solution/summary.hpp"
 
 namespace solenoid {
 
@@ -272,11 +273,10 @@ struct Solution::Known {
   bool values = false;
   bool gradient = false;
   FlowIntegrals integrals{};
-  std::optional<double> vorticity_square{};
 
   void take(const GradientIntegrals& found) {
     integrals.gradient_square = found.gradient_square;
-    vorticity_square = found.vorticity_square;
+    integrals.vorticity_square = found.vorticity_square;
     gradient = true;
   }
 };
@@ -434,9 +434,10 @@ FlowIntegrals Solution::with_values() const {
   require_velocity(problem_);
   const std::lock_guard lock(known_->guard);
   if (!known_->values) {
-    const double gradient_square = known_->integrals.gradient_square;
+    const auto& known = known_->integrals;
+    const GradientIntegrals others{known.gradient_square, known.vorticity_square};
     known_->integrals = integrate_values(*this);
-    known_->integrals.gradient_square = gradient_square;
+    if (known_->gradient) known_->take(others);
     known_->values = true;
   }
   return known_->integrals;
@@ -450,9 +451,8 @@ FlowIntegrals Solution::with_gradient() const {
 }
 
 FlowIntegrals Solution::integrals() const {
-  FlowIntegrals all = with_values();
-  all.gradient_square = with_gradient().gradient_square;
-  return all;
+  static_cast<void>(with_values());
+  return with_gradient();
 }
 
 Point Solution::mean_velocity() const {
@@ -472,21 +472,13 @@ Point Solution::permeability() const {
   return result;
 }
 
-double Solution::kinetic_energy() const { return 0.5 * with_values().velocity_square; }
+double Solution::kinetic_energy() const { return summary_of(with_values(), problem_.viscosity, *grid_).kinetic_energy; }
 
-double Solution::dissipation() const { return problem_.viscosity * with_gradient().gradient_square; }
+double Solution::dissipation() const { return summary_of(with_gradient(), problem_.viscosity, *grid_).dissipation; }
 
-double Solution::enstrophy() const {
-  require_velocity(problem_);
-  const std::lock_guard lock(known_->guard);
-  if (!known_->vorticity_square) known_->take(integrate_gradient(*this));
-  return 0.5 * *known_->vorticity_square;
-}
+double Solution::enstrophy() const { return summary_of(with_gradient(), problem_.viscosity, *grid_).enstrophy; }
 
-double Solution::divergence_max() const {
-  const FlowIntegrals max = with_values();
-  return max.max_speed == 0.0 ? 0.0 : max.max_divergence * grid_->metric().smallest_width(grid_->dim()) / max.max_speed;
-}
+double Solution::divergence_max() const { return summary_of(with_values(), problem_.viscosity, *grid_).divergence_max; }
 
 double Solution::max_speed() const { return with_values().max_speed; }
 

@@ -18,6 +18,7 @@
 #include "problem/validate.hpp"
 #include "solenoid/error.hpp"
 #include "solenoid/interrupt.hpp"
+#include "solution/summary.hpp"
 #include "solution/transfer.hpp"
 #include "solver/boundary_hats.hpp"
 #include "solver/description.hpp"
@@ -711,6 +712,12 @@ Report TimeStepper::report() const {
     report.change = data_->change;
   }
   return report;
+}
+
+FlowSummary TimeStepper::summary() const {
+  Discretisation& discretisation = data_->discretisation;
+  return summary_of(discretisation.integrals(*data_->engine, data_->states.front().flow), data_->problem.viscosity,
+                    discretisation.finest().grid);
 }
 
 Solution TimeStepper::solution() const { return solution(time()); }

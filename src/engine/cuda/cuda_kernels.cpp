@@ -9,6 +9,7 @@
 #include "engine/cuda/dense.hpp"
 #include "engine/cuda/dense_inverse.hpp"
 #include "engine/cuda/error.hpp"
+#include "engine/cuda/messages.hpp"
 #include "engine/cuda/points/device_load.hpp"
 #include "engine/cuda/smoother/colour_smoother.hpp"
 #include "engine/tables.hpp"
@@ -162,14 +163,10 @@ class CudaKernels final : public Kernels<T> {
   }
 
   void pack(std::span<const PackedRecords> what, const T* x, T* values) override {
-    for (const PackedRecords& some : what) {
-      if (some.count > 0) cuda::pack(some, level_.equation.record(), x, values, shared_.stream);
-    }
+    cuda::pack(what, level_.equation.record(), x, values, shared_.stream);
   }
   void unpack(std::span<const PackedRecords> what, const T* values, T* x) override {
-    for (const PackedRecords& some : what) {
-      if (some.count > 0) cuda::unpack(some, level_.equation.record(), values, x, shared_.stream);
-    }
+    cuda::unpack(what, level_.equation.record(), values, x, shared_.stream);
   }
   void sum_constants(const T* x, double* sums) override {
     for (std::size_t i = 0; i < level_.constants.size(); ++i) {

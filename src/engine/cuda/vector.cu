@@ -262,26 +262,6 @@ MeanArguments mean_arguments(const CellTopology& topology, int record_size, int 
           topology.cells, topology.records};
 }
 
-/// One row of blocks for each value: neighbouring threads have neighbouring records.
-template <class T>
-__global__ void pack_kernel(PackedRecords what, int record_size, const T* x, T* values) {
-  wait_for_earlier_kernels();
-  const auto i = static_cast<int>(blockIdx.y);
-  T* const to = values + what.at + i * what.count;
-  for_all(what.count, [=](std::int64_t j) {
-    to[j] = x[record_offset(what.records[j], record_size) + (what.first + i) * interleave];
-  });
-}
-template <class T>
-__global__ void unpack_kernel(PackedRecords what, int record_size, const T* values, T* x) {
-  wait_for_earlier_kernels();
-  const auto i = static_cast<int>(blockIdx.y);
-  const T* const from = values + what.at + i * what.count;
-  for_all(what.count, [=](std::int64_t j) {
-    x[record_offset(what.records[j], record_size) + (what.first + i) * interleave] = from[j];
-  });
-}
-
 template <class T>
 __global__ void copy_records_kernel(std::int64_t count, const std::int32_t* list, int record_size, const T* x, T* y) {
   wait_for_earlier_kernels();
@@ -413,17 +393,6 @@ void subtract_mean(const CellTopology& topology, int record_size, int value, con
 }
 
 template <class T>
-void pack(const PackedRecords& what, int record_size, const T* x, T* values, Stream stream) {
-  const dim3 grid(blocks(what.count), static_cast<unsigned>(what.last - what.first));
-  launch("pack", pack_kernel<T>, grid, threads, 0, stream, what, record_size, x, values);
-}
-template <class T>
-void unpack(const PackedRecords& what, int record_size, const T* values, T* x, Stream stream) {
-  const dim3 grid(blocks(what.count), static_cast<unsigned>(what.last - what.first));
-  launch("unpack", unpack_kernel<T>, grid, threads, 0, stream, what, record_size, values, x);
-}
-
-template <class T>
 void copy_records(std::int64_t count, const std::int32_t* list, int record_size, const T* x, T* y, Stream stream) {
   launch("copy of records", copy_records_kernel<T>, blocks(count), threads, 0, stream, count, list, record_size, x, y);
 }
@@ -465,8 +434,6 @@ template void convert<double, double>(std::int64_t, const double*, double*, Stre
                             const T*, double*, Stream);                                                               \
   template void subtract_mean<T>(const CellTopology&, int, int, const MeanRecords&, const double*, std::int64_t, T*,  \
                                  Stream);                                                                             \
-  template void pack<T>(const PackedRecords&, int, const T*, T*, Stream);                                             \
-  template void unpack<T>(const PackedRecords&, int, const T*, T*, Stream);                                           \
   template void velocity_square<T>(const VelocityLayout<T>&, const T*, const Reduction&, HostResults*, std::uint64_t, \
                                    Stream);                                                                           \
   template void remove_mean<T>(const CellTopology&, int, int, const MeanRecords&, const Reduction&, T*, Stream);      \

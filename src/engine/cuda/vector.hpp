@@ -7,7 +7,6 @@
 #include <cstdint>
 
 #include "engine/cuda/kernels/arguments.hpp"
-#include "engine/packed_records.hpp"
 #include "mesh/layout.hpp"
 
 namespace solenoid::cuda {
@@ -118,12 +117,6 @@ void remove_mean(const CellTopology& topology, int record_size, int value, const
 /// y = x, or 0 if x is nullptr, on the records in `list`.
 template <class T>
 void copy_records(std::int64_t count, const std::int32_t* list, int record_size, const T* x, T* y, Stream stream);
-
-/// Messages (PackedRecords): out of a vector, and into it.
-template <class T>
-void pack(const PackedRecords& what, int record_size, const T* x, T* values, Stream stream);
-template <class T>
-void unpack(const PackedRecords& what, int record_size, const T* values, T* x, Stream stream);
 
 /// values[i] = x[index[i]]
 template <class T>

@@ -139,7 +139,10 @@ class DistributedEngine final : public Engine {
             },
             [recorded] { recorded.refresh(); }};
   }
-  void synchronise() override { engine_->synchronise(); }
+  void synchronise() override {
+    engine_->synchronise();
+    transport_->check_peers();
+  }
   [[nodiscard]] void* stream() const override { return engine_->stream(); }
   void wait_for(void* stream) override { engine_->wait_for(stream); }
   /// Of all ranks together, measured at the same time: they may share a machine.

@@ -43,6 +43,7 @@ class Gathering {
       first += static_cast<std::int64_t>(count);
     }
     whole_record_ = record;
+    shared.transport.reserve(bytes_);
   }
 
   /// The part of the coarser level that belongs to this rank, and a vector on it.
@@ -185,6 +186,7 @@ class DistributedKernels final : public Kernels<T> {
   void dots(int count, const T* const* v, const T* w, double* result) override {
     kernels_->dots(count, v, w, result);
     std::vector<double> numbers(result, result + count);
+    shared_.transport.check_peers();
     numbers.push_back(ends_early() ? 1.0 : 0.0);
     shared_.ranks.sum(std::span(numbers));
     std::copy_n(numbers.begin(), count, result);

@@ -54,6 +54,8 @@ class Packed {
  public:
   /// For a neighbour: the records of each class.
   void add(int rank, const std::vector<ValueClass>& classes, const std::vector<std::vector<Record>>& records) {
+    constexpr std::int64_t alignment = 16 / sizeof(T);  // what is copied at once
+    size_ = (size_ + alignment - 1) / alignment * alignment;
     const std::int64_t first = size_;
     for (std::size_t k = 0; k < classes.size(); ++k) {
       const auto [begin, end] = classes[k];
@@ -71,12 +73,19 @@ class Packed {
     records_ = on_device(engine, list_);
     const Record* next = records_.data();
     for (PackedRecords& part : parts_) next = (part.records = next) + part.count;
+    auto part = parts_.begin();
     for (const auto& [rank, first, count] : messages_) {
       sent_.push_back(
           {rank, reinterpret_cast<std::byte*>(memory + first), static_cast<std::size_t>(count) * sizeof(T)});
+      auto& parts_of = of_messages_.emplace_back(Transport::PartsOfMessage{rank, {}});
+      for (; part != parts_.end() && part->at < first + count; ++part) {
+        parts_of.parts.push_back(*part);
+        parts_of.parts.back().at -= first;
+      }
     }
   }
   [[nodiscard]] const std::vector<PackedRecords>& parts() const { return parts_; }
+  [[nodiscard]] const Transport::Parts& parts_of_messages() const { return of_messages_; }
   [[nodiscard]] const std::vector<Transport::Message>& messages() const { return sent_; }
 
  private:
@@ -90,6 +99,7 @@ class Packed {
   std::vector<PackedRecords> parts_;
   std::vector<Range> messages_;
   std::vector<Transport::Message> sent_;
+  Transport::Parts of_messages_;
   std::int64_t size_ = 0;
 };
 
@@ -106,6 +116,9 @@ class Exchange {
     send_ = Vector<T>(shared.engine, std::max<std::int64_t>(1, full_.sends.size()));
     receive_ = Vector<T>(shared.engine, std::max<std::int64_t>(1, full_.receives.size()));
     finish(full_);
+    std::vector<std::size_t> bytes_from(shared.ranks.size(), 0);
+    for (const auto& message : full_.receives.messages()) bytes_from[message.rank] = message.bytes;
+    shared.transport.reserve(bytes_from);
     if (shared.poisons) {
       none_ = on_device(shared.engine, std::vector<T>(receive_.size(), std::numeric_limits<T>::quiet_NaN()));
       huge_ = on_device(shared.engine, std::vector<T>(receive_.size(), T(1e30)));
@@ -171,6 +184,8 @@ class Exchange {
   }
   void bring(Kernels<T>& kernels, const Both& both, T* x) {
     if (both.sends.size() == 0 && both.receives.size() == 0) return;
+    const int record = level_.equation.record();
+    if (shared_.transport.bring(both.sends.parts_of_messages(), both.receives.parts_of_messages(), record, x)) return;
     kernels.pack(both.sends.parts(), x, send_.data());
     shared_.transport.exchange(both.sends.messages(), both.receives.messages());
     kernels.unpack(both.receives.parts(), receive_.data(), x);

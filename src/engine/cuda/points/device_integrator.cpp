@@ -70,6 +70,7 @@ class DeviceIntegrator final : public Integrator {
       for (int c = 0; c < 3; ++c) all.velocity[c] += partial.velocity[c];
       all.velocity_square += partial.velocity_square;
       all.gradient_square += partial.gradient_square;
+      all.vorticity_square += partial.vorticity_square;
       speed_square = max_or_nan(speed_square, partial.speed_square);
       all.max_divergence = max_or_nan(all.max_divergence, partial.divergence);
     }

@@ -224,24 +224,37 @@ __global__ void __launch_bounds__(point_threads)
       });
 #pragma unroll
       for (int d = 0; d < 3; ++d) own.velocity[d] += d == c ? integral : 0.0;
-      for (int a = 0; a < dim; ++a) {
-        const double* const slope = cells.values(c, a);
-        for_all(memory.value_count(), [&](int i) {
-          const double g = slope[i] / cells.width_of(i % memory.cells, a);
-          own.gradient_square += cells.weight(i) * g * g;
-          if (a == c) divergence[i] = (c == 0 ? 0.0 : divergence[i]) + g / sqrt(cells.volume(i % memory.cells));
-        });
-      }
+      const double* const slope = cells.values(c, c);
+      for_all(memory.value_count(), [&](int i) {
+        const double g = slope[i] / cells.width_of(i % memory.cells, c);
+        own.gradient_square += cells.weight(i) * g * g;
+        divergence[i] = (c == 0 ? 0.0 : divergence[i]) + g / sqrt(cells.volume(i % memory.cells));
+      });
     }
     for_all(memory.value_count(), [&](int i) {
       own.speed_square = larger_or_nan(own.speed_square, speed[i]);
       own.divergence = larger_or_nan(own.divergence, fabs(divergence[i]));
     });
+    // Each component of the vorticity is the difference of two derivatives.
+    double* const derivative = speed;
+    for (int c = 0; c < dim; ++c) {
+      for (int a = c + 1; a < dim; ++a) {
+        const double* slope = cells.values(c, a);
+        for_all(memory.value_count(), [&](int i) { derivative[i] = slope[i] / cells.width_of(i % memory.cells, a); });
+        slope = cells.values(a, c);
+        for_all(memory.value_count(), [&](int i) {
+          const double g = slope[i] / cells.width_of(i % memory.cells, c);
+          own.gradient_square += cells.weight(i) * (derivative[i] * derivative[i] + g * g);
+          own.vorticity_square += cells.weight(i) * (g - derivative[i]) * (g - derivative[i]);
+        });
+      }
+    }
   });
   FlowPartial all{};
   for (int c = 0; c < 3; ++c) all.velocity[c] = sum(own.velocity[c]);
   all.velocity_square = sum(own.velocity_square);
   all.gradient_square = sum(own.gradient_square);
+  all.vorticity_square = sum(own.vorticity_square);
   all.speed_square = maximum(own.speed_square);
   all.divergence = maximum(own.divergence);
   if (threadIdx.x == 0) partials[blockIdx.x] = all;

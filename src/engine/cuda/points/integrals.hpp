@@ -69,6 +69,7 @@ struct FlowPartial {
   double velocity[3];
   double velocity_square;
   double gradient_square;
+  double vorticity_square;
   double speed_square;  ///< the maximum
   double divergence;    ///< the maximum
 };
