@@ -60,12 +60,15 @@ def runs(program):
 
 
 def cost(rows, error):
-    """The least of all lengths of steps, between neighbouring meshes by powers; None if no run is so accurate."""
+    """The least of all lengths of steps, between neighbouring meshes by powers; that of the coarsest mesh where it has no
+    larger error. None if no run is so accurate."""
     least = []
     for cfl in STEPS:
         line = [row for row in rows if row["cfl"] == cfl]
+        if line[0]["error"] <= error:
+            least.append(line[0]["seconds_per_time"])
         for coarse, fine in zip(line, line[1:]):
-            if not coarse["error"] >= error >= fine["error"]:
+            if not coarse["error"] > error >= fine["error"]:
                 continue
             share = math.log(coarse["error"] / error) / math.log(coarse["error"] / fine["error"])
             ratio = fine["seconds_per_time"] / coarse["seconds_per_time"]
@@ -73,15 +76,18 @@ def cost(rows, error):
     return min(least, default=None)
 
 
+def costs(rows):
+    return [{"flow": flow, "error": error,
+             "seconds_per_time": [cost([row for row in rows if (row["flow"], row["order"]) == (flow, order)], error)
+                                  for order in ORDERS]}
+            for flow in FLOWS for error in ERRORS]
+
+
 def main(program):
     rows = list(runs(program))
-    costs = [{"flow": flow, "error": error,
-              "seconds_per_time": [cost([row for row in rows if (row["flow"], row["order"]) == (flow, order)], error)
-                                   for order in ORDERS]}
-             for flow in FLOWS for error in ERRORS]
     commit = subprocess.run(["git", "rev-parse", "--short=12", "HEAD"], check=True, capture_output=True, text=True).stdout
     stored = {"command": "docs/orders.py PROGRAM", "date": str(date.today()), "commit": commit.strip(),
-              "orders": ORDERS, "costs": costs, "rows": rows}
+              "orders": ORDERS, "costs": costs(rows), "rows": rows}
     (DOCS / "results/cpu_orders.json").write_text(json.dumps(stored, indent=1) + "\n")
 
 
