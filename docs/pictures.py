@@ -1,6 +1,10 @@
 #!/usr/bin/env python3
-"""The pictures of the tutorials: docs/pictures.py PROGRAM solves every case in cases/ with the program `solenoid` and
-writes docs/images/cases/CASE.png, small enough for a page. Needs Pillow (docs/requirements.txt)."""
+"""Pictures of the documentation, small enough for a page. Needs Pillow (docs/requirements.txt).
+
+docs/pictures.py PROGRAM          solves every case in cases/ with the program `solenoid`: docs/images/cases
+docs/pictures.py PROGRAM FOLDER   marches the FLOWS of cases/time that have not left their files in FOLDER:
+                                  docs/images/time
+"""
 
 import subprocess
 import sys
@@ -11,6 +15,9 @@ from PIL import Image
 
 DOCS = Path(__file__).resolve().parent
 WIDTH = 640
+#: Flows of cases/time with settings for their pictures.
+FLOWS = {"backward_step": [], "cavity": [], "kovasznay": [], "shear_layer": ["--set", "mesh.refine=6"], "square": [],
+         "taylor_green_3d": []}
 
 
 def small(image):
@@ -23,17 +30,30 @@ def small(image):
     return image.quantize(palette=palette, dither=Image.Dither.FLOYDSTEINBERG)
 
 
-def main(program):
-    target = DOCS / "images" / "cases"
-    target.mkdir(parents=True, exist_ok=True)
+def keep(picture, folder):
+    file = DOCS / "images" / folder / picture.name
+    file.parent.mkdir(parents=True, exist_ok=True)
+    small(Image.open(picture).convert("RGB")).save(file, optimize=True)
+    print(f"{file.relative_to(DOCS)}: {file.stat().st_size // 1024} kB")
+
+
+def of_cases(program):
     for case in sorted((DOCS.parent / "cases").glob("*.toml")):
         with tempfile.TemporaryDirectory() as folder:
             subprocess.run([program, "solve", case, "--output", folder, "--quiet"], check=True)
             (picture,) = Path(folder).glob("*.png")
-            file = target / f"{case.stem}.png"
-            small(Image.open(picture).convert("RGB")).save(file, optimize=True)
-            print(f"{file.relative_to(DOCS)}: {file.stat().st_size // 1024} kB")
+            keep(picture.rename(picture.with_stem(case.stem)), "cases")
+
+
+def of_flows(program, work):
+    for name, settings in FLOWS.items():
+        folder = Path(work) / name
+        if not (folder / "result.json").exists():
+            case = DOCS.parent / "cases/time" / f"{name}.toml"
+            subprocess.run([program, "solve", case, "--output", folder, "--quiet", *settings], check=True)
+        for picture in sorted(folder.glob("*.png")):
+            keep(picture, "time")
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    (of_cases if len(sys.argv) == 2 else of_flows)(*sys.argv[1:])

@@ -2,11 +2,14 @@
 /// Flows in time of the program: how they end.
 
 #include <algorithm>
+#include <filesystem>
+#include <nlohmann/json.hpp>
 #include <sstream>
 #include <string>
 
 #include "problem/orders.hpp"
 #include "program.hpp"
+#include "solenoid/case.hpp"
 #include "solenoid/solution.hpp"
 #include "time/settling.hpp"
 
@@ -163,6 +166,33 @@ TEST_F(WrongFlow, NoAlarmForWhatIsDriven) {
       0)
       << errors();
   expect_contains(errors(), {"up to which"});
+}
+
+// Shipped flows -------------------------------------------------------------------------------------------------------
+
+class ShippedFlow : public Program {};
+
+/// Those of cases/time begin, on coarse meshes; exact solutions are what they say.
+TEST_F(ShippedFlow, Begins) {
+  if (!has_order_2()) GTEST_SKIP() << "order 2 is not in this build";
+  int exact = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(SOLENOID_SOURCE_DIR "/cases/time")) {
+    SCOPED_TRACE(entry.path());
+    std::string settings = setting("element.order", "2") + setting("mesh.refine", "1") + setting("time.end", "0.1") +
+                           setting("average.start", "0.05");
+    const std::string solve = "solve '" + entry.path().string() + "' --device cpu --threads 1 -q -o run";
+    ASSERT_EQ(run(solve + settings), 0) << errors();
+    EXPECT_TRUE(exists("run/result.json"));
+    const Case flow = read_case(entry.path(), {"element.order=2"});
+    if (!flow.exact.velocity || is_zero(flow.time->options.initial)) continue;
+    ++exact;
+    const auto error = [&](const char* refine) {
+      EXPECT_EQ(run(solve + settings + setting("mesh.refine", refine)), 0) << errors();
+      return nlohmann::json::parse(read("run/result.json"))["error"]["velocity_l2"].get<double>();
+    };
+    EXPECT_LT(error("3"), error("2") / 5.0);  // of third order
+  }
+  EXPECT_EQ(exact, 2);
 }
 
 }  // namespace

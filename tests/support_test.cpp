@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -16,6 +17,7 @@
 #include "problem/orders.hpp"
 #include "problem/validate.hpp"
 #include "solenoid/solver.hpp"
+#include "solenoid/time_stepper.hpp"
 
 namespace solenoid {
 namespace {
@@ -38,6 +40,7 @@ Problem problem_of(const Row& row) {
   problem.order = std::stoi(row.at("order"));
   problem.viscosity = 0.5;
   problem.mass = row.at("reaction") == "yes" ? 30.0 : 0.0;
+  problem.convection = row.at("convection") == "yes";
   Mesh& mesh = problem.mesh;
   mesh.dim = std::stoi(row.at("dimension"));
   for (int a = 0; a < mesh.dim; ++a) mesh.cells[a] = 2;
@@ -190,6 +193,19 @@ std::string shown(const Row& row) {
   return text;
 }
 
+/// A step in time from a velocity that carries the flow, solved to 1e-8 as all first steps are; nothing if the solve
+/// misses that.
+std::optional<Solution> after_a_step(const Problem& problem, const SolverOptions& options) {
+  const ScalarField begin([](const Point& x) { return std::cos(2.0 * x[1] + x[0]); });
+  try {
+    TimeStepper flow(problem, {.scheme = TimeScheme::sbdf1, .step = 0.02, .initial = {begin, begin, 0.0}}, options);
+    flow.step();
+    return flow.solution();
+  } catch (const StepFailed&) {
+    return {};
+  }
+}
+
 double distance(const Solution& a, const Solution& b) {
   double difference = 0.0;
   double norm = 0.0;
@@ -238,6 +254,7 @@ TEST(Support, WhatIsRefusedIsRefusedInTheWordsOfTheTable) {
           ADD_FAILURE() << "not refused: " << shown(row);
         } catch (const InvalidEntry& error) {
           EXPECT_EQ(error.problem, expected.reason);
+          if (rule.reason.find("{}") == std::string_view::npos) continue;
           EXPECT_NE(expected.reason.find(value), std::string::npos) << expected.reason;
         }
       }
@@ -273,8 +290,20 @@ TEST(Support, EveryTwoChoicesThatGoTogetherAreSolved) {
       exact.device = DeviceChoice::cpu;
       exact.precision = Precision::full_double;
       exact.rtol = 1e-10;
+      // Cycles with the additive smoother need not converge without GMRES around them; then the report says so.
+      const bool flow = problem.convection;
+      const bool may_diverge = (flow || row.at("method") == "vcycle") && row.at("smoother") == "additive";
       auto place = known.find(shown(key));
-      if (place == known.end()) place = known.emplace(shown(key), solve(problem, exact).solution).first;
+      if (place == known.end()) {
+        place = known.emplace(shown(key), flow ? *after_a_step(problem, exact) : solve(problem, exact).solution).first;
+      }
+      if (flow) {
+        const std::optional<Solution> solution = after_a_step(problem, options_of(row));
+        EXPECT_TRUE(solution || may_diverge);
+        if (!solution) continue;
+        EXPECT_LT(distance(*solution, place->second), 1e-6);
+        continue;
+      }
       const auto [solution, report] = solve(problem, options_of(row));
       const double error = distance(solution, place->second);
       // One pass of full multigrid is near the solution; whether as near as it asks for, it says itself, and may not be
@@ -283,8 +312,6 @@ TEST(Support, EveryTwoChoicesThatGoTogetherAreSolved) {
         EXPECT_LT(error, 0.1) << report.reason;
         continue;
       }
-      // Cycles with the additive smoother need not converge without GMRES around them; then the report says so.
-      const bool may_diverge = row.at("method") == "vcycle" && row.at("smoother") == "additive";
       EXPECT_TRUE(report.converged || may_diverge) << report.reason;
       EXPECT_EQ(report.converged, error < 1e-6) << error;
     }

@@ -28,6 +28,7 @@ from .mesh import Mesh
 from .problem import Problem
 from .solution import Errors, Force, Solution, interpolate, load
 from .solving import Case, ConvergenceWarning, read_case, solve
+from .spectrum import Spectrum
 
 __all__ = [
     "Averages",
@@ -48,6 +49,7 @@ __all__ = [
     "Profile",
     "ResourceError",
     "Solution",
+    "Spectrum",
     "StepReport",
     "Stokes",
     "Vector",

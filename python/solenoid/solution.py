@@ -17,6 +17,7 @@ from ._core import InputError
 from .fields import Scalar, Vector, scalar, vector
 from .plotting import plot
 from .problem import Problem
+from .spectrum import spectrum
 
 
 class Errors(NamedTuple):
@@ -210,6 +211,27 @@ class Solution:
     def _at(self, points: Any, evaluate: Any, shape: tuple[int, ...]) -> np.ndarray:
         return evaluate(self._points(points)).reshape(np.shape(points)[:-1] + shape)
 
+    # Lattices --------------------------------------------------------------------------------------------------------
+
+    def _counts(self, points: Any) -> np.ndarray:
+        """Points of a lattice in each direction, given as one number or as one for each direction."""
+        dim, counts = self.problem.dim, np.asarray(points)
+        if counts.shape not in ((), (dim,)) or counts.dtype.kind not in "iu" or np.any(counts < 1):
+            raise InputError(f"points: expected an integer >= 1, or {dim} of them, got {points!r}")
+        return np.broadcast_to(counts, dim)
+
+    def _axes(self, counts: np.ndarray) -> list[np.ndarray]:
+        """Coordinates of the middles of so many equal intervals of the bounding box in each direction."""
+        mesh = self.problem.mesh
+        return [
+            lower + (np.arange(count) + 0.5) * (upper - lower) / count
+            for lower, upper, count in zip(mesh.lower, mesh.upper, counts)
+        ]
+
+    def _lattice(self, counts: np.ndarray) -> np.ndarray:
+        """The points of these coordinates, (..., dim)."""
+        return np.stack(np.meshgrid(*self._axes(counts), indexing="ij"), axis=-1)
+
     # Integrals -------------------------------------------------------------------------------------------------------
 
     def flux(self, axis: int | str, position: float) -> float:
@@ -257,6 +279,8 @@ class Solution:
     def enstrophy(self) -> float:
         """1/2 integral |curl u|^2, cell by cell"""
         return self._core.enstrophy()
+
+    spectrum = spectrum
 
     def divergence_max(self) -> float:
         """max |div u| over quadrature points, scaled by max |u| / h: rounding errors."""
@@ -321,16 +345,10 @@ class Solution:
         import xarray  # optional
 
         self._core.require_whole("to_xarray")
-        dim, mesh = self.problem.dim, self.problem.mesh
-        counts = np.asarray(self._core.extent if points is None else points)
-        if counts.shape not in ((), (dim,)) or counts.dtype.kind not in "iu" or np.any(counts < 1):
-            raise InputError(f"points: expected an integer >= 1, or {dim} of them, got {points!r}")
-        names = list("xyz"[:dim])
-        axes = [
-            lower + (np.arange(count) + 0.5) * (upper - lower) / count
-            for lower, upper, count in zip(mesh.lower, mesh.upper, np.broadcast_to(counts, dim))
-        ]
-        lattice = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1)
+        names = list("xyz"[: self.problem.dim])
+        counts = self._counts(self._core.extent if points is None else points)
+        axes = self._axes(counts)
+        lattice = self._lattice(counts)
         coordinates = dict(zip(names, axes))
         if self.problem.equation == "poisson":
             return xarray.Dataset({"value": (names, self.value(lattice))}, coordinates)

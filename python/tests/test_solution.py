@@ -163,6 +163,42 @@ def test_xarray(flow, sample, poisson):
             sample.to_xarray(points=wrong)
 
 
+@pytest.mark.parametrize("lengths", [(1, 1), (1, 2), (1, 1, 2)])
+def test_spectrum(lengths, flow, sample, poisson):
+    """Of a mean flow and two waves, whose energies are known; and of anything, by the sum over all waves."""
+    dim = len(lengths)
+    mesh = so.Mesh.box((1,) * dim, 4 if dim == 2 else 3, upper=[2 * np.pi * length for length in lengths])
+    problem = so.Problem(mesh, order=2, mass=1, periodic="xyz"[:dim])
+    waves = so.interpolate(problem, ["0.5+cos(y)-0.4*sin(x+2*y)", "0.2*sin(x+2*y)", 0][:dim])
+    wavenumber, energy = waves.spectrum()
+    expected = np.zeros_like(energy)
+    finer = max(lengths)  # shells to a wavenumber
+    for k, of_wave in ((0, 0.125), (1, 0.25), (np.sqrt(5), 0.05)):
+        expected[round(k * finer)] = of_wave
+    assert wavenumber == pytest.approx(np.arange(len(energy)) / finer)
+    assert energy == pytest.approx(expected, abs=2e-4 if dim == 2 else 2e-3)
+    assert energy.sum() == pytest.approx(waves.kinetic_energy() / np.prod(mesh.upper), rel=1e-3)
+    # Each wave by its sum over the samples, where they lie, and other numbers of points.
+    counts = (6, 5, 4)[:dim]
+    x = np.stack(np.meshgrid(*[(np.arange(n) + 0.5) * b / n for n, b in zip(counts, mesh.upper)], indexing="ij"), -1)
+    u = waves.velocity(x).reshape(-1, dim)
+    sums = np.zeros(20)
+    for m in np.ndindex(*counts):
+        k = [(m_a if m_a < n - n // 2 else m_a - n) / length for m_a, n, length in zip(m, counts, lengths)]
+        mode = (u * np.exp(-1j * (x.reshape(-1, dim) @ k))[:, None]).mean(axis=0)
+        sums[int(np.linalg.norm(k) * finer + 0.5)] += 0.5 * (abs(mode) ** 2).sum()
+    found = waves.spectrum(counts).energy
+    assert found == pytest.approx(sums[: len(found)], abs=1e-14) and sums[len(found) :].sum() == 0
+    for what, message in (
+        (lambda: waves.spectrum(0), "points: expected an integer >= 1"),
+        (flow.spectrum, "spectrum: expected periodic sides.* but xmin is 'velocity'"),
+        (sample.spectrum, "spectrum: expected a box without holes"),
+        (so.solve(poisson).spectrum, "Poisson's equation has no velocity"),
+    ):
+        with pytest.raises(so.InputError, match=message):
+            what()
+
+
 def test_in_notebooks(sample, flow, poisson):
     for solution in (sample, flow, so.solve(poisson)):
         page = solution._repr_html_()

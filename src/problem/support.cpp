@@ -26,6 +26,7 @@ const Axis axes[] = {
     {"boundary", "what is prescribed on a side of the box", all<SideKind>()},
     {"holes", "what is prescribed on the sides of holes", all<SideKind>()},
     {"reaction", "whether the term alpha u is there", {"no", "yes"}},
+    {"convection", "whether the flow carries itself: of flows in time", {"no", "yes"}},
     {"method", "the iteration", all<Method>()},
     {"side", "of the preconditioner in GMRES", all<PreconditionerSide>()},
     {"smoother", "how patches are combined", all<SmootherKind>()},
@@ -37,6 +38,11 @@ const Axis axes[] = {
 };
 
 const Rule rules[] = {
+    {"convection",
+     {"yes"},
+     "equation",
+     {"poisson"},
+     "the solution of Poisson's equation has no velocity that carries it"},
     {"boundary",
      {"slip", "outflow"},
      "equation",
@@ -90,6 +96,7 @@ std::vector<Decision> decisions(const Problem& problem) {
       {"dimension", std::to_string(mesh.dim), "mesh.cells"},
       {"order", std::to_string(problem.order), "order"},
       {"reaction", problem.mass == 0.0 ? "no" : "yes", "mass"},
+      {"convection", problem.convection ? "yes" : "no", "convection"},
   };
   for (int side = 0; side < 2 * mesh.dim; ++side) {
     result.push_back({"boundary", std::string(name_of(problem.boundary.sides[side].kind)),

@@ -28,7 +28,7 @@ struct Rule {
   std::vector<std::string_view> values;
   std::string_view with_axis;  ///< empty: they go with nothing
   std::vector<std::string_view> with_values;
-  std::string_view reason;  ///< what the error says; {} stands for the value
+  std::string_view reason;  ///< what the error says; {}, if it is there, stands for the value
 };
 
 std::span<const Rule> support_rules();

@@ -147,9 +147,6 @@ void validate_but_for_order(const Problem& problem) {
   if (!(problem.mass >= 0.0) || !std::isfinite(problem.mass)) {
     throw InvalidEntry("mass", fmt::format("must be zero or positive, and finite, got {}", problem.mass));
   }
-  if (problem.convection && problem.equation == EquationKind::poisson) {
-    throw InvalidEntry("convection", "the solution of Poisson's equation has no velocity that carries it");
-  }
   validate_support(decisions(problem));
   validate_boundary(problem);
   validate_single_holes(problem);

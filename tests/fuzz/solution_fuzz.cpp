@@ -1,12 +1,15 @@
-// Fuzz target of the reader of solution files: any file gives a solution, an InputError or a ResourceError, nothing
-// else. How to run it: docs/building.md.
+// Fuzz target of the readers of solution files and of checkpoints: any file gives a solution or a checkpoint, an
+// InputError or a ResourceError, nothing else. How to run it: docs/building.md.
 //
 // An input that begins with 0 is a file as it is. Its checksum is wrong then, mostly, and that is what is tested. Of
 // any other input the bytes after the first say what is wrong with a file that the HDF5 library writes and whose
-// checksum is right: zeros, and all after the end, stand for nothing.
+// checksum is right: zeros, and all after the end, stand for nothing. It is a solution if the first byte is odd, and
+// otherwise a checkpoint with averages.
 #include <hdf5.h>
 #include <unistd.h>
+#include <zlib.h>
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -17,6 +20,7 @@
 #include <vector>
 
 #include "mesh/grid.hpp"
+#include "solenoid/checkpoint.hpp"
 #include "solenoid/error.hpp"
 #include "solenoid/solution.hpp"
 #include "solution/file/envelope.hpp"
@@ -44,10 +48,11 @@ class Bytes {
   std::size_t left_;
 };
 
-// A file of a problem in 2D with 2 x 1 coarse boxes, the first of which is a hole, refined once, of order 1.
+// A file of a problem in 2D with 2 x 1 coarse boxes, the first of which is a hole, refined once, of order 1; a
+// checkpoint of two states and averages. All coefficients are zero.
 class File {
  public:
-  File(const fs::path& path, Bytes& bytes) : bytes_(bytes) {
+  File(const fs::path& path, bool checkpoint, Bytes& bytes) : bytes_(bytes), checkpoint_(checkpoint) {
     const hid_t creation = H5Pcreate(H5P_FILE_CREATE);
     H5Pset_userblock(creation, Envelope::size);
     file_ = H5Fcreate(path.c_str(), H5F_ACC_TRUNC, creation, H5P_DEFAULT);
@@ -82,9 +87,36 @@ class File {
       }
       H5Gclose(group_);
     }
+    std::vector<hsize_t> solution{3, 5, 12};
+    if (checkpoint_) {
+      if (group("time")) {
+        number<int>("steps", 7);
+        number<int>("states", states);
+        numbers<double>("times", {0.3, 0.2});
+        numbers<double>("lengths", {0.1, 0.1});
+        numbers<double>("gradients", {0.5, 0.0, 0.0, 0.4, 0.0, 0.0});
+        const std::string note = "as it was";
+        dataset("note", H5T_STD_U8LE, H5T_NATIVE_UCHAR, {note.size()}, note.data(), note.size());
+        H5Gclose(group_);
+      }
+      if (group("averages")) {
+        number<double>("start", 0.1);
+        number<double>("length", 0.2);
+        zeros("mean", solution);
+        zeros("moments", {4, 2, 4, 4});
+        H5Gclose(group_);
+      }
+      solution.insert(solution.begin(), states);
+    }
     group_ = file_;
-    const std::vector<double> zeros(3 * 5 * 12);
-    dataset("coefficients", H5T_IEEE_F64LE, H5T_NATIVE_DOUBLE, {3, 5, 12}, zeros.data(), zeros.size());
+    zeros("coefficients", solution);
+  }
+
+  void zeros(const char* name, const std::vector<hsize_t>& shape) {
+    hsize_t count = 1;
+    for (const hsize_t extent : shape) count *= extent;
+    const std::vector<double> values(count);
+    dataset(name, H5T_IEEE_F64LE, H5T_NATIVE_DOUBLE, shape, values.data(), count);
   }
 
   // True if there is such a group, in `group_`.
@@ -194,8 +226,7 @@ class File {
     if (id >= 0) {
       if (write && count > 0) H5Dwrite(id, memory, H5S_ALL, H5S_ALL, H5P_DEFAULT, values);
       if (std::strcmp(name, "coefficients") == 0) {
-        // Of zeros: of every place that of its number.
-        envelope_.data_checksum = bytes_.choice(2) == 0 ? checksum_of_zeros : bytes_.value<std::uint64_t>();
+        envelope_.data_checksum = bytes_.choice(2) == 0 ? checksum_of_zeros() : bytes_.value<std::uint64_t>();
         const haddr_t offset = H5Dget_offset(id);
         envelope_.data_offset = offset == HADDR_UNDEF ? Envelope::size : static_cast<std::int64_t>(offset);
         envelope_.data_bytes = static_cast<std::int64_t>(H5Dget_storage_size(id));
@@ -207,6 +238,7 @@ class File {
   }
 
   void seal(const fs::path& path) {
+    if (checkpoint_) envelope_.kind = "checkpoint";
     if (bytes_.choice(2) != 0) envelope_.data_offset += bytes_.next();
     envelope_.length = static_cast<std::int64_t>(fs::file_size(path));
     std::ifstream written(path, std::ios::binary);
@@ -217,18 +249,54 @@ class File {
     std::fstream(path, std::ios::binary | std::ios::in | std::ios::out) << text_of(envelope_);
   }
 
-  static constexpr std::uint64_t checksum_of_zeros = 49025972276;
+  // docs/solution-file.md: of every place its number and 12 zeros, through all states.
+  [[nodiscard]] std::uint64_t checksum_of_zeros() const {
+    std::uint64_t sum = 0;
+    for (int place = 0; place < (checkpoint_ ? states : 1) * 3 * 5; ++place) {
+      std::array<unsigned char, 8 + 12 * sizeof(double)> bytes{static_cast<unsigned char>(place)};
+      sum += crc32(0, bytes.data(), bytes.size());
+    }
+    return sum;
+  }
+
+  static constexpr int states = 2;
 
   Bytes& bytes_;
+  bool checkpoint_;
   hid_t file_ = -1;
   hid_t group_ = -1;
   Envelope envelope_{.data_offset = Envelope::size};
 };
 
+// Whether `load` reads the file, and what was read can be evaluated.
+template <class Load>
+bool reads(const Load& load, const fs::path& path) {
+  try {
+    load(path);
+    return true;
+  } catch (const solenoid::InputError&) {
+  } catch (const solenoid::ResourceError&) {
+  }
+  return false;
+}
+
+const std::vector<solenoid::Point> points{{0.25, 0.5, 0.75}, {1.5, 0.5, 0.0}};
+
+void evaluate_solution(const fs::path& path) { (void)solenoid::load_solution(path).pressure(points); }
+
+void evaluate_checkpoint(const fs::path& path) {
+  const solenoid::Checkpoint checkpoint = solenoid::load_checkpoint(path);
+  for (const auto& state : checkpoint.states) (void)state.flow.pressure(points);
+  if (!checkpoint.averages) return;
+  (void)checkpoint.averages->flow.pressure(points);
+  (void)checkpoint.averages->dissipation.value(points);
+  (void)checkpoint.averages->stress(points);
+}
+
 }  // namespace
 
-// Whether it is read.
-bool read_solution(const std::uint8_t* data, std::size_t size) {
+// Whether it is read, as a solution or as a checkpoint.
+bool read_file(const std::uint8_t* data, std::size_t size) {
   static const fs::path path = [] {
     H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);
     const fs::path memory = "/dev/shm";
@@ -240,23 +308,15 @@ bool read_solution(const std::uint8_t* data, std::size_t size) {
     std::ofstream(path, std::ios::binary).write(reinterpret_cast<const char*>(data + 1), std::ptrdiff_t(size) - 1);
   } else {
     Bytes bytes(data + 1, size - 1);
-    File(path, bytes);
+    File(path, *data % 2 == 0, bytes);
   }
-  bool read = false;
-  try {
-    const auto solution = solenoid::load_solution(path);
-    // What was read can be evaluated.
-    const std::vector<solenoid::Point> points{{0.25, 0.5, 0.75}, {1.5, 0.5, 0.0}};
-    (void)solution.pressure(points);
-    read = true;
-  } catch (const solenoid::InputError&) {
-  } catch (const solenoid::ResourceError&) {
-  }
+  const bool solution = reads(evaluate_solution, path);
+  const bool checkpoint = reads(evaluate_checkpoint, path);
   fs::remove(path);
-  return read;
+  return solution || checkpoint;
 }
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  read_solution(data, size);
+  read_file(data, size);
   return 0;
 }
