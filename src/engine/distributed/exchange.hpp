@@ -22,16 +22,25 @@ namespace solenoid::distributed {
 template <class T>
 class Exchange;
 
+/// Tests of what travels: of the values that the messages of a step of a Sweep bring, one class of a record after the
+/// other, [first, last) do not arrive.
+struct Losses {
+  std::int64_t first = 0;
+  std::int64_t last = 0;
+  std::vector<PackedRecords> sent;  ///< all that the last messages were to bring
+};
+
 /// What all kernels of an engine share.
 struct Shared {
   Engine& engine;  ///< of this rank
   Transport& transport;
   const Communicator& ranks;
-  Ghosts ghosts;
+  Ghosts ghosts{};
   bool poisons = false;  ///< writes NaN into ghosts that become stale: a test of who reads them
+  Losses losses{};       ///< where it does
   template <class Of>
   using Known = std::map<const Level*, std::weak_ptr<Of>>;
-  std::tuple<Known<Exchange<float>>, Known<Exchange<double>>, Known<Sweep>> known;
+  std::tuple<Known<Exchange<float>>, Known<Exchange<double>>, Known<Sweep>> known{};
 
   /// That of a level, made if there is none.
   template <class Of, class Make>
@@ -155,7 +164,10 @@ class Exchange {
   /// Brings all ghosts of x.
   void operator()(Kernels<T>& kernels, T* x) { bring(kernels, full_, x); }
   /// Brings those that the next step of a sweep needs in this state.
-  void operator()(Kernels<T>& kernels, int state, T* x) { bring(kernels, of_states_[state], x); }
+  void operator()(Kernels<T>& kernels, int state, T* x) {
+    bring(kernels, of_states_[state], x);
+    if (shared_.poisons) lose(kernels, of_states_[state].receives.parts(), x);
+  }
   /// Makes all ghosts of x, or those that are stale in a state, what nobody must read.
   void poison(Kernels<T>& kernels, T* x) { kernels.unpack(full_.receives.parts(), none_.data(), x); }
   void poison(Kernels<T>& kernels, int state, T* x) { kernels.unpack(poisons_[state].parts(), huge_.data(), x); }
@@ -174,6 +186,18 @@ class Exchange {
     kernels.pack(both.sends.parts(), x, send_.data());
     shared_.transport.exchange(both.sends.messages(), both.receives.messages());
     kernels.unpack(both.receives.parts(), receive_.data(), x);
+  }
+  void lose(Kernels<T>& kernels, const std::vector<PackedRecords>& parts, T* x) {
+    auto& [first, last, sent] = shared_.losses;
+    sent = parts;
+    std::int64_t begin = 0;
+    for (const auto& [records, count, from, to, at] : parts) {
+      const std::int64_t here = std::clamp(first - begin, std::int64_t{0}, count);
+      const std::int64_t end = std::clamp(last - begin, std::int64_t{0}, count);
+      const PackedRecords lost{records + here, end - here, from, to, 0};
+      if (lost.count > 0) kernels.unpack({&lost, 1}, huge_.data(), x);
+      begin += count;
+    }
   }
 
   Shared& shared_;

@@ -108,7 +108,7 @@ Sweep::Classes Sweep::read_by_colour(const Level& level, int colour) const {
           if (t == c) continue;
           const Record beside = behind(cell, t, (o >> t & 1) != 0);
           reads[beside] |= bits.hats(c) | bits.rest(c);
-          if (upper) reads[behind(beside, c, true)] |= bits.hats(c);
+          reads[behind(beside, c, true)] |= bits.hats(c);  // beside a hole that of no other cell
         }
       }
     }
@@ -177,11 +177,11 @@ void Sweep::smooth(const Level& level, int colour, Classes& stale) const {
     }
   });
   const VectorLayout& layout = grid.layout();
-  for (const RecordRange ghosts : {RecordRange(layout.owned_cells().last(), layout.cells().last()),
-                                   RecordRange(layout.owned_hats().last(), layout.hats().last())}) {
-    for (const Record r : ghosts) {
-      if (covered[r] == 0) stale[r] = bits.all();
-    }
+  for (const Record cell : RecordRange(layout.owned_cells().last(), layout.cells().last())) {
+    if (covered[cell] == 0) stale[cell] = bits.all();
+  }
+  for (const Record hat : RecordRange(layout.owned_hats().last(), layout.hats().last())) {
+    if (covered[hat] == 0) stale[hat] = bits.hats(grid.hat_direction(hat));
   }
 }
 
