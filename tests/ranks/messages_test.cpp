@@ -5,18 +5,22 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <cstdint>
 #include <functional>
 #include <limits>
 #include <memory>
+#include <random>
 #include <set>
 #include <span>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
 #include "parts_of_levels.hpp"
+#include "random_cases.hpp"
 #include "solenoid/problem.hpp"
 
 namespace solenoid {
@@ -43,31 +47,34 @@ std::vector<Step> steps_of(const Level& level) {
 class Sweeping {
  public:
   Sweeping(Engine& engine, const Level& level, const Values& b, const Values& x)
-      : engine_(engine),
-        kernels_(make_kernels<double>(engine, level, LocalSolverKind::direct)),
+      : kernels_(make_kernels<double>(engine, level, LocalSolverKind::direct)),
         b_(on<double>(engine, b)),
-        x_(on<double>(engine, x)),
+        start_(on<double>(engine, x)),
+        x_(engine, level.size()),
         y_(engine, level.size()),
         r_(engine, level.size()),
         from_(engine, level.size()) {
     kernels_->prepare_smoother(false);
-    kernels_->bring_ghosts(level, x_.data());
+    kernels_->bring_ghosts(level, start_.data());
+    begin();
   }
+  void begin() { kernels_->copy(start_.data(), x_.data()); }
   /// Makes y, and r if the step has one, of a copy of x.
   void make(const Step& step) {
     kernels_->copy(x_.data(), from_.data());
     if (step.residual) kernels_->residual(b_.data(), from_.data(), r_.data());
     kernels_->smooth(step.colour, b_.data(), from_.data(), y_.data());
   }
+  [[nodiscard]] const double* x() const { return x_.data(); }
   [[nodiscard]] Values y() const { return from(y_); }
   [[nodiscard]] Values r() const { return from(r_); }
   /// x = y
   void go_on() { kernels_->copy(y_.data(), x_.data()); }
 
  private:
-  Engine& engine_;
   std::unique_ptr<Kernels<double>> kernels_;
   Vector<double> b_;
+  Vector<double> start_;
   Vector<double> x_;
   Vector<double> y_;
   Vector<double> r_;
@@ -91,6 +98,15 @@ std::vector<std::int64_t> places_that_count(const Level& level, bool residual) {
       if (!grid.layout().is_cell(below) || grid.layout().is_owned(below)) continue;
       for (int i = 0; i < columns; ++i) places.push_back(level.index(below, c * block + i));
     }
+  }
+  return places;
+}
+
+/// Those of all records that this rank has.
+std::vector<std::int64_t> places_of_records(const Level& level) {
+  std::vector<std::int64_t> places;
+  for (const Record record : level.grid.layout().records()) {
+    for (int i = 0; i < level.equation.record(); ++i) places.push_back(level.index(record, i));
   }
   return places;
 }
@@ -249,6 +265,76 @@ TEST_P(RanksMessages, BringNoClassInVain) {
   for (const auto& [step, value_class] : sent) {
     EXPECT_TRUE(needed.contains({step, value_class})) << step << ": values from " << value_class << " on";
   }
+}
+
+/// Work that is recorded once and repeated, each rank in its own time: ghosts are those of this repetition, and a
+/// cycle's smoothing steps make the same bits. Numbers are added up where they are, so that nobody waits for them.
+TEST_P(RanksMessages, AreThoseOfTheirRepetition) {
+  if (order() < 1) GTEST_SKIP() << "no order with all classes of values";
+  const test::MeshCase what{"channel", GetParam() == 2 ? test::box({12, 8}) : test::box({6, 4, 4}),
+                            test::sides({{1, SideKind::outflow}, {2, SideKind::slip}})};
+  if (!can_be_cut(what.mesh)) GTEST_SKIP() << "too many ranks";
+  const Levels levels(what, order(), {}, false, cut(what.mesh, extent_of(what.mesh), 2));
+  const Level& level = levels.part;
+  Values whole = test::random_vector(levels.whole, 1);
+  for (double& value : whole) value = std::round(50.0 * value);
+  const Values numbers = levels.part_of(whole);
+
+  // Of whole numbers sums are exact.
+  const auto kernels = make_kernels<double>(on_all(), level, LocalSolverKind::direct);
+  const Vector<double> step = on<double>(on_all(), numbers);
+  Vector<double> x(on_all(), level.size());
+  Vector<double> sum(on_all(), level.size());
+  // What a cycle does, and how it differs from what it did first.
+  const std::vector<Step> steps = steps_of(levels.whole);
+  Sweeping cycle(on_all(), level, numbers, numbers);
+  const auto smooth = [&] {
+    cycle.begin();
+    for (const Step& of_cycle : steps) {
+      cycle.make(of_cycle);
+      cycle.go_on();
+    }
+  };
+  smooth();
+  Vector<double> first(on_all(), level.size());
+  Vector<double> difference(on_all(), level.size());
+  Vector<double> differences(on_all(), level.size());
+  kernels->copy(cycle.x(), first.data());
+  const Recorded work = on_all().record([&] {
+    kernels->axpy(1.0, step.data(), x.data());
+    kernels->bring_ghosts(level, x.data());
+    kernels->axpy(1.0, x.data(), sum.data());
+    smooth();
+    kernels->copy(first.data(), difference.data());
+    kernels->axpy(-1.0, cycle.x(), difference.data());
+    kernels->axpy(1.0, difference.data(), differences.data());
+  });
+  on_all().zero(x.data(), level.size() * sizeof(double));  // recording may have done the work once
+  on_all().zero(sum.data(), level.size() * sizeof(double));
+  on_all().zero(differences.data(), level.size() * sizeof(double));
+  const int repetitions = test::setting("SOLENOID_RANKS_REPETITIONS", 300);
+  std::mt19937 generator(ranks()->rank());
+  std::exponential_distribution<double> microseconds(1.0 / 30.0);
+  for (int i = 0; i < repetitions; ++i) {
+    std::this_thread::sleep_for(std::chrono::microseconds(static_cast<int>(microseconds(generator))));
+    work();
+  }
+
+  const double so_many = 0.5 * repetitions * (repetitions + 1.0);
+  const Values sums = from(sum);
+  const Values all_differences = from(differences);
+  std::int64_t wrong_ghosts = 0;
+  std::int64_t wrong_cycles = 0;
+  const auto places = places_of_records(level);
+  const auto in_whole = levels.in_whole(places);
+  for (std::size_t i = 0; i < places.size(); ++i) {
+    if (sums[places[i]] != so_many * whole[in_whole[i]]) ++wrong_ghosts;
+  }
+  for (const std::int64_t place : places_that_count(level, false)) {
+    if (all_differences[place] != 0.0) ++wrong_cycles;
+  }
+  expect_everywhere(wrong_ghosts == 0, fmt::format("{} values are not those of all repetitions", wrong_ghosts));
+  expect_everywhere(wrong_cycles == 0, fmt::format("{} values had other bits in some repetition", wrong_cycles));
 }
 
 INSTANTIATE_TEST_SUITE_P(Dim, RanksMessages, testing::Values(2, 3));

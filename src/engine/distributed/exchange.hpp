@@ -118,6 +118,9 @@ class Exchange {
     if (shared.poisons) {
       none_ = on_device(shared.engine, std::vector<T>(receive_.size(), std::numeric_limits<T>::quiet_NaN()));
       huge_ = on_device(shared.engine, std::vector<T>(receive_.size(), T(1e30)));
+      poison_all_.add(0, all, {cells_among_ghosts()});
+      poison_all_.add(0, value_classes(level.equation), hats_among_ghosts());
+      poison_all_.finish(shared.engine, none_.data());
     }
   }
 
@@ -169,7 +172,7 @@ class Exchange {
     if (shared_.poisons) lose(kernels, of_states_[state].receives.parts(), x);
   }
   /// Makes all ghosts of x, or those that are stale in a state, what nobody must read.
-  void poison(Kernels<T>& kernels, T* x) { kernels.unpack(full_.receives.parts(), none_.data(), x); }
+  void poison(Kernels<T>& kernels, T* x) { kernels.unpack(poison_all_.parts(), none_.data(), x); }
   void poison(Kernels<T>& kernels, int state, T* x) { kernels.unpack(poisons_[state].parts(), huge_.data(), x); }
 
  private:
@@ -186,6 +189,21 @@ class Exchange {
     kernels.pack(both.sends.parts(), x, send_.data());
     shared_.transport.exchange(both.sends.messages(), both.receives.messages());
     kernels.unpack(both.receives.parts(), receive_.data(), x);
+  }
+  [[nodiscard]] std::vector<Record> cells_among_ghosts() const {
+    const auto& layout = level_.grid.layout();
+    std::vector<Record> cells;
+    for (const Record cell : RecordRange(layout.owned_cells().last(), layout.cells().last())) cells.push_back(cell);
+    return cells;
+  }
+  /// By value class: other values of hat-only records are zero in every vector.
+  [[nodiscard]] std::vector<std::vector<Record>> hats_among_ghosts() const {
+    const auto& layout = level_.grid.layout();
+    std::vector<std::vector<Record>> hats(value_classes(level_.equation).size());
+    for (const Record hat : RecordRange(layout.owned_hats().last(), layout.hats().last())) {
+      hats[level_.grid.hat_direction(hat)].push_back(hat);
+    }
+    return hats;
   }
   void lose(Kernels<T>& kernels, const std::vector<PackedRecords>& parts, T* x) {
     auto& [first, last, sent] = shared_.losses;
@@ -208,6 +226,7 @@ class Exchange {
   Vector<T> none_;  // what poisoned ghosts have: no numbers
   Vector<T> huge_;  // or, where kernels may multiply by zero what they do not need, large ones
   Both full_;
+  Packed<T> poison_all_;
   std::shared_ptr<Sweep> sweep_;
   std::vector<Both> of_states_;  // [state of the sweep]
   std::vector<Packed<T>> poisons_;
