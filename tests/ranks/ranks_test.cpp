@@ -20,11 +20,8 @@
 #include <vector>
 
 #include "base/agreement.hpp"
-#include "engine/distributed/distributed_engine.hpp"
-#include "engine/engine.hpp"
 #include "flows.hpp"
-#include "levels.hpp"
-#include "mesh/shared_records.hpp"
+#include "parts_of_levels.hpp"
 #include "problem/names.hpp"
 #include "random_cases.hpp"
 #include "solenoid/communicator.hpp"
@@ -38,127 +35,17 @@
 namespace solenoid {
 namespace {
 
-using Values = std::vector<double>;
-
-std::shared_ptr<const Communicator> ranks() {
-  static const auto communicator = launched_ranks();
-  return communicator;
-}
-
-/// SOLENOID_RANKS_DEVICE (cpu) is the device of the ranks, SOLENOID_RANKS_TRANSPORT (auto) how messages between GPUs
-/// travel.
-template <class Choice>
-Choice chosen(const char* name, Choice otherwise) {
-  const char* const asked = std::getenv(name);
-  for (const auto& [word, value] : Names<Choice>::all) {
-    if (asked != nullptr && word == asked) return value;
-  }
-  return otherwise;
-}
-
-Engine& distributed();
-/// One thread, so that many ranks share few cores.
-Engine& serial() {
-  distributed();  // chooses the device of this rank
-  static const auto engine = make_engine(chosen("SOLENOID_RANKS_DEVICE", DeviceChoice::cpu), 1);
-  return *engine;
-}
-Engine& distributed() {
-  static const auto engine = [] {
-    auto made = make_engine(chosen("SOLENOID_RANKS_DEVICE", DeviceChoice::cpu), 1, ranks(),
-                            chosen("SOLENOID_RANKS_TRANSPORT", TransportChoice::automatic));
-    poison_ghosts(*made);
-    return made;
-  }();
-  return *engine;
-}
-
-/// Fails on all ranks if it fails on one, so that they stay together.
-void expect_everywhere(bool good, const std::string& what) {
-  const bool all = ranks()->all(good);
-  EXPECT_TRUE(all) << what << (good ? ": on another rank" : "");
-}
+using namespace on_ranks;
 
 // Kernels ------------------------------------------------------------------------------------------------------------
-
-/// A level, and the part of it that this rank has.
-class Levels {
- public:
-  Levels(const test::MeshCase& what, int order, const PatchRules& rules, bool boundary_hats,
-         const std::shared_ptr<const Partition>& partition)
-      : whole(what.level(order, rules, boundary_hats)),
-        part(whole.equation, whole.coefficients, Grid(what.mesh, what.boundary, boundary_hats, partition), rules),
-        plan_(part.grid, whole.grid) {}
-
-  /// The values that this rank has of a vector of the whole level; NaN in ghosts.
-  [[nodiscard]] Values part_of(const Values& of_whole) const {
-    Values x(part.size(), 0.0);
-    for_values([&](Record here, std::int64_t place, std::int64_t in_whole) {
-      x[place] = part.grid.layout().is_owned(here) ? of_whole[in_whole] : std::numeric_limits<double>::quiet_NaN();
-    });
-    return x;
-  }
-  /// The largest difference in owned records, relative to the largest value.
-  [[nodiscard]] double difference(const Values& of_part, const Values& of_whole) const {
-    double most = 0.0;
-    double size = 1e-300;
-    for (const double value : of_whole) size = std::max(size, std::abs(value));
-    for_values([&](Record here, std::int64_t place, std::int64_t in_whole) {
-      if (!part.grid.layout().is_owned(here)) return;
-      const double difference = std::abs(of_part[place] - of_whole[in_whole]);
-      if (!(difference <= most)) most = difference;
-    });
-    return most / size;
-  }
-
-  Level whole;
-  Level part;
-
- private:
-  /// visit(record of the part, place in its vectors, place in those of the whole level)
-  template <class Visit>
-  void for_values(const Visit& visit) const {
-    for (std::size_t j = 0; j < plan_.known.size(); ++j) {
-      for (int i = 0; i < part.equation.record(); ++i) {
-        visit(plan_.known[j], part.index(plan_.known[j], i), whole.index(plan_.same[j], i));
-      }
-    }
-  }
-  GatherPlan plan_;
-};
-
-std::shared_ptr<const Partition> cut(const Mesh& mesh, const std::array<int, 3>& seeds, std::uint64_t seed) {
-  return std::make_shared<const Partition>(ranks(), mesh.dim, seeds, [seed](const std::array<int, 3>& at) {
-    std::uint64_t bits = seed + at[0] * 7919U + at[1] * 104729U + at[2] * 1299709U;
-    return static_cast<std::int64_t>(1 + std::mt19937_64(bits)() % 5);
-  });
-}
-
-std::array<int, 3> extent_of(const Mesh& mesh) {
-  std::array<int, 3> extent{1, 1, 1};
-  for (int a = 0; a < mesh.dim; ++a) extent[a] = mesh.cells[a] << mesh.refine;
-  return extent;
-}
-
-/// A vector in the memory of an engine.
-template <class T>
-Vector<T> on(Engine& engine, const Values& values) {
-  return on_device(engine, std::vector<T>(values.begin(), values.end()));
-}
-template <class T>
-Values from(const Vector<T>& vector) {
-  std::vector<T> host(vector.size());
-  vector.download(host.data());
-  return {host.begin(), host.end()};
-}
 
 template <class T>
 class KernelComparison {
  public:
   KernelComparison(const Levels& levels, LocalSolverKind local)
       : levels_(levels),
-        whole_(make_kernels<T>(serial(), levels.whole, local)),
-        part_(make_kernels<T>(distributed(), levels.part, local)) {}
+        whole_(make_kernels<T>(on_one(), levels.whole, local)),
+        part_(make_kernels<T>(on_all(), levels.part, local)) {}
 
   [[nodiscard]] Kernels<T>& whole() { return *whole_; }
   [[nodiscard]] Kernels<T>& part() { return *part_; }
@@ -173,8 +60,8 @@ class KernelComparison {
       work(kernels, vectors, output.data());
       return from(output);
     };
-    const Values expected = run(serial(), *whole_, levels_.whole, [](const Values& x) { return x; });
-    const Values got = run(distributed(), *part_, levels_.part, [&](const Values& x) { return levels_.part_of(x); });
+    const Values expected = run(on_one(), *whole_, levels_.whole, [](const Values& x) { return x; });
+    const Values got = run(on_all(), *part_, levels_.part, [&](const Values& x) { return levels_.part_of(x); });
     const double difference = levels_.difference(got, expected);
     expect_everywhere(difference <= tolerance, fmt::format("{}: {}", what, difference));
   }
@@ -204,8 +91,8 @@ void compare_kernels(const Levels& levels, LocalSolverKind local) {
   const auto vectors = [&](Engine& engine, auto&& input) {
     return std::array{on<T>(engine, input(x)), on<T>(engine, input(b))};
   };
-  const auto mine = vectors(distributed(), [&](const Values& v) { return levels.part_of(v); });
-  const auto all = vectors(serial(), [](const Values& v) { return v; });
+  const auto mine = vectors(on_all(), [&](const Values& v) { return levels.part_of(v); });
+  const auto all = vectors(on_one(), [](const Values& v) { return v; });
   both.same_number("dot", both.whole().dot(all[0].data(), all[1].data()),
                    both.part().dot(mine[0].data(), mine[1].data()));
   both.same_number("norm", both.whole().l2_norm(all[0].data()), both.part().l2_norm(mine[0].data()));
@@ -225,13 +112,13 @@ void compare_kernels(const Levels& levels, LocalSolverKind local) {
 
 /// On levels with all boundary hats.
 void compare_convection(const Levels& levels) {
-  const auto whole = serial().make_convection(levels.whole, ConvectiveFlux::upwind);
-  const auto part = distributed().make_convection(levels.part, ConvectiveFlux::upwind);
+  const auto whole = on_one().make_convection(levels.whole, ConvectiveFlux::upwind);
+  const auto part = on_all().make_convection(levels.part, ConvectiveFlux::upwind);
   const Values u = test::random_vector(levels.whole, 1, true);
-  Vector<double> expected(serial(), levels.whole.size());
-  Vector<double> got(distributed(), levels.part.size());
-  const double rate = whole->apply(on<double>(serial(), u).data(), expected.data());
-  const double rate_of_all = part->apply(on<double>(distributed(), levels.part_of(u)).data(), got.data());
+  Vector<double> expected(on_one(), levels.whole.size());
+  Vector<double> got(on_all(), levels.part.size());
+  const double rate = whole->apply(on<double>(on_one(), u).data(), expected.data());
+  const double rate_of_all = part->apply(on<double>(on_all(), levels.part_of(u)).data(), got.data());
   const double difference = levels.difference(from(got), from(expected));
   expect_everywhere(difference <= 1e-12, fmt::format("convection: {}", difference));
   expect_everywhere(std::abs(rate - rate_of_all) <= 1e-12 * rate, fmt::format("rates {} and {}", rate, rate_of_all));
@@ -249,9 +136,9 @@ void compare_transfers(const test::MeshCase& what, int order, bool shared) {
     const Level coarse(fine.whole.equation, fine.whole.coefficients, fine.whole.grid.coarsen(pairs));
     const Level coarse_part(fine.whole.equation, fine.whole.coefficients,
                             shared ? fine.part.grid.coarsen(pairs) : fine.part.grid.coarsen_whole(pairs));
-    const auto kernels = make_kernels<T>(serial(), fine.whole, LocalSolverKind::direct);
-    const auto part_kernels = make_kernels<T>(distributed(), fine.part, LocalSolverKind::direct);
-    const auto coarse_kernels = make_kernels<T>(distributed(), coarse_part, LocalSolverKind::direct);
+    const auto kernels = make_kernels<T>(on_one(), fine.whole, LocalSolverKind::direct);
+    const auto part_kernels = make_kernels<T>(on_all(), fine.part, LocalSolverKind::direct);
+    const auto coarse_kernels = make_kernels<T>(on_all(), coarse_part, LocalSolverKind::direct);
     const Values x = test::random_vector(fine.whole, 1);
     const Values c = test::random_vector(coarse, 2);
     const std::string name =
@@ -262,16 +149,16 @@ void compare_transfers(const test::MeshCase& what, int order, bool shared) {
     if (shared) plan = (made = std::make_unique<GatherPlan>(coarse_part.grid, coarse.grid)).get();
 
     // fine x -> coarse, by way of the residual, whose rows next to owned ones are there
-    Vector<T> all = on<T>(serial(), x);
-    Vector<T> zero(serial(), fine.whole.size());
-    Vector<T> r(serial(), fine.whole.size());
-    Vector<T> restricted(serial(), coarse.size());
+    Vector<T> all = on<T>(on_one(), x);
+    Vector<T> zero(on_one(), fine.whole.size());
+    Vector<T> r(on_one(), fine.whole.size());
+    Vector<T> restricted(on_one(), coarse.size());
     kernels->residual(zero.data(), all.data(), r.data());
     kernels->restrict_to(coarse, r.data(), restricted.data());
-    Vector<T> mine = on<T>(distributed(), fine.part_of(x));
-    Vector<T> my_zero(distributed(), fine.part.size());
-    Vector<T> my_r(distributed(), fine.part.size());
-    Vector<T> my_restricted(distributed(), coarse_part.size());
+    Vector<T> mine = on<T>(on_all(), fine.part_of(x));
+    Vector<T> my_zero(on_all(), fine.part.size());
+    Vector<T> my_r(on_all(), fine.part.size());
+    Vector<T> my_restricted(on_all(), coarse_part.size());
     part_kernels->residual(my_zero.data(), mine.data(), my_r.data());
     part_kernels->restrict_to(coarse_part, my_r.data(), my_restricted.data());
     const Values expected = from(restricted);
@@ -307,10 +194,10 @@ void compare_transfers(const test::MeshCase& what, int order, bool shared) {
         }
       }
     }
-    kernels->prolong_add(coarse, on<T>(serial(), c).data(), all.data());
+    kernels->prolong_add(coarse, on<T>(on_one(), c).data(), all.data());
     kernels->apply(all.data(), r.data());
     part_kernels->bring_ghosts(fine.part, mine.data());
-    part_kernels->prolong_add(coarse_part, on<T>(distributed(), my_c).data(), mine.data());
+    part_kernels->prolong_add(coarse_part, on<T>(on_all(), my_c).data(), mine.data());
     part_kernels->apply(mine.data(), my_r.data());
     const double prolonged = fine.difference(from(mine), from(all));
     expect_everywhere(prolonged <= tolerance, fmt::format("prolongation, {}: {}", name, prolonged));
@@ -325,15 +212,6 @@ class RanksKernels : public testing::TestWithParam<int> {
     auto all = test::mesh_cases(dim);
     for (auto& what : test::poisson_mesh_cases(dim)) all.push_back(what);
     return all;
-  }
-  /// Whether there are cells enough.
-  static bool can_be_cut(const Mesh& mesh) {
-    try {
-      cut(mesh, extent_of(mesh), 1);
-      return true;
-    } catch (const InputError&) {
-      return false;
-    }
   }
 };
 
@@ -453,9 +331,9 @@ TEST(RanksSolves, EqualThoseOfOne) {
     try {
       what = drawn.read();
       what.solver.replicated_cells = 1;
-      expected = solve_on(serial(), what.problem, what.solver);
+      expected = solve_on(on_one(), what.problem, what.solver);
       what.solver.communicator = ranks();
-      got = solve_on(distributed(), what.problem, what.solver);
+      got = solve_on(on_all(), what.problem, what.solver);
     } catch (const InputError& error) {
       refused = error.what();
     }
@@ -495,8 +373,8 @@ TEST(RanksSolves, AreDeterministic) {
   if (!test::has_order(2, 2)) GTEST_SKIP() << "the order is not in this build";
   what.solver.communicator = ranks();
   what.solver.replicated_cells = 1;
-  const Solved first = solve_on(distributed(), what.problem, what.solver);
-  const Solved second = solve_on(distributed(), what.problem, what.solver);
+  const Solved first = solve_on(on_all(), what.problem, what.solver);
+  const Solved second = solve_on(on_all(), what.problem, what.solver);
   EXPECT_EQ(first.convergence.history, second.convergence.history);
   EXPECT_EQ(first.x, second.x);
 }

@@ -67,14 +67,17 @@ class DistributedEngine final : public Engine {
  public:
   DistributedEngine(std::unique_ptr<Engine> engine, std::unique_ptr<distributed::Transport> transport,
                     std::shared_ptr<const Communicator> ranks)
-      : engine_(std::move(engine)), transport_(std::move(transport)), ranks_(std::move(ranks)), shared_{*engine_,
-                                                                                                        *transport_,
-                                                                                                        *ranks_,
-                                                                                                        {},
-                                                                                                        false,
-                                                                                                        {}} {}
+      : engine_(std::move(engine)),
+        transport_(std::move(transport)),
+        ranks_(std::move(ranks)),
+        shared_{.engine = *engine_, .transport = *transport_, .ranks = *ranks_} {}
 
   void poison_ghosts() { shared_.poisons = true; }
+  std::vector<PackedRecords> lose_values(std::int64_t first, std::int64_t last) {
+    shared_.losses.first = first;
+    shared_.losses.last = last;
+    return std::exchange(shared_.losses.sent, {});
+  }
 
   [[nodiscard]] std::string description() const override { return engine_->description(); }
   [[nodiscard]] int threads() const override { return engine_->threads(); }
@@ -187,5 +190,8 @@ std::unique_ptr<Engine> make_distributed_engine(std::unique_ptr<Engine> engine,
 }
 
 void poison_ghosts(Engine& engine) { dynamic_cast<DistributedEngine&>(engine).poison_ghosts(); }
+std::vector<PackedRecords> lose_values(Engine& engine, std::int64_t first, std::int64_t last) {
+  return dynamic_cast<DistributedEngine&>(engine).lose_values(first, last);
+}
 
 }  // namespace solenoid

@@ -122,14 +122,7 @@ class DistributedKernels final : public Kernels<T> {
 
   void prepare_smoother(bool additive) override {
     kernels_->prepare_smoother(additive);
-    // Of all ranks, as messages are. Not where an open side has unknowns of its own, or ends are not alike all over.
-    const bool simple =
-        std::all_of(level_.patches.kinds.begin(), level_.patches.kinds.end(), [&](const PatchKind& kind) {
-          return std::none_of(kind.begin(), kind.begin() + level_.equation.dim, [](const PatchEnds& ends) {
-            return ends.hat[0] || ends.hat[1] || ends.face[0] == PatchEnds::mixed || ends.face[1] == PatchEnds::mixed;
-          });
-        });
-    if (!additive && shared_.ranks.all(simple && kernels_->smooths_from_halo())) exchange_->prepare_sweep();
+    if (!additive && shared_.ranks.all(kernels_->smooths_from_halo())) exchange_->prepare_sweep();
   }
   [[nodiscard]] std::shared_ptr<CoefficientTables> make_tables() override { return kernels_->make_tables(); }
   std::shared_ptr<CoefficientTables> use_tables(std::shared_ptr<CoefficientTables> tables) override {

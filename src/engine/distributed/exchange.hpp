@@ -22,16 +22,25 @@ namespace solenoid::distributed {
 template <class T>
 class Exchange;
 
+/// Tests of what travels: of the values that the messages of a step of a Sweep bring, one class of a record after the
+/// other, [first, last) do not arrive.
+struct Losses {
+  std::int64_t first = 0;
+  std::int64_t last = 0;
+  std::vector<PackedRecords> sent;  ///< all that the last messages were to bring
+};
+
 /// What all kernels of an engine share.
 struct Shared {
   Engine& engine;  ///< of this rank
   Transport& transport;
   const Communicator& ranks;
-  Ghosts ghosts;
+  Ghosts ghosts{};
   bool poisons = false;  ///< writes NaN into ghosts that become stale: a test of who reads them
+  Losses losses{};       ///< where it does
   template <class Of>
   using Known = std::map<const Level*, std::weak_ptr<Of>>;
-  std::tuple<Known<Exchange<float>>, Known<Exchange<double>>, Known<Sweep>> known;
+  std::tuple<Known<Exchange<float>>, Known<Exchange<double>>, Known<Sweep>> known{};
 
   /// That of a level, made if there is none.
   template <class Of, class Make>
@@ -122,6 +131,9 @@ class Exchange {
     if (shared.poisons) {
       none_ = on_device(shared.engine, std::vector<T>(receive_.size(), std::numeric_limits<T>::quiet_NaN()));
       huge_ = on_device(shared.engine, std::vector<T>(receive_.size(), T(1e30)));
+      poison_all_.add(0, all, {cells_among_ghosts()});
+      poison_all_.add(0, value_classes(level.equation), hats_among_ghosts());
+      poison_all_.finish(shared.engine, none_.data());
     }
   }
 
@@ -168,9 +180,12 @@ class Exchange {
   /// Brings all ghosts of x.
   void operator()(Kernels<T>& kernels, T* x) { bring(kernels, full_, x); }
   /// Brings those that the next step of a sweep needs in this state.
-  void operator()(Kernels<T>& kernels, int state, T* x) { bring(kernels, of_states_[state], x); }
+  void operator()(Kernels<T>& kernels, int state, T* x) {
+    bring(kernels, of_states_[state], x);
+    if (shared_.poisons) lose(kernels, of_states_[state].receives.parts(), x);
+  }
   /// Makes all ghosts of x, or those that are stale in a state, what nobody must read.
-  void poison(Kernels<T>& kernels, T* x) { kernels.unpack(full_.receives.parts(), none_.data(), x); }
+  void poison(Kernels<T>& kernels, T* x) { kernels.unpack(poison_all_.parts(), none_.data(), x); }
   void poison(Kernels<T>& kernels, int state, T* x) { kernels.unpack(poisons_[state].parts(), huge_.data(), x); }
 
  private:
@@ -190,6 +205,33 @@ class Exchange {
     shared_.transport.exchange(both.sends.messages(), both.receives.messages());
     kernels.unpack(both.receives.parts(), receive_.data(), x);
   }
+  [[nodiscard]] std::vector<Record> cells_among_ghosts() const {
+    const auto& layout = level_.grid.layout();
+    std::vector<Record> cells;
+    for (const Record cell : RecordRange(layout.owned_cells().last(), layout.cells().last())) cells.push_back(cell);
+    return cells;
+  }
+  /// By value class: other values of hat-only records are zero in every vector.
+  [[nodiscard]] std::vector<std::vector<Record>> hats_among_ghosts() const {
+    const auto& layout = level_.grid.layout();
+    std::vector<std::vector<Record>> hats(value_classes(level_.equation).size());
+    for (const Record hat : RecordRange(layout.owned_hats().last(), layout.hats().last())) {
+      hats[level_.grid.hat_direction(hat)].push_back(hat);
+    }
+    return hats;
+  }
+  void lose(Kernels<T>& kernels, const std::vector<PackedRecords>& parts, T* x) {
+    auto& [first, last, sent] = shared_.losses;
+    sent = parts;
+    std::int64_t begin = 0;
+    for (const auto& [records, count, from, to, at] : parts) {
+      const std::int64_t here = std::clamp(first - begin, std::int64_t{0}, count);
+      const std::int64_t end = std::clamp(last - begin, std::int64_t{0}, count);
+      const PackedRecords lost{records + here, end - here, from, to, 0};
+      if (lost.count > 0) kernels.unpack({&lost, 1}, huge_.data(), x);
+      begin += count;
+    }
+  }
 
   Shared& shared_;
   const Level& level_;
@@ -199,6 +241,7 @@ class Exchange {
   Vector<T> none_;  // what poisoned ghosts have: no numbers
   Vector<T> huge_;  // or, where kernels may multiply by zero what they do not need, large ones
   Both full_;
+  Packed<T> poison_all_;
   std::shared_ptr<Sweep> sweep_;
   std::vector<Both> of_states_;  // [state of the sweep]
   std::vector<Packed<T>> poisons_;

@@ -47,6 +47,16 @@ struct Bits {
 
 }  // namespace
 
+std::vector<ValueClass> value_classes(const Equation& equation) {
+  const int block = power(equation.n(), equation.dim);
+  const int columns = power(equation.n(), equation.dim - 1);
+  std::vector<ValueClass> classes;
+  for (int c = 0; c < equation.dim; ++c) classes.push_back({c * block, c * block + columns});
+  for (int c = 0; c < equation.dim; ++c) classes.push_back({c * block + columns, (c + 1) * block});
+  classes.push_back({equation.dim * block, equation.record()});
+  return classes;
+}
+
 std::optional<int> Sweep::after_colour(int state, int colour) const {
   // After the last colour of the first step the residual comes.
   const int next = state < colours_ ? state : state == colours_ ? -1 : state - colours_ - 1;
@@ -54,14 +64,8 @@ std::optional<int> Sweep::after_colour(int state, int colour) const {
   return state + 1;
 }
 
-Sweep::Sweep(const Level& level, const ExchangePlan& plan) : colours_(static_cast<int>(level.patches.colours.size())) {
-  const Equation& equation = level.equation;
-  const int block = power(equation.n(), equation.dim);
-  const int columns = power(equation.n(), equation.dim - 1);
-  for (int c = 0; c < equation.dim; ++c) classes_.push_back({c * block, c * block + columns});
-  for (int c = 0; c < equation.dim; ++c) classes_.push_back({c * block + columns, (c + 1) * block});
-  classes_.push_back({equation.dim * block, equation.record()});
-
+Sweep::Sweep(const Level& level, const ExchangePlan& plan)
+    : colours_(static_cast<int>(level.patches.colours.size())), classes_(value_classes(level.equation)) {
   std::vector<Classes> reads;
   for (int colour = 0; colour < colours_; ++colour) reads.push_back(read_by_colour(level, colour));
   Classes residual = read_by_residual(level);
@@ -108,7 +112,7 @@ Sweep::Classes Sweep::read_by_colour(const Level& level, int colour) const {
           if (t == c) continue;
           const Record beside = behind(cell, t, (o >> t & 1) != 0);
           reads[beside] |= bits.hats(c) | bits.rest(c);
-          if (upper) reads[behind(beside, c, true)] |= bits.hats(c);
+          reads[behind(beside, c, true)] |= bits.hats(c);  // beside a hole that of no other cell
         }
       }
     }
@@ -177,11 +181,11 @@ void Sweep::smooth(const Level& level, int colour, Classes& stale) const {
     }
   });
   const VectorLayout& layout = grid.layout();
-  for (const RecordRange ghosts : {RecordRange(layout.owned_cells().last(), layout.cells().last()),
-                                   RecordRange(layout.owned_hats().last(), layout.hats().last())}) {
-    for (const Record r : ghosts) {
-      if (covered[r] == 0) stale[r] = bits.all();
-    }
+  for (const Record cell : RecordRange(layout.owned_cells().last(), layout.cells().last())) {
+    if (covered[cell] == 0) stale[cell] = bits.all();
+  }
+  for (const Record hat : RecordRange(layout.owned_hats().last(), layout.hats().last())) {
+    if (covered[hat] == 0) stale[hat] = bits.hats(grid.hat_direction(hat));
   }
 }
 

@@ -25,6 +25,9 @@ struct ValueClass {
   int last = 0;
 };
 
+/// Of the records of an equation with velocities: hats of each component, their other values, the pressure.
+std::vector<ValueClass> value_classes(const Equation& equation);
+
 class Sweep {
  public:
   /// Collective.
