@@ -213,7 +213,7 @@ class Solution:
     def velocity_at_points(self, m: int = 1) -> np.ndarray:
         """u at all of Mesh.points(m), with m = 1 in the middles of cells: an array of the same shape, NaN in holes. Faster
         than velocity() of these points."""
-        return self._core.velocity_at(m).reshape(self.problem.mesh.points(m).shape)
+        return self._core.velocity_at(m).reshape(*(m * np.array(self._core.extent)), self.problem.dim)
 
     def face_fluxes(self) -> tuple[np.ndarray, ...]:
         """What flows through the faces of cells, a volume per unit of time, in 2D per unit of depth: for each direction

@@ -71,21 +71,41 @@ class Interpolant {
   }
 
   void evaluate(const Axes& axes, int component, std::span<double> values) const {
-    std::array<std::vector<Place>, 3> places;
-    for (int a = 0; a < 3; ++a) {
-      for (const double x : axes[a]) places[a].push_back(place(a, x));
+    std::array<Line, 3> lines;
+    for (int a = 0; a < 3; ++a) lines[a] = line(a, axes[a]);
+    const auto& [x, y, z] = lines;
+    // One direction after the other: values [x][y][z] at coordinates of those that are done, at points of the others.
+    std::vector<double> along_x;
+    for (const Place& at : x.places) {
+      for (int j = y.begin; j < y.end; ++j) {
+        for (int k = z.begin; k < z.end; ++k) {
+          along_x.push_back(at.sum([&](int i) { return values_[index(count_, i, j, k) * components_ + component]; }));
+        }
+      }
     }
-    double* to = values.data();
-    for (const Place& z : places[2]) {
-      for (const Place& y : places[1]) {
-        for (const Place& x : places[0]) *to++ = sum(x, y, z, component);
+    const int depth = z.end - z.begin;
+    std::vector<double> along_xy;
+    for (std::size_t i = 0; i < x.places.size(); ++i) {
+      const double* const from = &along_x[i * (y.end - y.begin) * depth];
+      for (const Place& at : y.places) {
+        for (const double* column = from; column < from + depth; ++column) {
+          along_xy.push_back(at.sum([&](int j) { return column[(j - y.begin) * depth]; }));
+        }
+      }
+    }
+    const std::size_t row = x.places.size();
+    for (std::size_t i = 0; i < row * y.places.size(); ++i) {
+      const std::size_t to = i / y.places.size() + i % y.places.size() * row;
+      const double* const from = &along_xy[i * depth];
+      for (std::size_t k = 0; k < z.places.size(); ++k) {
+        values[to + k * row * y.places.size()] = z.places[k].sum([&](int l) { return from[l - z.begin]; });
       }
     }
   }
   void evaluate(std::span<const Point> points, int component, std::span<double> values) const {
     for (std::size_t i = 0; i < points.size(); ++i) {
       const auto& [x, y, z] = points[i];
-      values[i] = sum(place(0, x), place(1, y), place(2, z), component);
+      evaluate(Axes{std::span(&x, 1), std::span(&y, 1), std::span(&z, 1)}, component, values.subspan(i, 1));
     }
   }
 
@@ -94,7 +114,30 @@ class Interpolant {
   struct Place {
     int first = 0;
     std::vector<double> weights{1.0};
+
+    /// Of value(i) over the points of the cell.
+    template <class Value>
+    [[nodiscard]] double sum(const Value& value) const {
+      double result = 0.0;
+      for (std::size_t q = 0; q < weights.size(); ++q) result += weights[q] * value(first + static_cast<int>(q));
+      return result;
+    }
   };
+  /// Coordinates along a direction, and the points of all their cells.
+  struct Line {
+    std::vector<Place> places;
+    int begin = std::numeric_limits<int>::max();
+    int end = 0;
+  };
+  [[nodiscard]] Line line(int a, std::span<const double> axis) const {
+    Line result;
+    for (const double x : axis) {
+      const Place& at = result.places.emplace_back(place(a, x));
+      result.begin = std::min(result.begin, at.first);
+      result.end = std::max(result.end, at.first + static_cast<int>(at.weights.size()));
+    }
+    return result;
+  }
 
   /// The polynomial is the sum of Legendre polynomials times its moments, which the rule takes exactly.
   [[nodiscard]] Place place(int a, double x) const {
@@ -106,18 +149,6 @@ class Interpolant {
     Place result{cell * count, std::vector<double>(count, 0.0)};
     for (int q = 0; q < count; ++q) {
       for (int j = 0; j < count; ++j) result.weights[q] += rule_.weights[q] * psi_[q][j] * here[j];
-    }
-    return result;
-  }
-  [[nodiscard]] double sum(const Place& x, const Place& y, const Place& z, int component) const {
-    double result = 0.0;
-    for (int i = 0; i < std::ssize(x.weights); ++i) {
-      for (int j = 0; j < std::ssize(y.weights); ++j) {
-        const std::size_t row = index(count_, x.first + i, y.first + j, z.first);
-        for (int k = 0; k < std::ssize(z.weights); ++k) {
-          result += x.weights[i] * y.weights[j] * z.weights[k] * values_[(row + k) * components_ + component];
-        }
-      }
     }
     return result;
   }
