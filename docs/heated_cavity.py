@@ -28,8 +28,10 @@ def draw(cavity, file):
     figure, (left, right) = plt.subplots(1, 2, figsize=(6.4, 3.2), layout="constrained")
     image = left.pcolormesh(corners, corners, cavity.temperature.T, cmap="coolwarm", vmin=0, vmax=1, rasterized=True)
     left.contour(centres, centres, cavity.temperature.T, levels=np.arange(0.05, 1, 0.1), colors="black", linewidths=0.6)
-    figure.colorbar(image, ax=left, label="temperature", shrink=0.9)
-    right.contour(corners, corners, stream.T, levels=13, colors="tab:blue", linewidths=0.8)
+    figure.colorbar(image, ax=left, shrink=0.8)
+    left.set_title("temperature", fontsize=10)
+    right.contour(corners, corners, stream.T, levels=13, colors="tab:blue", linewidths=0.8,
+                  linestyles="solid")
     right.set_title("streamlines", fontsize=10)
     for axes in left, right:
         axes.set(aspect="equal", xlim=(0, 1), ylim=(0, 1), xticks=[0, 1], yticks=[0, 1])
