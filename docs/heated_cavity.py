@@ -40,13 +40,14 @@ def draw(cavity, file):
 
 def main():
     example = runpy.run_path(str(DOCS.parent / "python/examples/heated_cavity.py"))
-    flows = {}
+    flows = []
     for rayleigh, refine in FLOWS.items():
         cavity = example["HeatedCavity"](rayleigh, refine, device="cpu", threads=1)
         nusselt = cavity.march(tolerance=1e-3)
         across, up = cavity.largest_velocities()
         along_x, along_y = cavity.flow.face_fluxes()
-        flows[f"{rayleigh:.0e}".replace("+0", "")] = {
+        flows.append({
+            "rayleigh": rayleigh,
             "cells": len(cavity.temperature),
             "steps": cavity.flow.steps,
             "end_time": cavity.flow.time,
@@ -56,7 +57,7 @@ def main():
             "largest_up": up,
             "largest_flux": max(abs(along_x).max(), abs(along_y).max()),
             "largest_divergence": abs(np.diff(along_x, axis=0) + np.diff(along_y, axis=1)).max(),
-        }
+        })
         print(f"Ra = {rayleigh:g}: Nusselt number {nusselt:.4f} after {cavity.flow.steps} steps", flush=True)
     draw(cavity, DOCS / "images/time/heated_cavity.png")
     commit = subprocess.run(["git", "rev-parse", "--short=12", "HEAD"], check=True, capture_output=True, text=True).stdout
