@@ -42,6 +42,7 @@ PUBLIC = {
     "field": "problem",
     "problem": "problem",
     "options": "problem",
+    "arrays": "solution",
     "integrals": "solution",
     "averages": "solution",
     "checkpoint": "solution",

@@ -101,8 +101,26 @@ class TimeStepper {
   TimeStepper& operator=(const TimeStepper&) = delete;
   ~TimeStepper();
 
+  // Data that others compute, in a program that couples the flow to something else: numbers, expressions, in the time
+  // too, functions, or arrays (field_of() in arrays.hpp), from now on. Multistep schemes take the force, tractions and
+  // velocities on sides at the end of a step: data of that time, which next_step() tells before, keep their order. With
+  // data from the beginning of a step, or with Runge-Kutta schemes, whose stages have all the same, the flow follows
+  // them to first order. Of several ranks all call these, with the same data.
+
+  /// Another force.
+  void set_force(const VectorField& force);
+  /// Other velocities, or on an outflow side another traction, on a side of Boundary::sides; regions of the side keep
+  /// theirs. \throws InputError if there is no such side, or nothing to prescribe there. Velocities that do not
+  /// balance, where they must, are an InputError of the next step.
+  void set_boundary(int side, const VectorField& data);
+  /// Another alpha. \throws InputError unless it is finite and >= 0.
+  void set_reaction(double mass);
+  /// How long the next step is to be. \throws InputError if nothing limits it.
+  [[nodiscard]] double next_step() const;
+
   /// One step. \throws StepFailed if it does not succeed; InputError if nothing limits its length, as of a flow that is
-  /// at rest for ever. The state is that before it then.
+  /// at rest for ever, where data are not finite, or as long as data of a checkpoint (Checkpoint::set) have not been
+  /// set again. The state is that before it then.
   StepReport step();
   /// Steps until a time is reached or passed, or the flow is steady.
   void advance(double time);

@@ -38,6 +38,14 @@ class Flow {
 
   [[nodiscard]] const TimeStepper& stepper() const { return stepper_; }
 
+  void set_force(const std::vector<ScalarField>& force) {
+    released([&] { stepper_.set_force(vector_field(force)); });
+  }
+  void set_boundary(int side, const std::vector<ScalarField>& data) {
+    released([&] { stepper_.set_boundary(side, vector_field(data)); });
+  }
+  void set_reaction(double mass) { stepper_.set_reaction(mass); }
+
   StepReport step() {
     StepReport report;
     together([&] { report = make_step(); });
@@ -208,6 +216,10 @@ void bind_flow(nb::module_& m) {
           nb::arg("case"), nb::arg("time"), nb::arg("initial").none(), nb::arg("average").none(), nb::arg("options"),
           nb::arg("ranks").none(), nb::arg("checkpoint"))
       .def("save", [](const Flow& f, const std::string& file) { released([&] { f.save(file); }); })
+      .def("set_force", &Flow::set_force)
+      .def("set_boundary", &Flow::set_boundary)
+      .def("set_reaction", &Flow::set_reaction)
+      .def_prop_ro("next_step", [](const Flow& f) { return f.stepper().next_step(); })
       .def("step", &Flow::step)
       .def("advance", &Flow::advance)
       .def_prop_ro("time", [](const Flow& f) { return f.stepper().time(); })

@@ -20,6 +20,7 @@
 #include "case/keys.hpp"
 #include "problem/names.hpp"
 #include "problem/validate.hpp"
+#include "solenoid/arrays.hpp"
 #include "solenoid/error.hpp"
 
 namespace solenoid::python {
@@ -164,7 +165,7 @@ Problem make_problem(const std::string& equation, const std::vector<double>& low
 
 /// The components that a field of the problem has: one for each direction, with Poisson's equation one.
 std::vector<ScalarField> components(const Problem& problem, const VectorField& field) {
-  return {field.begin(), field.begin() + (problem.equation == EquationKind::poisson ? 1 : problem.mesh.dim)};
+  return entries(field, problem.equation == EquationKind::poisson ? 1 : problem.mesh.dim);
 }
 
 NamedSide named(const Problem& problem, const Side& side) {
@@ -196,6 +197,19 @@ std::vector<NamedHole> single_holes_of(const Problem& problem) {
     holes.emplace_back(hole, named(problem, condition));
   }
   return holes;
+}
+
+/// Of a Mesh in Python: lower, upper, cells, refine, holes.
+using MeshParts = std::tuple<std::vector<double>, std::vector<double>, std::vector<int>, int, std::vector<IntegerBox>>;
+ArrayPoints array_points(const MeshParts& mesh, int points, int side) {
+  return {std::apply(make_mesh, mesh), points, side};
+}
+
+using Values = nb::ndarray<const double, nb::c_contig, nb::device::cpu>;
+std::vector<ScalarField> array_field(const MeshParts& mesh, int points, int side, const Values& values,
+                                     const std::string& label) {
+  const ArrayPoints at = array_points(mesh, points, side);
+  return entries(field_of(at, {values.data(), values.data() + values.size()}, label), at.mesh.dim);
 }
 
 nb::list holes_of(const Mesh& mesh) {
@@ -326,6 +340,14 @@ void bind_problem(nb::module_& m) {
       [](const std::vector<double>& lower, const std::vector<double>& upper, const std::vector<int>& cells, int refine,
          const std::vector<IntegerBox>& holes) { validate(make_mesh(lower, upper, cells, refine, holes)); },
       nb::arg("lower"), nb::arg("upper"), nb::arg("cells"), nb::arg("refine"), nb::arg("holes"));
+  m.def(
+      "array_axes",
+      [](const MeshParts& mesh, int points, int side) {
+        return entries(axes_of(array_points(mesh, points, side)), static_cast<int>(std::get<2>(mesh).size()));
+      },
+      nb::arg("mesh"), nb::arg("points"), nb::arg("side"));
+  m.def("array_field", &array_field, nb::arg("mesh"), nb::arg("points"), nb::arg("side"), nb::arg("values"),
+        nb::arg("label"));
   m.def("make_problem", &make_problem, nb::kw_only(), nb::arg("equation"), nb::arg("lower"), nb::arg("upper"),
         nb::arg("cells"), nb::arg("refine"), nb::arg("holes"), nb::arg("order"), nb::arg("viscosity"), nb::arg("mass"),
         nb::arg("convection"), nb::arg("force"), nb::arg("sides"), nb::arg("holes_side"), nb::arg("regions"),

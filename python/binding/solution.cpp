@@ -15,6 +15,7 @@
 #include "mesh/grid.hpp"
 #include "output/result_json.hpp"
 #include "problem/names.hpp"
+#include "solenoid/arrays.hpp"
 #include "solenoid/error.hpp"
 #include "solenoid/output.hpp"
 #include "solution/joined.hpp"
@@ -157,6 +158,15 @@ void bind_solution(nb::module_& m) {
       .def("flow_field",
            [](const Solved& s, const std::string& name, const Points& points) {
              return rows(released([&] { return s.solution.flow_field(field_named(name), points_of(points)); }), 3);
+           })
+      .def("velocity_at", [](const Solved& s,
+                             int points) { return scalars(released([&] { return velocity_at(s.solution, points); })); })
+      .def("face_fluxes",
+           [](const Solved& s) {
+             auto fluxes = released([&] { return face_fluxes(s.solution); });
+             nb::list result;
+             for (std::size_t a = 0; a < dim_of(s); ++a) result.append(scalars(std::move(fluxes[a])));
+             return result;
            })
       .def("flux", [](const Solved& s, int axis,
                       double position) { return released([&] { return s.solution.flux(axis, position); }); })

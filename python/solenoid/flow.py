@@ -238,6 +238,56 @@ class Flow:
         others. Of several ranks all ask for it."""
         return Report(json.loads(self._core.report_json()))
 
+    @property
+    def next_step(self) -> float:
+        """How long the next step is to be."""
+        return self._core.next_step
+
+    def set_force(self, force: Vector | np.ndarray) -> None:
+        """Another force from now on, as the problem's is, or an array with a value at each of `problem.mesh.points(m)`,
+        which has been computed from a temperature, for example.
+
+        The step to come takes the force at its end, time + next_step: given for then, "sbdf" schemes keep their order;
+        given for the time now, and with "ars" schemes, the flow follows it to first order. save() does not keep it:
+        a flow that goes on from there asks for it again. Of several ranks all set the same.
+
+        Raises:
+            InputError: for an array of another shape. Values that are not finite are an error of step().
+        """
+        self._core.set_force(self._data(force, None, "force"))
+
+    def set_boundary(self, side: str, data: Vector | np.ndarray) -> None:
+        """Other velocities on a side from now on, or another traction on an outflow side: as those of the problem, or an
+        array with a value at each of `problem.mesh.points(m, side)`. Parts of the side (`sides` of Problem) keep theirs.
+        All else is as for set_force(). What flows in must flow out where there is no outflow side: that is an error of
+        step().
+
+        Args:
+            side: "xmin", ...
+        """
+        number = self.problem.mesh._side(side)
+        self._core.set_boundary(number, self._data(data, side, side))
+
+    def set_reaction(self, mass: float) -> None:
+        """Another alpha, >= 0, from now on: one number for all cells."""
+        if np.ndim(mass) != 0:
+            raise InputError("mass: expected one number: a reaction that differs from cell to cell is not there yet")
+        self._core.set_reaction(float(mass))
+
+    def _data(self, data: Vector | np.ndarray, side: str | None, label: str) -> list[_core.Field]:
+        """Fields, or an array on a mesh."""
+        if hasattr(data, "shape") and len(data.shape) > 1:
+            return self.problem.mesh.field(data, side, label=label)
+        return vector(data, self.problem.dim, label, {**self.problem.parameters, "t": self.time})
+
+    def velocity_at_points(self, m: int = 1) -> np.ndarray:
+        """Of solution(), as Solution.velocity_at_points(): in the middles of cells, or at all of `problem.mesh.points(m)`."""
+        return self.solution().velocity_at_points(m)
+
+    def face_fluxes(self) -> tuple[np.ndarray, ...]:
+        """Of solution(), as Solution.face_fluxes(): single-valued, divergence-free to rounding in each cell."""
+        return self.solution().face_fluxes()
+
     def step(self) -> StepReport:
         """One step. A step that would be too long without viscosity is warned of, once: RuntimeWarning.
 

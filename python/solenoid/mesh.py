@@ -4,10 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from ._core import InputError, validate_mesh
+import numpy as np
+
+from ._core import Field, InputError, array_axes, array_field, validate_mesh
 
 Box = tuple[tuple[int, ...], tuple[int, ...]]
+#: Of the bounding box, by number.
+SIDES = ("xmin", "xmax", "ymin", "ymax", "zmin", "zmax")
+
 Hole = Sequence[Sequence[int]] | Mapping[str, Sequence[int]]
 
 
@@ -104,3 +110,64 @@ class Mesh:
         for count in self.cells:
             coarse *= count
         return (coarse - len(removed)) << (self.dim * self.refine)
+
+    # Arrays ----------------------------------------------------------------------------------------------------------
+
+    def points(self, m: int = 1, side: str | None = None) -> np.ndarray:
+        """Where values of arrays are: at m Gauss points per direction in each cell, with m = 1 in their middles.
+
+        Args:
+            m: 1 to 16.
+            side: "xmin", ...: on the faces of this side of the bounding box.
+
+        Returns:
+            An array (n_x m, n_y m, n_z m, dim), where n are the cells, with holes; in 2D (n_x m, n_y m, dim). On a side
+            the axis normal to it is not there. Along an axis points go from cell to cell.
+        """
+        number = self._side(side)
+        points = np.stack(np.meshgrid(*array_axes(self._parts(), m, number), indexing="ij"), axis=-1)
+        return points if side is None else points.squeeze(axis=number // 2)
+
+    def field(self, values: Any, side: str | None = None, *, label: str = "values") -> list[Field]:
+        """A vector field from an array with a value at each of points(m, side), for whichever m its shape fits: in each
+        cell, or on each face, the polynomial through them; constant with m = 1. What stands in holes plays no part. It
+        is data as functions and expressions are: a force, an initial velocity, what holds on a side.
+
+            >>> mesh = Mesh.box(cells=(1, 1), refine=2)
+            >>> mesh.points().shape, mesh.points(3, "xmin").shape
+            ((4, 4, 2), (12, 2))
+            >>> x, y = np.moveaxis(mesh.points(2), -1, 0)
+            >>> force = mesh.field(np.stack([y, -x], axis=-1))
+
+        Args:
+            values: of the shape of points(m, side), in the memory of the host. They are copied.
+            side: "xmin", ...: values on the faces of this side.
+            label: names the field in messages.
+        """
+        number = self._side(side)
+        try:
+            array = np.ascontiguousarray(values, dtype=np.float64)
+        except (TypeError, ValueError) as error:
+            raise InputError(
+                f"{label}: expected an array of numbers in the memory of the host, got {type(values).__name__}: {error}"
+            ) from None
+        extent = [count << self.refine for a, count in enumerate(self.cells) if side is None or a != number // 2]
+        m = array.shape[0] // extent[0] if array.ndim > 0 else 0
+        if m < 1 or array.shape != (*(count * m for count in extent), self.dim):
+            raise InputError(
+                f"{label}: expected an array of shape {(*extent, self.dim)}, or with m times as many points along each "
+                f"axis but the last, got {array.shape}"
+            )
+        return array_field(self._parts(), m, number, array, label)
+
+    def _parts(self) -> tuple:
+        return self.lower, self.upper, self.cells, self.refine, self.holes
+
+    def _side(self, side: str | None) -> int:
+        """Its number; -1: in cells."""
+        if side is None:
+            return -1
+        names = SIDES[: 2 * self.dim]
+        if side not in names:
+            raise InputError(f"side: expected one of {', '.join(names)}, got {side!r}")
+        return names.index(side)

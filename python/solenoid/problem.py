@@ -10,11 +10,10 @@ from typing import Any
 from . import _core
 from ._core import InputError
 from .fields import Scalar, Vector, scalar, vector
-from .mesh import Mesh
+from .mesh import SIDES, Mesh
 from .ranks import ranks_of
 
 EQUATIONS = ("stokes", "poisson")
-SIDES = ("xmin", "xmax", "ymin", "ymax", "zmin", "zmax")
 
 
 class _Sides:

@@ -232,6 +232,26 @@ class Solution:
         """The points of these coordinates, (..., dim)."""
         return np.stack(np.meshgrid(*self._axes(counts), indexing="ij"), axis=-1)
 
+    def velocity_at_points(self, m: int = 1) -> np.ndarray:
+        """u at all of Mesh.points(m), with m = 1 in the middles of cells: an array of the same shape, NaN in holes. Faster
+        than velocity() of these points."""
+        return self._core.velocity_at(m).reshape(*(m * np.array(self._core.extent)), self.problem.dim)
+
+    def face_fluxes(self) -> tuple[np.ndarray, ...]:
+        """What flows through the faces of cells, a volume per unit of time, in 2D per unit of depth: for each direction
+        an array (n_x + 1, n_y, n_z), (n_x, n_y + 1, n_z) or (n_x, n_y, n_z + 1) of the integrals of that component over
+        the faces normal to it. Each face has one flux, in holes 0, and what flows out of a cell is 0 to rounding:
+
+            >>> from solenoid import Mesh, Problem, solve
+            >>> flow = solve(Problem(Mesh.box((1, 1), refine=3), velocity={"ymax": ["16*x^2*(1-x)^2", 0]}))
+            >>> f, g = flow.face_fluxes()
+            >>> f.shape, g.shape, bool(abs(np.diff(f, axis=0) + np.diff(g, axis=1)).max() < 1e-12)
+            ((9, 8), (8, 9), True)
+        """
+        extent = np.array(self._core.extent)
+        fluxes = self._core.face_fluxes()
+        return tuple(flux.reshape(extent + np.eye(len(extent), dtype=int)[a]) for a, flux in enumerate(fluxes))
+
     # Integrals -------------------------------------------------------------------------------------------------------
 
     def flux(self, axis: int | str, position: float) -> float:

@@ -48,17 +48,14 @@ std::array<int, 3> numbering_of(int dim, const std::array<int, 3>& extent, const
 }  // namespace
 
 Grid::Grid(const Mesh& mesh, const Boundary& boundary, bool boundary_hats, std::shared_ptr<const Partition> partition)
-    : dim_(mesh.dim), boundary_hats_(boundary_hats), partition_(std::move(partition)) {
+    : dim_(mesh.dim), boundary_hats_(boundary_hats), partition_(std::move(partition)), metric_(Metric::of(mesh)) {
   std::array<int, 3> shift{};
-  Point width{};
   for (int a = 0; a < dim_; ++a) {
     shift[a] = mesh.refine;
-    extent_[a] = mesh.cells[a] << mesh.refine;
-    width[a] = (mesh.upper[a] - mesh.lower[a]) / extent_[a];
+    extent_[a] = metric_.extent(a);
     periodic_[a] = boundary.sides[2 * a].kind == SideKind::periodic;
   }
   copy_extent_ = extent_;
-  metric_ = Metric::uniform(dim_, mesh.lower, width, extent_);
   std::array<bool, 6> open{};
   for (int side = 0; side < 2 * dim_; ++side) {
     SideFaces& faces = side_faces_[side];

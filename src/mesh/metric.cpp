@@ -34,6 +34,16 @@ Metric Metric::uniform(int dim, const Point& lower, const Point& width, const st
   return {lower, std::move(widths)};
 }
 
+Metric Metric::of(const Mesh& mesh) {
+  std::array<int, 3> extent{1, 1, 1};
+  Point width{};
+  for (int a = 0; a < mesh.dim; ++a) {
+    extent[a] = mesh.cells[a] << mesh.refine;
+    width[a] = (mesh.upper[a] - mesh.lower[a]) / extent[a];
+  }
+  return uniform(mesh.dim, mesh.lower, width, extent);
+}
+
 double Metric::lattice_coordinate(int a, double x) const {
   const Axis& axis = axes_[a];
   const auto above = std::upper_bound(axis.plane.begin() + 1, axis.plane.end() - 1, x);

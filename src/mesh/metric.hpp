@@ -22,6 +22,8 @@ class Metric {
   Metric(const Point& lower, std::array<std::vector<double>, 3> widths);
   /// Cells of one size. (Planes lie at lower + i width, to one rounding.)
   static Metric uniform(int dim, const Point& lower, const Point& width, const std::array<int, 3>& extent);
+  /// Of the finest lattice of a mesh.
+  static Metric of(const Mesh& mesh);
 
   [[nodiscard]] int extent(int a) const { return static_cast<int>(axes_[a].width.size()); }
   /// Of cells with lattice index i in direction a.

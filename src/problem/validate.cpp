@@ -203,6 +203,10 @@ void validate_permeability(const Problem& problem) {
   }
 }
 
+void require_velocity(const Problem& problem) {
+  if (problem.equation == EquationKind::poisson) throw InputError("the solution of Poisson's equation has no velocity");
+}
+
 void validate(const Problem& problem, const SolverOptions& options) {
   const MultigridOptions& multigrid = options.multigrid;
   expect(options.rtol > 0.0 && options.rtol < 1.0, "rtol", expected::rtol, options.rtol);

@@ -36,6 +36,8 @@ void validate_but_for_order(const Problem& problem);
 /// \throws InvalidEntry if the box or a hole is not valid by itself.
 void validate(const Mesh& mesh);
 
+/// \throws InputError unless solutions of the problem have a velocity.
+void require_velocity(const Problem& problem);
 /// \throws InvalidEntry unless the mean velocity of the flow says what the permeability of the domain is: no reaction,
 /// walls that do not move, a constant force, in directions that are periodic.
 void validate_permeability(const Problem& problem);

@@ -53,10 +53,6 @@ struct Variances {
   }
 };
 
-void require_velocity(const Problem& problem) {
-  if (problem.equation == EquationKind::poisson) throw InputError("the solution of Poisson's equation has no velocity");
-}
-
 // Integral of |field|^2 by `points` Gauss points per direction, where evaluate(evaluator, rule, cell, values) fills
 // `components` numbers per point; each thread has its own copy of `evaluate`.
 template <class Evaluate>

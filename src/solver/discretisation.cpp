@@ -89,6 +89,12 @@ void Discretisation::set_parameters(const Parameters& values) {
   lift_.reset();
 }
 
+void Discretisation::set_data(const VectorField& force, const Boundary& boundary) {
+  problem_.force = force;
+  problem_.boundary = boundary;
+  lift_.reset();
+}
+
 std::int64_t Discretisation::room() const { return lift_level_->size(); }
 
 const SparseVector& Discretisation::lift() {

@@ -35,6 +35,8 @@ class Discretisation {
   void set_coefficients(const Coefficients& coefficients);
   /// Of expressions, as with_parameters; kinds and places of conditions stay what they are.
   void set_parameters(const Parameters& values);
+  /// Another force and other data of conditions, whose kinds and places stay what they are.
+  void set_data(const VectorField& force, const Boundary& boundary);
   [[nodiscard]] const Level& finest() const { return hierarchy_.finest(); }
   /// Numbers that the vectors of load() and complete() need room for: those of the finest level and the hats on all
   /// upper boundary faces.

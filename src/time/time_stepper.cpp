@@ -9,11 +9,14 @@
 #include <limits>
 #include <numeric>
 #include <optional>
+#include <set>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "base/host_vector.hpp"
 #include "engine/engine.hpp"
+#include "problem/names.hpp"
 #include "problem/regions.hpp"
 #include "problem/validate.hpp"
 #include "solenoid/error.hpp"
@@ -142,7 +145,11 @@ struct TimeStepper::Data {
   MassMatrix mass;
   std::unique_ptr<Convection> convection;  // or nullptr
   std::optional<FlowRate> flow_rate;
-  bool changes_data;  // force or boundary data depend on the time
+  bool changes_data;                 // force or boundary data depend on the time
+  bool sets_sides = false;           // boundary data have been set between steps
+  std::set<std::string> set;         // Checkpoint::set of this flow,
+  std::set<std::string> missing;     // and of that which it goes on from, as far as they have not been set again
+  std::optional<Checkpoint> origin;  // which that is, until all have been
   // At the time of the last solve: boundary velocities, and what they bring into the convective term.
   SparseOnDevice lift;
   SparseOnDevice inflow;
@@ -197,6 +204,8 @@ struct TimeStepper::Data {
     if (from == nullptr) {
       project_initial();
     } else {
+      set = missing = {from->set.begin(), from->set.end()};
+      if (!missing.empty()) origin = *from;
       go_on(*from);
     }
     if (time.average_start) begin_averages(from != nullptr && from->averages ? &*from->averages : nullptr);
@@ -224,7 +233,7 @@ struct TimeStepper::Data {
     convergence.min_iterations = from_guess ? least_cycles : 0;
     convergence.rtol = rtol;
     convergence.max_iterations = 50;
-    if (changes_data && discretisation.lifted()) convergence.also = conservation();
+    if ((changes_data || sets_sides) && discretisation.lifted()) convergence.also = conservation();
     solver->run(load.data(), x.data(), false, convergence);
     kernels().project(x.data());
     return convergence;
@@ -589,8 +598,44 @@ struct TimeStepper::Data {
     });
   }
 
+  /// Other data, those of this name, from now on.
+  void set_data(const std::string& name, const VectorField& force, const Boundary& boundary) {
+    problem.force = force;
+    problem.boundary = boundary;
+    discretisation.set_data(force, boundary);
+    changes_data = parameters_of(problem).contains("t");
+    has_lift = false;
+    has_set(name);
+  }
+  void set_reaction(double mass) {
+    problem.mass = mass;
+    has_set("mass");
+  }
+  void has_set(const std::string& name) {
+    set.insert(name);
+    missing.erase(name);
+    load_of.reset();
+    change.reset();  // it says nothing of a step with other data
+    make_history();
+  }
+  /// Of a checkpoint, once its data are there.
+  void make_history() {
+    if (!origin || !missing.empty()) return;
+    go_on(*origin);
+    origin.reset();
+  }
+
+  [[nodiscard]] double next_step() const { return control.next(states.front().length, rate, longest_from_rest()); }
+
   StepReport step() {
-    const double dt = control.next(states.front().length, rate, longest_from_rest());
+    if (!missing.empty()) {
+      throw InputError(fmt::format(
+          "the flow goes on from a checkpoint, before which {} had been set between steps: set it again, as "
+          "checkpoints do not have such data",
+          fmt::join(missing, ", ")));
+    }
+    make_history();
+    const double dt = next_step();
     const double t = states.front().time + dt;
     const std::vector<double> before = times_before(dt);
     const std::vector<StepSolve> solves = solves_of(time.scheme, before);
@@ -686,6 +731,31 @@ TimeStepper::TimeStepper(TimeStepper&&) noexcept = default;
 TimeStepper& TimeStepper::operator=(TimeStepper&&) noexcept = default;
 TimeStepper::~TimeStepper() = default;
 
+void TimeStepper::set_force(const VectorField& force) { data_->set_data("force", force, data_->problem.boundary); }
+
+void TimeStepper::set_boundary(int side, const VectorField& data) {
+  const int sides = 2 * data_->problem.mesh.dim;
+  if (side < 0 || side >= sides) throw InputError(fmt::format("side: expected 0 to {}, got {}", sides - 1, side));
+  Boundary boundary = data_->problem.boundary;
+  Side& condition = boundary.sides[side];
+  if (condition.kind != SideKind::velocity && condition.kind != SideKind::outflow) {
+    throw InputError(fmt::format("{}: nothing is prescribed on a side of the kind {}; expected velocity or outflow",
+                                 side_names[side], name_of(condition.kind)));
+  }
+  condition.data = data;
+  data_->sets_sides = true;
+  data_->set_data(std::string(side_names[side]), data_->problem.force, boundary);
+}
+
+void TimeStepper::set_reaction(double mass) {
+  Problem changed = data_->problem;
+  changed.mass = mass;
+  validate(changed);
+  data_->set_reaction(mass);
+}
+
+double TimeStepper::next_step() const { return data_->next_step(); }
+
 StepReport TimeStepper::step() { return data_->step(); }
 
 void TimeStepper::advance(double time) {
@@ -751,7 +821,7 @@ std::optional<Averages> TimeStepper::averages() const {
 }
 
 std::optional<Checkpoint> TimeStepper::checkpoint() const {
-  Checkpoint checkpoint{.steps = data_->number};
+  Checkpoint checkpoint{.steps = data_->number, .set = {data_->set.begin(), data_->set.end()}};
   if (const auto averages = this->averages()) checkpoint.averages = averages->gathered();
   for (int i = 0; i < data_->known; ++i) {
     const State& state = data_->states[i];

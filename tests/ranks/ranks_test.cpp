@@ -24,6 +24,7 @@
 #include "parts_of_levels.hpp"
 #include "problem/names.hpp"
 #include "random_cases.hpp"
+#include "solenoid/arrays.hpp"
 #include "solenoid/communicator.hpp"
 #include "solenoid/error.hpp"
 #include "solenoid/output.hpp"
@@ -556,6 +557,44 @@ TEST(RanksFlow, IsThatOfOne) {
     EXPECT_NEAR(all.solution().enstrophy(), one.solution().enstrophy(), 1e-6 * one.solution().enstrophy());
     EXPECT_EQ(all.report().ranks, ranks()->size());
   }
+}
+
+/// Arrays are those of the whole mesh on all ranks, given and got.
+TEST(RanksFlow, TakesAndGivesArrays) {
+  if (!test::has_order(2, 2)) GTEST_SKIP() << "the order is not in this build";
+  Case what = flow_in_time();
+  what.problem.mesh.cells = {4, 3, 1};
+  what.problem.mesh.holes = {{{1, 1, 0}, {2, 2, 1}}};
+  what.problem.boundary.sides[2].kind = what.problem.boundary.sides[3].kind = SideKind::periodic;
+  const Mesh& mesh = what.problem.mesh;
+  TimeStepper one(what.problem, what.time->options, what.solver);
+  TimeStepper all = shared(what);
+  Values force(velocity_at(one.solution(), 2).size());
+  std::iota(force.begin(), force.end(), 0.0);
+  for (double& value : force) value = std::sin(value);
+  Values inflow(2 * axes_of({mesh, 1, 0})[1].size());
+  std::iota(inflow.begin(), inflow.end(), 1.0);
+  for (double& value : inflow) value = 1.0 / value;
+  for (TimeStepper* flow : {&one, &all}) {
+    flow->set_force(field_of({mesh, 2}, force, "force"));
+    flow->set_boundary(0, field_of({mesh, 1, 0}, inflow, "xmin"));
+    flow->set_reaction(0.5);
+    for (int i = 0; i < 5; ++i) flow->step();
+  }
+  const double difference = flow_difference(all.solution().gathered(), one.solution());
+  expect_everywhere(difference <= 1e-7, fmt::format("flows differ by {}", difference));
+  const auto expect_same = [](const Values& got, const Values& expected) {
+    ASSERT_EQ(got.size(), expected.size());
+    for (std::size_t i = 0; i < got.size(); ++i) {
+      const bool outside = std::isnan(expected[i]);
+      EXPECT_TRUE(outside ? std::isnan(got[i]) : std::abs(got[i] - expected[i]) <= 1e-7)
+          << got[i] << " for " << expected[i];
+    }
+  };
+  for (const int m : {1, 3}) expect_same(velocity_at(all.solution(), m), velocity_at(one.solution(), m));
+  const auto fluxes = face_fluxes(all.solution());
+  const auto expected_fluxes = face_fluxes(one.solution());
+  for (int a = 0; a < 2; ++a) expect_same(fluxes[a], expected_fluxes[a]);
 }
 
 /// A gradient is the same everywhere, and how steady the flow is.

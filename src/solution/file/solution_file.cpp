@@ -19,6 +19,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <sstream>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -124,6 +125,7 @@ struct Steps {
   std::vector<double> times{};
   std::vector<double> lengths{};
   std::vector<double> gradients{};  ///< three for each state
+  std::string set{};                ///< names, each with a space behind it
   std::string note{};
 };
 
@@ -138,6 +140,7 @@ void describe(Io& io, Steps& steps) {
   io.numbers("times", std::span(steps.times));
   io.numbers("lengths", std::span(steps.lengths));
   io.numbers("gradients", std::span(steps.gradients));
+  io.bytes("set", steps.set);
   io.bytes("note", steps.note);
 }
 
@@ -809,6 +812,7 @@ void Checkpoint::save(const fs::path& file) const {
     throw InputError(fmt::format("a checkpoint has 1 to {} states, not {}", most_states, states.size()));
   }
   Steps said{.number = steps, .states = static_cast<int>(states.size()), .note = note};
+  for (const std::string& name : set) said.set += name + ' ';
   std::vector<const Solution*> flows;
   for (const State& state : states) {
     said.times.push_back(state.time);
@@ -824,6 +828,8 @@ Checkpoint load_checkpoint(const fs::path& file) {
   std::optional<Averages> averages;
   std::vector<Solution> flows = load(file, &said, &averages);
   Checkpoint checkpoint{.steps = said.number, .averages = std::move(averages), .note = std::move(said.note)};
+  std::istringstream names(said.set);
+  for (std::string name; names >> name;) checkpoint.set.push_back(name);
   for (int i = 0; i < said.states; ++i) {
     const double* const gradient = &said.gradients[3 * static_cast<std::size_t>(i)];
     checkpoint.states.push_back(

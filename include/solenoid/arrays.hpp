@@ -1,0 +1,57 @@
+#pragma once
+/// \file
+/// Arrays over the cells of a mesh: how other programs, of a temperature or of species for example, give data to a flow
+/// and get its velocity.
+///
+/// Points are m Gauss points per direction in every cell, m = 1: the middles of cells. Along a direction they are
+/// numbered one cell after the other, i = m cell + q, so that all of them are a lattice. An array has a number for each
+/// component at each point, in the order of C with the axes (x, y, z, component), in 2D (x, y, component): that of the
+/// point (i, j, k) lies at
+///
+///     ((i n_y + j) n_z + k) components + component.
+///
+/// Places in holes count: what an array has there plays no part. Arrays are those of the whole mesh, on each of several
+/// ranks too.
+
+#include <array>
+#include <string>
+#include <vector>
+
+#include "solenoid/field.hpp"
+#include "solenoid/mesh.hpp"
+#include "solenoid/solution.hpp"
+
+namespace solenoid {
+
+/// The points of an array.
+struct ArrayPoints {
+  Mesh mesh;
+  int points = 1;  ///< m, from 1 to 16
+  int side = -1;   ///< -1: in cells; 2a, 2a + 1: on the faces of the lower, the upper side of the bounding box in
+                   ///< direction a, which are one point wide in direction a
+};
+
+/// Coordinates per direction; in 2D z is 0 alone. \throws InputError if there are no such points.
+std::array<std::vector<double>, 3> axes_of(const ArrayPoints& at);
+
+/// The vector field that is in each cell, or on each face, the polynomial of degree m - 1 in each direction through the
+/// values of an array of dim components: constant in cells for m = 1. As force it is integrated exactly for m <= k + 3,
+/// as velocity on a side for m <= k + 4. `label` names it in messages. \throws InputError if the number of values is
+/// another, or there are no such points; where the field is evaluated if a value in the domain is not finite.
+VectorField field_of(const ArrayPoints& at, std::vector<double> values, const std::string& label);
+
+/// The velocity at m points per direction of all cells, an array of dim components; NaN in holes. Of several ranks all
+/// ask, and get the same. \throws InputError for Poisson's equation, or if there are no such points.
+std::vector<double> velocity_at(const Solution& solution, int points = 1);
+
+/// For each direction a the integrals of u_a over the faces of cells normal to it, volumes per unit of time (in 2D per
+/// unit of depth): an array of one component, of one more in direction a than there are cells. Faces between two places
+/// that are not in the domain have 0. A face has one normal velocity, and what flows out of a cell is zero to
+/// rounding: with F = face_fluxes(),
+///
+///     sum_a F_a[upper face] - F_a[lower face] = integral of div u = 0.
+///
+/// Of several ranks all ask, and get the same. \throws InputError for Poisson's equation.
+std::array<std::vector<double>, 3> face_fluxes(const Solution& solution);
+
+}  // namespace solenoid

@@ -1,0 +1,296 @@
+#include "solenoid/arrays.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <span>
+#include <utility>
+
+#include "base/parallel.hpp"
+#include "element/basis.hpp"
+#include "mesh/grid.hpp"
+#include "mesh/metric.hpp"
+#include "mesh/record.hpp"
+#include "problem/validate.hpp"
+#include "solenoid/error.hpp"
+#include "solution/cell_evaluator.hpp"
+#include "solution/joined.hpp"
+
+namespace solenoid {
+namespace {
+
+using Counts = std::array<int, 3>;
+
+constexpr int most_points = 16;
+
+/// \throws InputError unless there are so many Gauss points.
+void require_points(int points) {
+  if (points >= 1 && points <= most_points) return;
+  throw InputError(fmt::format("points: expected 1 to {} per direction in a cell, got {}", most_points, points));
+}
+
+/// \throws InputError if there are no such points.
+void check(const ArrayPoints& at) {
+  validate(at.mesh);
+  require_points(at.points);
+  if (at.side >= -1 && at.side < 2 * at.mesh.dim) return;
+  throw InputError(
+      fmt::format("side: expected 0 to {}, or -1 for points in cells, got {}", 2 * at.mesh.dim - 1, at.side));
+}
+
+/// Where in an array the place (i, j, k) lies, with one component.
+std::size_t index(const Counts& count, int i, int j, int k) {
+  return (static_cast<std::size_t>(i) * count[1] + j) * count[2] + k;
+}
+
+/// In each cell a polynomial through values at Gauss points.
+class Interpolant {
+ public:
+  Interpolant(const ArrayPoints& at, std::vector<double> values)
+      : metric_(Metric::of(at.mesh)), rule_(gauss(at.points)), values_(std::move(values)) {
+    for (int a = 0; a < 3; ++a) {
+      has_axis_[a] = a < at.mesh.dim && a != normal_of(at);
+      count_[a] = has_axis_[a] ? metric_.extent(a) * at.points : 1;
+    }
+    components_ = at.mesh.dim;
+    for (const double x : rule_.points) psi_.push_back(legendre(at.points - 1, x));
+  }
+
+  /// The direction in which there is one point; -1: none.
+  static int normal_of(const ArrayPoints& at) { return at.side < 0 ? -1 : at.side / 2; }
+
+  [[nodiscard]] const Counts& count() const { return count_; }
+  /// Numbers in an array.
+  [[nodiscard]] std::size_t size() const {
+    return static_cast<std::size_t>(count_[0]) * count_[1] * count_[2] * components_;
+  }
+
+  void evaluate(const Axes& axes, int component, std::span<double> values) const {
+    std::array<Line, 3> lines;
+    for (int a = 0; a < 3; ++a) lines[a] = line(a, axes[a]);
+    const auto& [x, y, z] = lines;
+    // One direction after the other: values [x][y][z] at coordinates of those that are done, at points of the others.
+    std::vector<double> along_x;
+    for (const Place& at : x.places) {
+      for (int j = y.begin; j < y.end; ++j) {
+        for (int k = z.begin; k < z.end; ++k) {
+          along_x.push_back(at.sum([&](int i) { return values_[index(count_, i, j, k) * components_ + component]; }));
+        }
+      }
+    }
+    const int depth = z.end - z.begin;
+    std::vector<double> along_xy;
+    for (std::size_t i = 0; i < x.places.size(); ++i) {
+      const double* const from = &along_x[i * (y.end - y.begin) * depth];
+      for (const Place& at : y.places) {
+        for (const double* column = from; column < from + depth; ++column) {
+          along_xy.push_back(at.sum([&](int j) { return column[(j - y.begin) * depth]; }));
+        }
+      }
+    }
+    const std::size_t row = x.places.size();
+    for (std::size_t i = 0; i < row * y.places.size(); ++i) {
+      const std::size_t to = i / y.places.size() + i % y.places.size() * row;
+      const double* const from = &along_xy[i * depth];
+      for (std::size_t k = 0; k < z.places.size(); ++k) {
+        values[to + k * row * y.places.size()] = z.places[k].sum([&](int l) { return from[l - z.begin]; });
+      }
+    }
+  }
+  void evaluate(std::span<const Point> points, int component, std::span<double> values) const {
+    for (std::size_t i = 0; i < points.size(); ++i) {
+      const auto& [x, y, z] = points[i];
+      evaluate(Axes{std::span(&x, 1), std::span(&y, 1), std::span(&z, 1)}, component, values.subspan(i, 1));
+    }
+  }
+
+ private:
+  /// Of a coordinate: the first point of its cell, and what each point of the cell counts.
+  struct Place {
+    int first = 0;
+    std::vector<double> weights{1.0};
+
+    /// Of value(i) over the points of the cell.
+    template <class Value>
+    [[nodiscard]] double sum(const Value& value) const {
+      double result = 0.0;
+      for (std::size_t q = 0; q < weights.size(); ++q) result += weights[q] * value(first + static_cast<int>(q));
+      return result;
+    }
+  };
+  /// Coordinates along a direction, and the points of all their cells.
+  struct Line {
+    std::vector<Place> places;
+    int begin = std::numeric_limits<int>::max();
+    int end = 0;
+  };
+  [[nodiscard]] Line line(int a, std::span<const double> axis) const {
+    Line result;
+    for (const double x : axis) {
+      const Place& at = result.places.emplace_back(place(a, x));
+      result.begin = std::min(result.begin, at.first);
+      result.end = std::max(result.end, at.first + static_cast<int>(at.weights.size()));
+    }
+    return result;
+  }
+
+  /// The polynomial is the sum of Legendre polynomials times its moments, which the rule takes exactly.
+  [[nodiscard]] Place place(int a, double x) const {
+    if (!has_axis_[a]) return {};
+    const double t = metric_.lattice_coordinate(a, x);
+    const int cell = std::clamp(static_cast<int>(std::floor(t)), 0, metric_.extent(a) - 1);
+    const int count = static_cast<int>(rule_.points.size());
+    const std::vector<double> here = legendre(count - 1, t - cell);
+    Place result{cell * count, std::vector<double>(count, 0.0)};
+    for (int q = 0; q < count; ++q) {
+      for (int j = 0; j < count; ++j) result.weights[q] += rule_.weights[q] * psi_[q][j] * here[j];
+    }
+    return result;
+  }
+
+  Metric metric_;
+  Quadrature rule_;
+  std::vector<std::vector<double>> psi_;  // [point]
+  std::array<bool, 3> has_axis_{};
+  Counts count_{};
+  std::size_t components_;
+  std::vector<double> values_;
+};
+
+}  // namespace
+
+std::array<std::vector<double>, 3> axes_of(const ArrayPoints& at) {
+  check(at);
+  const Metric metric = Metric::of(at.mesh);
+  const Quadrature rule = gauss(at.points);
+  std::array<std::vector<double>, 3> axes{{{0.0}, {0.0}, {0.0}}};
+  for (int a = 0; a < at.mesh.dim; ++a) {
+    axes[a].clear();
+    if (a == Interpolant::normal_of(at)) {
+      axes[a].push_back(metric.plane(a, at.side % 2 == 0 ? 0 : metric.extent(a)));
+      continue;
+    }
+    for (int i = 0; i < metric.extent(a); ++i) {
+      for (const double xi : rule.points) axes[a].push_back(metric.plane(a, i) + metric.width(a, i) * xi);
+    }
+  }
+  return axes;
+}
+
+VectorField field_of(const ArrayPoints& at, std::vector<double> values, const std::string& label) {
+  check(at);
+  const std::size_t given = values.size();
+  const auto interpolant = std::make_shared<const Interpolant>(at, std::move(values));
+  if (given != interpolant->size()) {
+    throw InputError(fmt::format("{}: expected {} numbers, {} components at {} points, got {}", label,
+                                 interpolant->size(), at.mesh.dim, fmt::join(interpolant->count(), " x "), given));
+  }
+  VectorField field;
+  for (int c = 0; c < at.mesh.dim; ++c) {
+    field[c] = ScalarField(
+        [interpolant, c](std::span<const Point> points, std::span<double> to) { interpolant->evaluate(points, c, to); },
+        [interpolant, c](const Axes& axes, std::span<double> to) { interpolant->evaluate(axes, c, to); },
+        fmt::format("{}[{}]", label, c));
+  }
+  return field;
+}
+
+std::vector<double> velocity_at(const Solution& solution, int points) {
+  require_velocity(solution.problem());
+  require_points(points);
+  const Grid& grid = solution.grid();
+  const std::size_t dim = grid.dim();
+  Counts per_cell{1, 1, 1};
+  Counts count{1, 1, 1};
+  TensorPoints xi{{{0.0}, {0.0}, {0.0}}};
+  std::size_t numbers = dim;
+  for (std::size_t a = 0; a < dim; ++a) {
+    per_cell[a] = points;
+    count[a] = grid.extent()[a] * points;
+    xi[a] = gauss(points).points;
+    numbers *= count[a];
+  }
+  std::vector<double> values(numbers, 0.0);
+  /// visit(first number of a point) for the points in some places of the lattice, x fastest.
+  const auto for_points = [&](const Counts& first, const Counts& end, const auto& visit) {
+    for (int k = first[2] * per_cell[2]; k < end[2] * per_cell[2]; ++k) {
+      for (int j = first[1] * per_cell[1]; j < end[1] * per_cell[1]; ++j) {
+        for (int i = first[0] * per_cell[0]; i < end[0] * per_cell[0]; ++i) visit(&values[index(count, i, j, k) * dim]);
+      }
+    }
+  };
+  in_agreement(ranks_of(grid), [&] {
+    const Ranges ranges{grid.layout().owned_cells().size(), 1024};
+    parallel_for(ranges.number(), [&] {
+      CellEvaluator evaluator(solution);
+      evaluator.set_points(xi);
+      std::vector<double> in_cell(evaluator.points() * dim);
+      return [&, evaluator = std::move(evaluator), in_cell = std::move(in_cell)](std::int64_t i) mutable {
+        for (std::int64_t cell = ranges[i].begin; cell < ranges[i].end; ++cell) {
+          evaluator.velocity(cell, in_cell.data());
+          const auto& [x, y, z] = grid.position(static_cast<Record>(cell));
+          const double* from = in_cell.data();
+          for_points({x, y, z}, {x + 1, y + 1, z + 1}, [&](double* to) {
+            std::copy_n(from, dim, to);
+            from += dim;
+          });
+        }
+      };
+    });
+  });
+  grid.add_up<double>(values);
+  const Mesh& mesh = solution.problem().mesh;
+  for (const auto& [lower, upper] : mesh.holes) {
+    Counts first{0, 0, 0};
+    Counts end{1, 1, 1};
+    for (std::size_t a = 0; a < dim; ++a) {
+      first[a] = lower[a] << mesh.refine;
+      end[a] = upper[a] << mesh.refine;
+    }
+    for_points(first, end, [&](double* to) { std::fill_n(to, dim, std::numeric_limits<double>::quiet_NaN()); });
+  }
+  return values;
+}
+
+std::array<std::vector<double>, 3> face_fluxes(const Solution& solution) {
+  require_velocity(solution.problem());
+  const Grid& grid = solution.grid();
+  const int dim = grid.dim();
+  const int order = solution.problem().order;
+  const int record = record_size(dim, order);
+  std::array<std::vector<double>, 3> fluxes;
+  for (int a = 0; a < dim; ++a) {
+    Counts count = grid.extent();
+    ++count[a];
+    fluxes[a].assign(static_cast<std::size_t>(count[0]) * count[1] * count[2], 0.0);
+    // Of the values on a face the constant one has an integral, as in Solution::flux().
+    const std::int64_t constant = std::int64_t{interleave} * a * power(order + 1, dim);
+    parallel_ranges({grid.layout().owned_cells().size()}, [&](CellRange cells, std::int64_t) {
+      for (auto cell = static_cast<Record>(cells.begin); cell < cells.end; ++cell) {
+        const Point widths = grid.widths(cell);
+        double scale = 1.0;
+        for (int b = 0; b < dim; ++b) scale *= std::pow(widths[b], b == a ? -0.5 : 0.5);
+        std::array<int, 3> at{};
+        std::ranges::copy(grid.position(cell), at.begin());
+        const auto set = [&](Record from) {
+          fluxes[a][index(count, at[0], at[1], at[2])] =
+              scale * solution.coefficients()[record_offset(from, record) + constant];
+        };
+        set(cell);
+        // The upper face is the lower one of the next cell, if there is one.
+        const Record above = grid.neighbour(cell, 2 * a + 1);
+        ++at[a];
+        if (at[a] == grid.extent()[a] || !grid.layout().is_cell(above)) set(above);
+      }
+    });
+    grid.add_up<double>(fluxes[a]);
+  }
+  return fluxes;
+}
+
+}  // namespace solenoid
