@@ -49,14 +49,21 @@ struct LinearReport {
 /// If constants are in the kernel of A (the pressure's without an outflow side, for example) they are removed from
 /// load(), from results of M and from solution().
 ///
+/// With several ranks (options.communicator) a vector is that of this rank: its unknowns, and records around them that
+/// belong to others, which mean nothing between two calls. pack() and unknowns() have those of this rank alone, in the
+/// order of their places among its cells. All ranks call the same functions in the same order, but for copy(), axpy(),
+/// scale(), pack(), unpack(), upload(), download(), make_vector() and what says how large something is. apply() and
+/// others that read x or b bring what they need into the records around, so that vectors are memory that may be
+/// written. dot() and norms are of all ranks.
+///
 /// Functions take pointers to the device's memory: to that of the host on the CPU, of any alignment; on a GPU to that
 /// of the GPU, aligned to 128 bytes. On a GPU they only start the work, in the order of stream(). Not to be called from
 /// several threads at a time.
 class LinearSystem {
  public:
   /// Method, tolerance and so on are those of solve(); progress is told of the set-up. \throws InputError for wrong
-  /// input, and for full multigrid, which no vector b has the loads of all levels for; ResourceError if device or
-  /// memory do not suffice for all but solve().
+  /// input, for full multigrid, which no vector b has the loads of all levels for, and on several ranks for a mesh of
+  /// so few cells that each rank has all; ResourceError if device or memory do not suffice for all but solve().
   explicit LinearSystem(const Problem& problem, const SolverOptions& options = {});
   LinearSystem(LinearSystem&&) noexcept;
   LinearSystem& operator=(LinearSystem&&) noexcept;
@@ -66,7 +73,8 @@ class LinearSystem {
 
   [[nodiscard]] const Problem& problem() const;
   [[nodiscard]] std::int64_t size() const;                   ///< numbers in a vector
-  [[nodiscard]] std::int64_t dofs() const;                   ///< unknowns among them
+  [[nodiscard]] std::int64_t dofs() const;                   ///< unknowns among them, those of this rank
+  [[nodiscard]] std::int64_t dofs_of_all() const;            ///< of all ranks
   [[nodiscard]] std::vector<std::int64_t> unknowns() const;  ///< their places in a vector, in the order of pack()
   [[nodiscard]] std::string device() const;                  ///< for people: "cpu, 2 threads, AVX2"
   [[nodiscard]] bool on_gpu() const;                         ///< whether vectors live in the memory of a GPU
@@ -125,7 +133,7 @@ class LinearSystem {
   void copy(const double* x, double* y);                       ///< y = x
   void axpy(double a, const double* x, double* y);             ///< y += a x
   void scale(double a, double* x);                             ///< x = a x
-  [[nodiscard]] double dot(const double* x, const double* y);  ///< waits for both
+  [[nodiscard]] double dot(const double* x, const double* y);  ///< waits for both; of all ranks
 
   /// A vector of zeros in the device's memory, which outlives the system if need be. Those that are released are kept
   /// for the next ones.

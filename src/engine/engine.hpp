@@ -253,6 +253,8 @@ class Engine {
   virtual void zero(void* memory, std::size_t bytes) = 0;
   virtual void upload(const void* host, void* device, std::size_t bytes) = 0;
   virtual void download(const void* device, void* host, std::size_t bytes) = 0;
+  /// Others than kernels and this engine have written into a vector, or may have.
+  virtual void changed_outside(const void* /*vector*/) {}
   /// Work to be repeated on the same memory. An engine for which starting kernels is slow records them (and may do so
   /// without running them); `work` must not depend on results of kernels, and lives as long as what is returned.
   virtual Recorded record(std::function<void()> work) {

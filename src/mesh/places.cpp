@@ -27,16 +27,22 @@ std::array<std::int64_t, 3> places(const Grid& grid, EquationKind equation) {
 
 UnknownsByPlace::UnknownsByPlace(const Grid& grid, int order, EquationKind equation)
     : grid_(grid), order_(order), equation_(equation) {
-  const auto count = places(grid, equation);
+  // Those that this rank owns lie in its box or, hats on upper sides, behind it.
+  const LatticeBox box = grid.owned_box();
+  std::array<std::int64_t, 3> count{1, 1, 1};
+  for (int a = 0; a < grid.dim(); ++a) {
+    count[a] = places(box.extent(a), grid.periodic()[a] && box.extent(a) == grid.extent()[a], equation);
+  }
   const Ranges rows{count[1] * count[2], 64};
   /// visit(row, record, number of its unknowns) for rows along x, in the order of their places.
   const auto for_rows = [&](const auto& visit) {
     parallel_ranges(rows, [&](CellRange range, std::int64_t) {
       for (auto row = range.begin; row < range.end; ++row) {
         for (int x = 0; x < count[0]; ++x) {
-          const std::array<int, 3> place{x, static_cast<int>(row % count[1]), static_cast<int>(row / count[1])};
+          const std::array<int, 3> place{box.lower[0] + x, box.lower[1] + static_cast<int>(row % count[1]),
+                                         box.lower[2] + static_cast<int>(row / count[1])};
           for_each_record_at(grid, order, equation, place, [&](Record r, int, int) {
-            const int unknowns = unknowns_of(grid, order, equation, r);
+            const int unknowns = grid.layout().is_owned(r) ? unknowns_of(grid, order, equation, r) : 0;
             if (unknowns > 0) visit(row, r, unknowns);
           });
         }

@@ -59,7 +59,8 @@ void for_each_record_at(const Grid& grid, int order, EquationKind equation, cons
   }
 }
 
-/// The unknowns of a grid one after the other, in the order of their places. The grid must outlive it.
+/// The unknowns of a grid, of several ranks those that this one owns, one after the other in the order of their places.
+/// The grid must outlive it.
 class UnknownsByPlace {
  public:
   UnknownsByPlace(const Grid& grid, int order, EquationKind equation);

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/agreement.hpp"
 #include "engine/engine.hpp"
 #include "mesh/places.hpp"
 #include "problem/names.hpp"
@@ -37,9 +38,6 @@ const SolverOptions& checked(const Problem& problem, const SolverOptions& option
         "method: full multigrid needs the loads of all levels, which a vector b is not: use \"gmres\" or \"vcycle\" "
         "for a linear system, or solve() for the problem");
   }
-  if (options.communicator != nullptr && options.communicator->size() > 1) {
-    throw InputError("communicator: a linear system is for one rank, several ranks solve() a problem");
-  }
   check(problem, without_method(options));
   return options;
 }
@@ -51,6 +49,7 @@ struct LinearSystem::Data {
   std::unique_ptr<Engine> engine;
   Discretisation discretisation;
   std::unique_ptr<LinearSolver> solver;
+  std::int64_t dofs = 0;  // of this rank
   // Made once they are asked for.
   bool reserved = false;    // memory of the method
   Vector<double> balanced;  // b without constants
@@ -79,8 +78,20 @@ struct LinearSystem::Data {
 
   Data(const Problem& problem, SolverOptions options_)
       : options(std::move(options_)),
-        engine(make_engine(checked(problem, options).device, options.threads)),
+        engine(make_engine(checked(problem, options).device, options.threads, options.communicator, options.transport)),
         discretisation(problem, options, engine->dense_limits()) {
+    const bool several = options.communicator != nullptr && options.communicator->size() > 1;
+    if (several && level().grid.partition() == nullptr) {
+      throw InputError(fmt::format(
+          "communicator: this mesh of {} cells is not shared, each of {} ranks has all of it (it has too few cells, or "
+          "they do not pair up), so that vectors would have no parts: use one rank",
+          level().grid.cell_count(), options.communicator->size()));
+    }
+    if (several) {
+      level().for_each_unknown([&](std::int64_t) { ++dofs; });
+    } else {
+      dofs = level().dofs();
+    }
     const auto progress = std::exchange(options.progress, {});  // it need not outlive the set-up
     if (progress) progress({"set-up", 0.5, "local solvers"});
     solver = make_solver(*engine, discretisation.hierarchy(), options);
@@ -119,16 +130,22 @@ struct LinearSystem::Data {
     if (reserved) return;
     const std::int64_t needed = solver_needs(options).finest * level().size();
     const std::int64_t available = engine->bytes_available();
-    if (needed > available) {
+    in_agreement(options.communicator.get(), [&] {
+      if (needed <= available) return;
       throw ResourceError(fmt::format(
           "not enough memory: the vectors of method \"{}\" need {:.2f} GB, {:.2f} GB are available; "
           "\"vcycle\" needs the least",
           name_of(options.method), static_cast<double>(needed) * 1e-9, static_cast<double>(available) * 1e-9));
-    }
+    });
     solver->reserve();
     reserved = true;
   }
 
+  /// Vectors that are read: whoever has them may have written into them.
+  void reads(std::initializer_list<const double*> vectors) {
+    check_aligned(vectors);
+    for (const double* vector : vectors) engine->changed_outside(vector);
+  }
   /// \throws InputError if a vector is not aligned as kernels of a GPU need it.
   void check_aligned(std::initializer_list<const double*> vectors) const {
     constexpr std::uintptr_t alignment = 128;
@@ -142,7 +159,7 @@ struct LinearSystem::Data {
 
   /// The coefficients of the solution that x is without its boundary velocities.
   Vector<double> completed(const double* x) {
-    check_aligned({x});
+    reads({x});
     Vector<double> result(*engine, discretisation.room());
     kernels().copy(x, result.data());
     kernels().project(result.data());
@@ -183,7 +200,8 @@ LinearSystem::~LinearSystem() = default;
 
 const Problem& LinearSystem::problem() const { return data_->discretisation.problem(); }
 std::int64_t LinearSystem::size() const { return data_->level().size(); }
-std::int64_t LinearSystem::dofs() const { return data_->level().dofs(); }
+std::int64_t LinearSystem::dofs() const { return data_->dofs; }
+std::int64_t LinearSystem::dofs_of_all() const { return data_->level().dofs(); }
 std::vector<std::int64_t> LinearSystem::unknowns() const { return data_->unknowns().index(); }
 std::string LinearSystem::device() const { return data_->engine->description(); }
 bool LinearSystem::on_gpu() const { return stream() != nullptr; }
@@ -208,19 +226,21 @@ void LinearSystem::set_parameters(const Parameters& values) {
 
 void LinearSystem::apply(const double* x, double* y) {
   if (x == y) throw InputError("the operator cannot be applied in place: x and y must be different vectors");
-  data_->check_aligned({x, y});
+  data_->check_aligned({y});
+  data_->reads({x});
   data_->zero_end(y);
   data_->kernels().apply(x, y);
 }
 
 void LinearSystem::precondition(const double* r, double* z) {
-  data_->check_aligned({r, z});
+  data_->check_aligned({z});
+  data_->reads({r});
   data_->solver->preconditioner().apply(r, z);
 }
 
 LinearReport LinearSystem::solve(const double* b, double* x, bool from_x, std::optional<double> rtol) {
   if (b == x) throw InputError("b and x must be different vectors");
-  data_->check_aligned({b, x});
+  data_->reads({b, x});
   SolverOptions options = data_->options;
   options.rtol = rtol.value_or(options.rtol);
   validate(problem(), options);
@@ -243,7 +263,8 @@ LinearReport LinearSystem::solve(const double* b, double* x, bool from_x, std::o
 
 void LinearSystem::apply_mass(const double* x, double* y) {
   if (x == y) throw InputError("the mass matrix cannot be applied in place: x and y must be different vectors");
-  data_->check_aligned({x, y});
+  data_->check_aligned({y});
+  data_->reads({x});
   if (data_->mass == nullptr) {
     data_->mass = std::make_unique<MassMatrix>(*data_->engine, data_->level(), data_->options.multigrid.local_solver);
   }

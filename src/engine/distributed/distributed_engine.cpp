@@ -126,6 +126,7 @@ class DistributedEngine final : public Engine {
     shared_.ghosts.set(device, Ghosts::stale);
   }
   void download(const void* device, void* host, std::size_t bytes) override { engine_->download(device, host, bytes); }
+  void changed_outside(const void* vector) override { shared_.ghosts.set(vector, Ghosts::stale); }
 
   /// Work that is recorded brings all ghosts that it has not made itself: when it is repeated they may be stale.
   Recorded record(std::function<void()> work) override {
