@@ -248,8 +248,9 @@ class Flow:
         which has been computed from a temperature, for example.
 
         The step to come takes the force at its end, time + next_step: given for then, "sbdf" schemes keep their order;
-        given for the time now, and with "ars" schemes, the flow follows it to first order. save() does not keep it:
-        a flow that goes on from there asks for it again. Of several ranks all set the same.
+        given for the time now, and with "ars" schemes, the flow follows it to first order. Solutions have the data that
+        there are when they are asked for: ask for forces() before new data are set. save() does not keep them: a flow
+        that goes on from there asks for them again. Of several ranks all set the same.
 
         Raises:
             InputError: for an array of another shape. Values that are not finite are an error of step().
