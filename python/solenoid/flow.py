@@ -258,10 +258,10 @@ class Flow:
         self._core.set_force(self._data(force, None, "force"))
 
     def set_boundary(self, side: str, data: Vector | np.ndarray) -> None:
-        """Other velocities on a side from now on, or another traction on an outflow side: as those of the problem, or an
-        array with a value at each of `problem.mesh.points(m, side)`. Parts of the side (`sides` of Problem) keep theirs.
-        All else is as for set_force(). What flows in must flow out where there is no outflow side: that is an error of
-        step().
+        """Other velocities on a side from now on, or another traction on an outflow side: as those of the problem, or
+        an array with a value at each of `problem.mesh.points(m, side)`. Parts of the side (`sides` of Problem) keep
+        theirs. All else is as for set_force(). What flows in must flow out where there is no outflow side: that is an
+        error of step().
 
         Args:
             side: "xmin", ...
@@ -282,7 +282,7 @@ class Flow:
         return vector(data, self.problem.dim, label, {**self.problem.parameters, "t": self.time})
 
     def velocity_at_points(self, m: int = 1) -> np.ndarray:
-        """Of solution(), as Solution.velocity_at_points(): in the middles of cells, or at all of `problem.mesh.points(m)`."""
+        """Of solution(), as Solution.velocity_at_points(): in the middles of cells, or at `problem.mesh.points(m)`."""
         return self.solution().velocity_at_points(m)
 
     def face_fluxes(self) -> tuple[np.ndarray, ...]:
