@@ -30,8 +30,7 @@ def draw(cavity, file):
     left.contour(centres, centres, cavity.temperature.T, levels=np.arange(0.05, 1, 0.1), colors="black", linewidths=0.6)
     figure.colorbar(image, ax=left, shrink=0.8)
     left.set_title("temperature", fontsize=10)
-    right.contour(corners, corners, stream.T, levels=13, colors="tab:blue", linewidths=0.8,
-                  linestyles="solid")
+    right.contour(corners, corners, stream.T, levels=13, colors="tab:blue", linewidths=0.8, linestyles="solid")
     right.set_title("streamlines", fontsize=10)
     for axes in left, right:
         axes.set(aspect="equal", xlim=(0, 1), ylim=(0, 1), xticks=[0, 1], yticks=[0, 1])
@@ -60,7 +59,8 @@ def main():
         })
         print(f"Ra = {rayleigh:g}: Nusselt number {nusselt:.4f} after {cavity.flow.steps} steps", flush=True)
     draw(cavity, DOCS / "images/time/heated_cavity.png")
-    commit = subprocess.run(["git", "rev-parse", "--short=12", "HEAD"], check=True, capture_output=True, text=True).stdout
+    head = ["git", "rev-parse", "--short=12", "HEAD"]
+    commit = subprocess.run(head, check=True, capture_output=True, text=True).stdout
     stored = {"command": "docs/heated_cavity.py", "date": str(date.today()), "commit": commit.strip(), "flows": flows}
     (DOCS / "results/cpu_heated_cavity.json").write_text(json.dumps(stored, indent=1) + "\n")
 

@@ -12,6 +12,7 @@
 
 #include "engine/engine.hpp"
 #include "problem/orders.hpp"
+#include "solenoid/arrays.hpp"
 #include "solenoid/case.hpp"
 #include "solenoid/time_stepper.hpp"
 
@@ -87,6 +88,43 @@ TEST_P(EnginesInTime, TakeTheSameSteps) {
       EXPECT_NEAR(on_gpu.cfl, step.cfl, tolerance * step.cfl);
     }
     EXPECT_LE(difference(got.solution(), expected.solution()), tolerance);
+  }
+}
+
+/// Data of arrays that change from step to step.
+TEST(EnginesCoupled, TakeTheSameArrays) {
+  if (!cuda_unavailable().empty()) GTEST_SKIP() << cuda_unavailable();
+  Case what = parse_case(flows()[0].text, flows()[0].name);
+  for (const DeviceChoice device : {DeviceChoice::cpu, DeviceChoice::cuda}) {
+    const auto orders = orders_for(device, 2, EquationKind::stokes);
+    if (std::find(orders.begin(), orders.end(), what.problem.order) == orders.end())
+      GTEST_SKIP() << "not in this build";
+  }
+  const Mesh& mesh = what.problem.mesh;
+  what.solver.threads = 1;
+  what.solver.precision = Precision::full_double;
+  std::vector<Solution> reached;
+  for (const DeviceChoice device : {DeviceChoice::cpu, DeviceChoice::cuda}) {
+    what.solver.device = device;
+    TimeStepper flow(what.problem, what.time->options, what.solver);
+    std::vector<double> force(velocity_at(flow.solution(), 2).size());
+    std::vector<double> inflow(2 * axes_of({mesh, 1, 0})[1].size());
+    for (int step = 0; step < 8; ++step) {
+      const double t = flow.time() + flow.next_step();
+      for (std::size_t i = 0; i < force.size(); ++i) force[i] = t * std::sin(0.1 * static_cast<double>(i));
+      for (std::size_t i = 0; i < inflow.size(); ++i) inflow[i] = t / static_cast<double>(1 + i);
+      flow.set_force(field_of({mesh, 2}, force, "force"));
+      flow.set_boundary(0, field_of({mesh, 1, 0}, inflow, "xmin"));
+      flow.set_reaction(t);
+      flow.step();
+    }
+    reached.push_back(flow.solution());
+  }
+  EXPECT_LE(difference(reached[1], reached[0]), 3e-4);
+  const auto fluxes = face_fluxes(reached[1]);
+  const auto expected = face_fluxes(reached[0]);
+  for (int a = 0; a < 2; ++a) {
+    for (std::size_t i = 0; i < expected[a].size(); ++i) EXPECT_NEAR(fluxes[a][i], expected[a][i], 1e-6);
   }
 }
 

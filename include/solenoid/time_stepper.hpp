@@ -105,7 +105,8 @@ class TimeStepper {
   // too, functions, or arrays (field_of() in arrays.hpp), from now on. Multistep schemes take the force, tractions and
   // velocities on sides at the end of a step: data of that time, which next_step() tells before, keep their order. With
   // data from the beginning of a step, or with Runge-Kutta schemes, whose stages have all the same, the flow follows
-  // them to first order. Of several ranks all call these, with the same data.
+  // them to first order. Solution::forces() takes those that there are when the solution is asked for: before others
+  // are set for the next step. Of several ranks all call these, with the same data.
 
   /// Another force.
   void set_force(const VectorField& force);

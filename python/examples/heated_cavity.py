@@ -5,8 +5,8 @@ flow, and numpy a temperature by finite volumes, which moves it and is carried b
     T_t + div(u T) - Laplace T = 0
 
 in units of the side, of the difference of temperatures and of the time in which heat diffuses across (de Vahl Davis,
-1983). Cells of both are the same. The flow's face fluxes have no divergence to rounding, so that heat is conserved, and a
-constant temperature stays constant.
+1983). Cells of both are the same. The flow's face fluxes have no divergence to rounding, so that heat is conserved, and
+a constant temperature stays constant.
 """
 
 import numpy as np
@@ -62,7 +62,7 @@ class HeatedCavity:
         self.heat = self.heat_through_faces()
 
     def nusselt(self) -> np.ndarray:
-        """Heat through vertical planes over that which conduction alone would bring: the same for all once it is steady."""
+        """Heat through vertical planes over that by conduction alone: the same for all once it is steady."""
         return self.heat[0].sum(axis=1)
 
     def largest_velocities(self) -> tuple[float, float]:

@@ -248,8 +248,9 @@ class Flow:
         which has been computed from a temperature, for example.
 
         The step to come takes the force at its end, time + next_step: given for then, "sbdf" schemes keep their order;
-        given for the time now, and with "ars" schemes, the flow follows it to first order. save() does not keep it:
-        a flow that goes on from there asks for it again. Of several ranks all set the same.
+        given for the time now, and with "ars" schemes, the flow follows it to first order. Solutions have the data that
+        there are when they are asked for: ask for forces() before new data are set. save() does not keep them: a flow
+        that goes on from there asks for them again. Of several ranks all set the same.
 
         Raises:
             InputError: for an array of another shape. Values that are not finite are an error of step().
@@ -257,10 +258,10 @@ class Flow:
         self._core.set_force(self._data(force, None, "force"))
 
     def set_boundary(self, side: str, data: Vector | np.ndarray) -> None:
-        """Other velocities on a side from now on, or another traction on an outflow side: as those of the problem, or an
-        array with a value at each of `problem.mesh.points(m, side)`. Parts of the side (`sides` of Problem) keep theirs.
-        All else is as for set_force(). What flows in must flow out where there is no outflow side: that is an error of
-        step().
+        """Other velocities on a side from now on, or another traction on an outflow side: as those of the problem, or
+        an array with a value at each of `problem.mesh.points(m, side)`. Parts of the side (`sides` of Problem) keep
+        theirs. All else is as for set_force(). What flows in must flow out where there is no outflow side: that is an
+        error of step().
 
         Args:
             side: "xmin", ...
@@ -281,7 +282,7 @@ class Flow:
         return vector(data, self.problem.dim, label, {**self.problem.parameters, "t": self.time})
 
     def velocity_at_points(self, m: int = 1) -> np.ndarray:
-        """Of solution(), as Solution.velocity_at_points(): in the middles of cells, or at all of `problem.mesh.points(m)`."""
+        """Of solution(), as Solution.velocity_at_points(): in the middles of cells, or at `problem.mesh.points(m)`."""
         return self.solution().velocity_at_points(m)
 
     def face_fluxes(self) -> tuple[np.ndarray, ...]:

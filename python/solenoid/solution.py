@@ -233,8 +233,8 @@ class Solution:
         return np.stack(np.meshgrid(*self._axes(counts), indexing="ij"), axis=-1)
 
     def velocity_at_points(self, m: int = 1) -> np.ndarray:
-        """u at all of Mesh.points(m), with m = 1 in the middles of cells: an array of the same shape, NaN in holes. Faster
-        than velocity() of these points."""
+        """u at all of Mesh.points(m), with m = 1 in the middles of cells: an array of the same shape, NaN in holes.
+        Faster than velocity() of these points."""
         return self._core.velocity_at(m).reshape(*(m * np.array(self._core.extent)), self.problem.dim)
 
     def face_fluxes(self) -> tuple[np.ndarray, ...]:
