@@ -43,15 +43,23 @@ def extrema(folder):
     return {"u_min": min(u), "v_max": max(v), "v_min": min(v)}
 
 
-def strouhal(folder):
-    """From the times at which the velocity across the flow at the probe grows through its mean, in the last third."""
+def street(folder):
+    """In the last third: the Strouhal number, from the times at which the velocity across the flow at the probe grows
+    through its mean; the drag's mean and the root of the lift's mean square, as coefficients."""
     history = columns(folder / "history.csv")
-    time, u = history["time"], history["probe0_u_y"]
-    first = next(i for i, t in enumerate(time) if t > time[-1] * 2 / 3)
-    mean = sum(u[first:]) / len(u[first:])
-    crossings = [time[i] + (mean - u[i]) / (u[i + 1] - u[i]) * (time[i + 1] - time[i])
-                 for i in range(first, len(u) - 1) if u[i] < mean <= u[i + 1]]
-    return {"strouhal": (len(crossings) - 1) / (crossings[-1] - crossings[0]), "periods": len(crossings) - 1}
+    first = next(i for i, t in enumerate(history["time"]) if t > history["time"][-1] * 2 / 3)
+    late = {name: values[first:] for name, values in history.items()}
+    time, u = late["time"], late["probe0_u_y"]
+
+    def mean(values):
+        return sum(value * length for value, length in zip(values, late["length"])) / sum(late["length"])
+
+    middle = sum(u) / len(u)
+    crossings = [time[i] + (middle - u[i]) / (u[i + 1] - u[i]) * (time[i + 1] - time[i])
+                 for i in range(len(u) - 1) if u[i] < middle <= u[i + 1]]
+    return {"strouhal": (len(crossings) - 1) / (crossings[-1] - crossings[0]), "periods": len(crossings) - 1,
+            "drag": 2 * mean(late["holes[0]_force_x"]),
+            "lift": 2 * math.sqrt(mean([lift**2 for lift in late["holes[0]_force_y"]]))}
 
 
 def shear_turns(folder, wall):
@@ -75,7 +83,7 @@ FLOWS = {
     "shear_layer": energy_kept,
     "taylor_green_3d": largest_loss,
     "cavity": extrema,
-    "square": strouhal,
+    "square": street,
     "backward_step": eddies,
 }
 

@@ -31,7 +31,7 @@ struct Checkpoint {
   std::string note{};  ///< whatever its owner needs to go on, besides the flow
 
   /// Writes an HDF5 file (docs/solution-file.md), whole or not at all. \throws Error if the file cannot be written,
-  /// InputError as check_savable().
+  /// InputError if the build has no HDF5.
   void save(const std::filesystem::path& file) const;
 };
 

@@ -126,7 +126,8 @@ class Solution {
   [[nodiscard]] std::optional<Solution> gathered() const;
 
   /// Writes an HDF5 file (docs/solution-file.md), whole or not at all: problem and coefficients, but neither force nor
-  /// boundary data. \throws Error if the file cannot be written, InputError as check_savable(), or if it is a part.
+  /// boundary data. \throws Error if the file cannot be written, InputError if the build has no HDF5, or if
+  /// it is a part.
   void save(const std::filesystem::path& file) const;
 
  private:
@@ -161,9 +162,5 @@ Solution load_solution(const std::filesystem::path& file);
 
 /// Why this build cannot save and load solutions: it has no HDF5. Empty if it can.
 std::string solution_files_unavailable();
-
-/// Whether solutions of a problem can be saved. \throws InputError if the build has no HDF5, or if a part of a side or
-/// a single hole has another kind than the rest, which files do not say yet.
-void check_savable(const Problem& problem);
 
 }  // namespace solenoid

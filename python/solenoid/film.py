@@ -28,7 +28,7 @@ def film(
     begins again at its end. Written whole or not at all. Pictures that have their colours in common (`scale` in
     [output], or of to_png()) make a film that does not flicker.
 
-        >>> film("street_vorticity_*.png", "street.gif")  # doctest: +SKIP
+        >>> film("street_*_vorticity.png", "street.gif")  # doctest: +SKIP
 
     Args:
         pictures: names of files, in their order; or a pattern such as "flow_*.png", by name.

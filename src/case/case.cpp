@@ -23,12 +23,9 @@ std::string source_of(const toml::table& document, std::string path) {
   return "";
 }
 
-void validate_checkpoints(const Problem& problem) {
-  try {
-    check_savable(problem);
-  } catch (const InputError& error) {
-    throw InvalidEntry("output.checkpoint", error.what());
-  }
+void validate_checkpoints() {
+  const std::string why = solution_files_unavailable();
+  if (!why.empty()) throw InvalidEntry("output.checkpoint", why);
 }
 
 Case case_of(const toml::table& document, const std::string& name) {
@@ -59,7 +56,7 @@ Case case_of(const toml::table& document, const std::string& name) {
     }
     validate(result.problem);
     validate(result.problem, result.solver);
-    if (result.output.checkpoint > 0.0) validate_checkpoints(result.problem);
+    if (result.output.checkpoint > 0.0) validate_checkpoints();
     if (result.output.permeability) validate_permeability(result.problem);
   } catch (const InvalidEntry& error) {
     const std::string key = key_path(error.entry);

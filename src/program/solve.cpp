@@ -332,12 +332,9 @@ void print_result(const Case& what, const Solved& solved) {
 }
 
 /// Before the solve: \throws InputError if what it gives could not be saved to the file.
-void check_save(const Problem& problem, const fs::path& file) {
-  try {
-    check_savable(problem);
-  } catch (const InputError& error) {
-    throw InputError(fmt::format("--save: {}", error.what()));
-  }
+void check_save(const fs::path& file) {
+  const std::string why = solution_files_unavailable();
+  if (!why.empty()) throw InputError(fmt::format("--save: {}", why));
   if (replaced_by(file)) return;
   throw InputError(fmt::format("--save '{}': expected the name of a file, got a device or a pipe", file.string()));
 }
@@ -372,7 +369,7 @@ int solve_case(const Arguments& arguments) {
     }
     if (first) targets.emplace(arguments, what, ranks == nullptr ? 1 : ranks->size());
     if (first && std::isfinite(arguments.wall_time)) check_wall_time(what, *targets);
-    if (!arguments.save.empty()) check_save(what.problem, arguments.save);
+    if (!arguments.save.empty()) check_save(arguments.save);
     if (!arguments.start.empty() && what.time) {
       throw InputError("--start-from: a flow in time begins with `initial` of [time], which may be {file = \"...\"}");
     }

@@ -38,10 +38,11 @@ struct Made {
   }
 };
 
-Made made(solenoid::EquationKind equation) {
+Made made(solenoid::EquationKind equation, bool open = false) {
   solenoid::Problem problem{.mesh = solenoid::Mesh::unit(2, 1), .order = 1, .equation = equation};
   problem.mesh.cells = {2, 1, 1};
   problem.mesh.holes = {{{0, 0, 0}, {1, 1, 1}}};
+  if (open) problem.boundary.regions = {{3, solenoid::ScalarField(1.0), {solenoid::SideKind::outflow}}};
   auto grid = std::make_shared<const solenoid::Grid>(problem.mesh, problem.boundary, true);
   return {std::move(problem), std::move(grid)};
 }
@@ -58,7 +59,7 @@ Bytes valid_file(const char* folder, const auto& what) {
 
 solenoid::Checkpoint checkpoint() {
   using solenoid::EquationKind;
-  const Made flow = made(EquationKind::stokes);
+  const Made flow = made(EquationKind::stokes, true);
   const solenoid::Solution moment = flow.solution(EquationKind::poisson);
   const solenoid::Solution state = flow.solution(EquationKind::stokes);
   return {.states = {{0.3, 0.1, state}, {0.2, 0.1, state}},

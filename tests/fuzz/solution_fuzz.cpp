@@ -85,6 +85,8 @@ class File {
       for (const char* side : {"xmin", "xmax", "ymin", "ymax", "holes"}) {
         text(side, std::vector{"velocity", "slip", "outflow", "periodic", "value"}[bytes_.choice(5)]);
       }
+      if (bytes_.choice(4) != 0) kinds("ymax_boxes", 2);
+      if (bytes_.choice(4) != 0) kinds("holes_each", 1);
       H5Gclose(group_);
     }
     std::vector<hsize_t> solution{3, 5, 12};
@@ -110,6 +112,12 @@ class File {
     }
     group_ = file_;
     zeros("coefficients", solution);
+  }
+
+  void kinds(const char* name, std::size_t count) {
+    std::vector<std::uint8_t> numbers(count);
+    for (auto& number : numbers) number = bytes_.next() % 4;  // there are three
+    dataset(name, H5T_STD_U8LE, H5T_NATIVE_UCHAR, {count}, numbers.data(), count);
   }
 
   void zeros(const char* name, const std::vector<hsize_t>& shape) {

@@ -12,7 +12,6 @@ std::string solution_files_unavailable() {
          "libhdf5-dev) and build again";
 }
 
-void check_savable(const Problem& /*problem*/) { throw InputError(solution_files_unavailable()); }
 void Solution::save(const std::filesystem::path& /*file*/) const { throw InputError(solution_files_unavailable()); }
 Solution load_solution(const std::filesystem::path& /*file*/) { throw InputError(solution_files_unavailable()); }
 void Checkpoint::save(const std::filesystem::path& /*file*/) const { throw InputError(solution_files_unavailable()); }

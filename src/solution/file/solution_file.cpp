@@ -15,6 +15,7 @@
 #include <cerrno>
 #include <cmath>
 #include <fstream>
+#include <functional>
 #include <limits>
 #include <memory>
 #include <optional>
@@ -32,6 +33,7 @@
 #include "mesh/grid.hpp"
 #include "mesh/places.hpp"
 #include "problem/names.hpp"
+#include "problem/regions.hpp"
 #include "problem/validate.hpp"
 #include "solenoid/checkpoint.hpp"
 #include "solenoid/error.hpp"
@@ -116,7 +118,57 @@ void describe(Io& io, Problem& problem) {
     io.choice(std::string(side_names.at(side)), problem.boundary.sides.at(side).kind);
   }
   io.choice("holes", problem.boundary.holes.kind);
+  for (int side = 0; side < 2 * mesh.dim; ++side) io.parts(fmt::format("{}_boxes", side_names[side]), problem, side);
+  io.single_holes("holes_each", problem);
 }
+
+/// Kinds by their numbers in parts of sides and of single holes; whole sides alone are periodic.
+constexpr std::array numbered_kinds{SideKind::velocity, SideKind::slip, SideKind::outflow};
+
+char number_of(SideKind kind) {
+  return static_cast<char>(std::find(numbered_kinds.begin(), numbered_kinds.end(), kind) - numbered_kinds.begin());
+}
+
+/// The faces of coarse boxes on a side of the bounding box.
+struct BoxFaces {
+  std::array<int, 3> count{1, 1, 1};  ///< 1 in the direction normal to the side
+  Point lower{};
+  Point width{};
+
+  BoxFaces(const Mesh& mesh, int side) : lower(mesh.lower) {
+    for (int a = 0; a < mesh.dim; ++a) {
+      if (a != side / 2) count[a] = mesh.cells[a];
+      width[a] = (mesh.upper[a] - mesh.lower[a]) / count[a];
+    }
+  }
+  /// z, y, x, without the direction of one.
+  [[nodiscard]] std::vector<hsize_t> sizes(int dim, int side) const {
+    std::vector<hsize_t> sizes;
+    for (int a = dim - 1; a >= 0; --a) {
+      if (a != side / 2) sizes.push_back(static_cast<hsize_t>(count[a]));
+    }
+    return sizes;
+  }
+  [[nodiscard]] std::size_t size() const {
+    std::size_t product = 1;
+    for (const int n : count) product *= static_cast<std::size_t>(n);
+    return product;
+  }
+  [[nodiscard]] std::array<int, 3> box(std::size_t face) const {
+    const auto nx = static_cast<std::size_t>(count[0]);
+    const auto ny = static_cast<std::size_t>(count[1]);
+    return {static_cast<int>(face % nx), static_cast<int>(face / nx % ny), static_cast<int>(face / nx / ny)};
+  }
+  /// Of the face that a point on the side lies in.
+  [[nodiscard]] std::size_t at(const Point& x) const {
+    std::size_t face = 0;
+    for (int a = 2; a >= 0; --a) {
+      const double place = count[a] == 1 ? 0.0 : std::floor((x[a] - lower[a]) / width[a]);
+      face = face * count[a] + static_cast<std::size_t>(std::clamp(place, 0.0, count[a] - 1.0));
+    }
+    return face;
+  }
+};
 
 /// What a checkpoint has besides its solutions.
 struct Steps {
@@ -198,6 +250,24 @@ class Writer {
   }
   void bytes(const char* name, const std::string& value) {
     dataset(name, std::array<hsize_t, 1>{value.size()}, std::span<const char>(value));
+  }
+  /// Nothing where a side is of one kind.
+  void parts(const std::string& name, const Problem& problem, int side) {
+    const SideKinds kinds(problem.mesh, problem.boundary, side);
+    if (kinds.uniform()) return;
+    const BoxFaces faces(problem.mesh, side);
+    std::vector<char> numbers;
+    for (std::size_t face = 0; face < faces.size(); ++face) numbers.push_back(number_of(kinds.at(faces.box(face))));
+    dataset(name.c_str(), faces.sizes(problem.mesh.dim, side), std::span<const char>(numbers));
+  }
+  void single_holes(const char* name, const Problem& problem) {
+    std::vector<char> numbers;
+    for (const int condition : hole_sides(problem.mesh, problem.boundary)) {
+      numbers.push_back(number_of(hole_side(problem.boundary, condition).kind));
+    }
+    const char other = number_of(problem.boundary.holes.kind);
+    if (std::all_of(numbers.begin(), numbers.end(), [&](char number) { return number == other; })) return;
+    dataset(name, std::array<hsize_t, 1>{numbers.size()}, std::span<const char>(numbers));
   }
 
   /// Of datasets that lie in the file as they are, the same at any time.
@@ -317,6 +387,29 @@ class Reader {
     }
   }
   void bytes(const char* name, std::string& value) { list(name, value, {}); }
+  /// As regions of the kinds that the rest of the side does not have.
+  void parts(const std::string& name, Problem& problem, int side) {
+    if (!exists(name)) return;
+    const BoxFaces faces(problem.mesh, side);
+    const auto numbers = std::make_shared<const std::vector<char>>(kinds(name, faces.sizes(problem.mesh.dim, side)));
+    for (const SideKind kind : numbered_kinds) {
+      const char number = number_of(kind);
+      if (kind == problem.boundary.sides.at(side).kind) continue;
+      if (std::find(numbers->begin(), numbers->end(), number) == numbers->end()) continue;
+      const auto where = [faces, numbers, number](const Point& x) {
+        return (*numbers)[faces.at(x)] == number ? 1.0 : 0.0;
+      };
+      problem.boundary.regions.push_back({side, ScalarField(std::function<double(const Point&)>(where)), {kind}});
+    }
+  }
+  void single_holes(const char* name, Problem& problem) {
+    if (!exists(name)) return;
+    const std::vector<char> numbers = kinds(name, std::array{hsize_t{problem.mesh.holes.size()}});
+    for (int i = 0; i < std::ssize(numbers); ++i) {
+      const SideKind kind = numbered_kinds.at(numbers[i]);
+      if (kind != problem.boundary.holes.kind) problem.boundary.single_holes.push_back({i, {kind}});
+    }
+  }
 
   /// An attribute of so many numbers.
   template <class T>
@@ -328,6 +421,30 @@ class Reader {
   }
 
  private:
+  [[nodiscard]] bool exists(const std::string& name) const { return H5Lexists(group_, name.c_str(), H5P_DEFAULT) > 0; }
+
+  /// A dataset of numbers of kinds.
+  [[nodiscard]] std::vector<char> kinds(const std::string& name, std::span<const hsize_t> shape) const {
+    expect_here(group_, name);
+    const Handle dataset = open_dataset(group_, name, file_type<char>(), shape, 1);
+    const hsize_t count = H5Dget_storage_size(dataset);
+    expect_within(count, name);
+    std::vector<char> numbers(count);
+    expect(H5Dread(dataset, memory_type<char>(), H5S_ALL, H5S_ALL, H5P_DEFAULT, numbers.data()), name);
+    const auto known = [](char number) { return number >= 0 && number < std::ssize(numbered_kinds); };
+    if (!std::all_of(numbers.begin(), numbers.end(), known)) {
+      throw Failure(fmt::format("`{}` has numbers that are of no kind of side", name));
+    }
+    return numbers;
+  }
+
+  /// Before memory is taken. \throws Failure if there are more bytes than the file has.
+  void expect_within(hsize_t bytes, const std::string& name) const {
+    hsize_t file_size = 0;
+    expect(H5Fget_filesize(file_, &file_size), name);
+    if (bytes > file_size) throw Failure(fmt::format("`{}` is longer than the file", name));
+  }
+
   static Handle open(hid_t object, const std::string& name, H5S_class_t kind, hsize_t count) {
     Handle attribute(H5Aopen(object, name.c_str(), H5P_DEFAULT), H5Aclose, fmt::format("there is no `{}`", name));
     const Handle space(H5Aget_space(attribute), H5Sclose, name);
@@ -355,9 +472,7 @@ class Reader {
     shape.insert(shape.end(), entry.begin(), entry.end());
     const Handle dataset = open_dataset(group_, name, file_type<T>(), shape, sizeof(T));
     if (count == 0) return;
-    hsize_t file_size = 0;
-    expect(H5Fget_filesize(file_, &file_size), name);
-    if (count > file_size / (size * sizeof(T))) throw Failure(fmt::format("`{}` is longer than the file", name));
+    expect_within(count * size * sizeof(T), name);
     values.resize(count * size);
     expect(H5Dread(dataset, memory_type<T>(), H5S_ALL, H5S_ALL, H5P_DEFAULT, values.data()), name);
   }
@@ -566,6 +681,8 @@ Problem without_data(Problem problem, const std::string& file) {
   problem.force.fill(unknown_field(file, "force"));
   for (Side& side : problem.boundary.sides) side.data.fill(unknown_field(file, "boundary data"));
   problem.boundary.holes.data.fill(unknown_field(file, "boundary data"));
+  for (SideRegion& region : problem.boundary.regions) region.condition.data.fill(unknown_field(file, "boundary data"));
+  for (HoleSide& hole : problem.boundary.single_holes) hole.condition.data.fill(unknown_field(file, "boundary data"));
   return problem;
 }
 
@@ -676,7 +793,6 @@ std::string kind_of(const Steps* steps) { return steps == nullptr ? "solution" :
 /// Solutions of one problem; with steps as a checkpoint, perhaps with averages, otherwise one.
 void save(const std::vector<const Solution*>& solutions, Steps* steps, const Averages* averages, const fs::path& file) {
   const Problem& problem = solutions.front()->problem();
-  check_savable(problem);
   std::vector<std::vector<const Solution*>> of_blocks{solutions};
   Averaged averaged;
   if (averages != nullptr) {
@@ -783,25 +899,6 @@ std::vector<Solution> load(const fs::path& file, Steps* steps, std::optional<Ave
 }  // namespace
 
 std::string solution_files_unavailable() { return {}; }
-
-void check_savable(const Problem& problem) {
-  const Boundary& boundary = problem.boundary;
-  for (const SideRegion& region : boundary.regions) {
-    if (region.condition.kind == boundary.sides[region.side].kind) continue;
-    throw InputError(fmt::format(
-        "solutions cannot be saved where a part of side {} has another kind ({}) than the rest ({}): a file has one "
-        "kind "
-        "for each side",
-        side_names[region.side], name_of(region.condition.kind), name_of(boundary.sides[region.side].kind)));
-  }
-  for (const HoleSide& single : boundary.single_holes) {
-    if (single.condition.kind == boundary.holes.kind) continue;
-    throw InputError(fmt::format(
-        "solutions cannot be saved where hole {} has another kind ({}) than the others ({}): a file has one "
-        "kind for all holes",
-        single.hole, name_of(single.condition.kind), name_of(boundary.holes.kind)));
-  }
-}
 
 void Solution::save(const fs::path& file) const { solenoid::save({this}, nullptr, nullptr, file); }
 
