@@ -15,7 +15,6 @@
 #include "base/host_vector.hpp"
 #include "engine/engine.hpp"
 #include "problem/regions.hpp"
-#include "problem/validate.hpp"
 #include "solenoid/error.hpp"
 #include "solenoid/interrupt.hpp"
 #include "solution/transfer.hpp"
