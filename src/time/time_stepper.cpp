@@ -18,7 +18,6 @@
 #include "engine/engine.hpp"
 #include "problem/names.hpp"
 #include "problem/regions.hpp"
-#include "problem/validate.hpp"
 #include "solenoid/error.hpp"
 #include "solenoid/interrupt.hpp"
 #include "solution/summary.hpp"
