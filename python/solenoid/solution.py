@@ -157,7 +157,7 @@ class Solution:
         if core is None:
             return None
         whole = Solution(core, self.problem)
-        whole._report = self.report
+        whole._report = self.report if self._core.has_report else None
         return whole
 
     # Values at points ------------------------------------------------------------------------------------------------
