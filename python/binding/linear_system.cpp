@@ -15,6 +15,8 @@
 #include <optional>
 
 #include "binding.hpp"
+#include "build_info.hpp"
+#include "output/result_json.hpp"
 #include "solenoid/error.hpp"
 
 namespace solenoid::python {
@@ -232,11 +234,16 @@ void bind_linear_system(nb::module_& m) {
       .def(
           "__init__",
           [](System* self, const Problem& problem, const nb::dict& options, const Ranks* ranks) {
-            const SolverOptions solver = options_of({}, options, ranks);
-            released([&] { new (self) System(problem, solver); });
+            Case run = case_of(problem);
+            run.solver = options_of({}, options, ranks);
+            released([&] {
+              if (ranks != nullptr) check_same(*ranks->communicator, run, build_info::commit);
+              new (self) System(problem, run.solver);
+            });
           },
           nb::arg("problem"), nb::arg("options"), nb::arg("ranks").none())
-      .def_prop_ro("dofs", [](System& s) { return s.system().dofs(); })
+      .def_prop_ro("size", [](System& s) { return s.system().dofs(); })
+      .def_prop_ro("dofs", [](System& s) { return s.system().dofs_of_all(); })
       .def_prop_ro("device", [](System& s) { return s.system().device(); })
       .def_prop_ro("on_gpu", [](System& s) { return s.system().on_gpu(); })
       .def_prop_ro("memory_bytes", [](System& s) { return s.system().memory_bytes(); })

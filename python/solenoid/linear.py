@@ -107,7 +107,7 @@ class Vector:
     __copy__ = copy
 
     def dot(self, other: Any) -> float:
-        """The sum of the products of their numbers."""
+        """The sum of the products of their numbers, over all ranks."""
         other = other if isinstance(other, Vector) else self.system.vector(other)
         return self.system._core.dot(self._core, other._core)
 
@@ -241,11 +241,14 @@ class LinearSystem:
 
     Args:
         problem: the problem.
-        communicator: as of solve(), but of one rank: a linear system is for one process alone.
+        communicator: as of solve(). A vector has then the N unknowns of this rank's cells, in the same order among them.
+            All ranks call load(), solve(), solution(), integrals(), error(), the operators and Vector.dot() and norm()
+            in the same order; sums of a rank's arrays are its own.
         options: those of solve(); its method cannot be "fmg", which needs more than a vector b.
 
     Raises:
-        InputError: for wrong options, if the order is not part of the build, or for several ranks.
+        InputError: for wrong options, if the order is not part of the build, or if several ranks do not share the mesh,
+            of which each has all if it has few cells.
         ResourceError: if memory does not suffice.
     """
 
@@ -256,12 +259,12 @@ class LinearSystem:
 
     @property
     def size(self) -> int:
-        """N, the numbers in a vector: one for each unknown."""
-        return self._core.dofs
+        """N, the numbers in a vector: one for each unknown, of several ranks for those of this one."""
+        return self._core.size
 
     @property
     def dofs(self) -> int:
-        """The same, as the report of a solution calls it."""
+        """The unknowns, of all ranks, as the report of a solution has them."""
         return self._core.dofs
 
     @property

@@ -158,7 +158,7 @@ class Solution:
         if core is None:
             return None
         whole = Solution(core, self.problem)
-        whole._report = self.report
+        whole._report = self.report if self._core.has_report else None
         return whole
 
     # Values at points ------------------------------------------------------------------------------------------------

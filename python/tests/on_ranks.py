@@ -83,6 +83,46 @@ def flow_in_time_is_that_of_one_rank():
     )
 
 
+def linear_system_is_that_of_one_rank():
+    options = OPTIONS | {"rtol": 1e-9}
+    problem = FLOW.replace(mass=1)
+    ours, theirs = so.LinearSystem(problem, communicator=COMM, **options), so.LinearSystem(problem, **options)
+    assert ours.dofs == theirs.dofs == COMM.allreduce(ours.size)
+    assert ours.size == ours.operator().shape[0] < ours.dofs
+
+    def same(mine, alone):
+        """The solutions of which these are the unknowns, so that they are compared in space."""
+        whole = ours.solution(mine).gathered()
+        if FIRST:
+            assert_close(whole.coefficients, theirs.solution(alone).coefficients)
+
+    b, of_one = ours.load(), theirs.load()
+    same(b, of_one)
+    for name in "operator", "preconditioner", "mass_matrix":
+        same(getattr(ours, name)() @ b, getattr(theirs, name)() @ of_one)
+    for mass in 1, 30:
+        ours.mass = theirs.mass = mass
+        x, of_x = ours.solve(b), theirs.solve(of_one)
+        same(x, of_x)
+        assert ours.report.iterations == theirs.report.iterations
+        assert_close(COMM.allreduce(x @ b), of_x @ of_one)
+    x, of_x = ours.vector(x), theirs.vector(of_x)
+    assert_close(x.norm(), of_x.norm())
+    assert_close((x + 2 * ours.load(out=ours.vector())).dot(x), (of_x + 2 * theirs.load()).dot(of_x))
+    assert_close(ours.integrals(x).velocity_square, theirs.integrals(of_x).velocity_square)
+    assert_close(ours.error(x, ["y", 0])[0], theirs.error(of_x, ["y", 0])[0])
+    assert_all_raise(
+        so.InputError,
+        "rank 1 has another case",
+        lambda: so.LinearSystem(problem.replace(mass=1 + COMM.rank), communicator=COMM, **options),
+    )
+    assert_all_raise(
+        so.InputError,
+        "this mesh of 256 cells is not shared",
+        lambda: so.LinearSystem(so.Problem(so.Mesh.box(cells=(1, 1), refine=4)), communicator=COMM, **options),
+    )
+
+
 def interrupts_of_one_rank_end_a_march():
     flow = so.Flow(FLOW, communicator=COMM, step=0.01, **OPTIONS)
     if COMM.rank == 1:
@@ -205,7 +245,6 @@ def communicators_are_checked():
     for communicator in "world", 1, MPI.Intracomm(), MPI.COMM_NULL, MPI.Info():
         with pytest.raises(so.InputError, match="communicator: expected one of mpi4py, such as MPI.COMM_WORLD, got"):
             so.solve(FLOW, communicator=communicator)
-    assert_all_raise(so.InputError, "a linear system is for one rank", lambda: so.LinearSystem(FLOW, communicator=COMM))
     needs = FLOW.estimate(communicator=COMM, **OPTIONS)
     assert needs["bytes_needed"] < FLOW.estimate(**OPTIONS)["bytes_needed"]
 

@@ -39,6 +39,7 @@ def missing():
         "flow_is_that_of_one_rank",
         "poisson_is_that_of_one_rank",
         "flow_in_time_is_that_of_one_rank",
+        "linear_system_is_that_of_one_rank",
         "interrupts_of_one_rank_end_a_march",
         "one_rank_may_ask_for_the_report",
         "gathered_has_all_cells",

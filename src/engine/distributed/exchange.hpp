@@ -215,6 +215,7 @@ class Exchange {
   [[nodiscard]] std::vector<std::vector<Record>> hats_among_ghosts() const {
     const auto& layout = level_.grid.layout();
     std::vector<std::vector<Record>> hats(value_classes(level_.equation).size());
+    if (level_.equation.velocities() == 0) return hats;
     for (const Record hat : RecordRange(layout.owned_hats().last(), layout.hats().last())) {
       hats[level_.grid.hat_direction(hat)].push_back(hat);
     }

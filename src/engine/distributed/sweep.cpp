@@ -50,10 +50,11 @@ struct Bits {
 std::vector<ValueClass> value_classes(const Equation& equation) {
   const int block = power(equation.n(), equation.dim);
   const int columns = power(equation.n(), equation.dim - 1);
+  const int velocities = equation.velocities();
   std::vector<ValueClass> classes;
-  for (int c = 0; c < equation.dim; ++c) classes.push_back({c * block, c * block + columns});
-  for (int c = 0; c < equation.dim; ++c) classes.push_back({c * block + columns, (c + 1) * block});
-  classes.push_back({equation.dim * block, equation.record()});
+  for (int c = 0; c < velocities; ++c) classes.push_back({c * block, c * block + columns});
+  for (int c = 0; c < velocities; ++c) classes.push_back({c * block + columns, (c + 1) * block});
+  classes.push_back({velocities * block, equation.record()});
   return classes;
 }
 

@@ -25,7 +25,7 @@ struct ValueClass {
   int last = 0;
 };
 
-/// Of the records of an equation with velocities: hats of each component, their other values, the pressure.
+/// Of the records of an equation: hats of each velocity component, other values of each, the pressure or Poisson's u.
 std::vector<ValueClass> value_classes(const Equation& equation);
 
 class Sweep {
