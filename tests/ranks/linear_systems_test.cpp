@@ -98,6 +98,7 @@ class BothSystems {
 
  private:
   static SolverOptions options(std::shared_ptr<const Communicator> communicator) {
+    on_all();  // chooses the device of this rank
     SolverOptions options;
     options.device = chosen("SOLENOID_RANKS_DEVICE", DeviceChoice::cpu);
     if (communicator != nullptr) {
@@ -180,6 +181,7 @@ TEST(RanksLinearSystem, HasPartsOfVectors) {
     all.apply(b.get(), y.get());
     const auto packed = [&](const double* x) {
       Vector<double> values(on_all(), all.dofs());  // in the memory of the same device
+      on_all().synchronise();                       // the system has another stream
       all.pack(x, values.data());
       all.synchronise();
       return from(values);
@@ -194,6 +196,7 @@ TEST(RanksLinearSystem, HasPartsOfVectors) {
     all.copy(y.get(), x.get());
     all.apply(x.get(), y.get());  // what is around x has been brought
     const Vector<double> values = on<double>(on_all(), of_b);
+    on_all().synchronise();
     all.unpack(values.data(), x.get());
     all.apply(x.get(), y.get());
     EXPECT_EQ(packed(x.get()), of_b);
