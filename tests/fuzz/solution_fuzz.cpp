@@ -99,6 +99,8 @@ class File {
         numbers<double>("gradients", {0.5, 0.0, 0.0, 0.4, 0.0, 0.0});
         const std::string note = "as it was";
         dataset("note", H5T_STD_U8LE, H5T_NATIVE_UCHAR, {note.size()}, note.data(), note.size());
+        const std::string set = "force ";
+        dataset("set", H5T_STD_U8LE, H5T_NATIVE_UCHAR, {set.size()}, set.data(), set.size());
         H5Gclose(group_);
       }
       if (group("averages")) {
