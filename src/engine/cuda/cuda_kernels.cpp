@@ -62,8 +62,8 @@ class CudaKernels final : public Kernels<T> {
     return before;
   }
 
-  /// Not where patches are left to another family, or faces on an end differ: tests of messages, which hold to what ranks
-  /// send, have not run with these on a GPU yet.
+  /// Not where patches are left to another family, or faces on an end differ: tests of messages, which hold to what
+  /// ranks send, have not run with these on a GPU yet.
   [[nodiscard]] bool smooths_from_halo() const override {
     const auto& kinds = level_.patches.kinds;
     const bool alike = std::all_of(kinds.begin(), kinds.end(), [](const PatchKind& kind) {
