@@ -51,6 +51,14 @@ class DeviceMemory {
   void* memory_ = nullptr;
 };
 
+/// Of all ranks. Collective.
+std::vector<cudaIpcMemHandle_t> all_handles(const Communicator& ranks, const cudaIpcMemHandle_t& mine) {
+  std::vector<cudaIpcMemHandle_t> handles(ranks.size());
+  const std::vector<std::size_t> sizes(ranks.size(), sizeof mine);
+  ranks.gather_all(std::as_bytes(std::span(&mine, 1)), sizes, reinterpret_cast<std::byte*>(handles.data()));
+  return handles;
+}
+
 /// Memory of each rank, as this one sees it.
 class SharedMemory {
  public:
@@ -58,9 +66,7 @@ class SharedMemory {
   SharedMemory(const Communicator& ranks, std::size_t bytes) : ranks_(ranks), mine_(bytes) {
     cudaIpcMemHandle_t handle{};
     check(cudaIpcGetMemHandle(&handle, mine_.data()), "cudaIpcGetMemHandle");
-    std::vector<cudaIpcMemHandle_t> handles(ranks.size());
-    const std::vector<std::size_t> sizes(ranks.size(), sizeof handle);
-    ranks.gather_all(std::as_bytes(std::span(&handle, 1)), sizes, reinterpret_cast<std::byte*>(handles.data()));
+    const std::vector<cudaIpcMemHandle_t> handles = all_handles(ranks, handle);
     for (int rank = 0; rank < ranks.size(); ++rank) {
       void* memory = mine_.data();
       if (rank != ranks.rank()) {
@@ -280,6 +286,23 @@ bool reaches(const std::vector<std::string>& gpus) {
   return true;
 }
 
+/// Whether processes see each other's memory: containers may forbid it. Collective.
+bool shares(const Communicator& ranks) {
+  const DeviceMemory mine(sizeof(unsigned));
+  cudaIpcMemHandle_t handle{};
+  bool all_seen = cudaIpcGetMemHandle(&handle, mine.data()) == cudaSuccess;
+  const std::vector<cudaIpcMemHandle_t> handles = all_handles(ranks, handle);
+  for (int rank = 0; rank < ranks.size(); ++rank) {
+    if (rank == ranks.rank()) continue;
+    void* memory = nullptr;
+    const bool seen = cudaIpcOpenMemHandle(&memory, handles[rank], cudaIpcMemLazyEnablePeerAccess) == cudaSuccess;
+    if (seen) cudaIpcCloseMemHandle(memory);
+    all_seen = all_seen && seen;
+  }
+  static_cast<void>(cudaGetLastError());  // it is not one of what comes
+  return ranks.all(all_seen);
+}
+
 }  // namespace
 
 std::string peer_unavailable(const Communicator& ranks) {
@@ -294,6 +317,7 @@ std::string peer_unavailable(const Communicator& ranks) {
     if (std::count(gpus.begin(), gpus.end(), gpus[i]) > 1) return "several ranks share a GPU";
   }
   if (!ranks.all(reaches(gpus))) return "the GPUs cannot write into each other's memory";
+  if (!shares(ranks)) return "processes do not see each other's memory of GPUs (CUDA IPC)";
   return {};
 }
 
