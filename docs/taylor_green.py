@@ -34,7 +34,7 @@ def store(folder, spectrum, commit):
     result = json.loads((folder / "result.json").read_text())
     kept = [next(row for row in rows if row["time"] >= i * INTERVAL) for i in range(1, int(rows[-1]["time"] / INTERVAL))]
     STORED.write_text(json.dumps({
-        "case": "cases/time/taylor_green_1600.toml", "solenoid": result["settings"].get("version", "0.1.0"),
+        "case": "cases/time/taylor_green_1600.toml",
         "commit": commit, "date": date.today().isoformat(), "device": result["device"], "dofs": result["dofs"],
         "steps": result["steps"], "cycles": result["iterations"], "seconds": result["time"],
         "divergence_max": max(row["divergence_max"] for row in history),

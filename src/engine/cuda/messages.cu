@@ -190,13 +190,13 @@ __device__ Chunk chunk_of(const RecordExchange::Parts& parts, int p, int chunk, 
   return chunk_of(parts.part[i], chunk - parts.first_chunk[i], record_size);
 }
 
-/// move(chunk) for the share of a block, of which the first is known.
-template <class Move>
+/// visit(chunk) for the share of a block, of which the first is known.
+template <class Visit>
 __device__ void for_chunks(const RecordExchange::Parts& parts, int p, const Chunk& first, int block, int blocks,
-                           int record_size, const Move& move_one) {
-  move_one(first);
+                           int record_size, const Visit& visit) {
+  visit(first);
   for (int chunk = block + blocks; chunk < parts.chunks[p]; chunk += blocks) {
-    move_one(chunk_of(parts, p, chunk, record_size));
+    visit(chunk_of(parts, p, chunk, record_size));
   }
 }
 
@@ -314,8 +314,8 @@ void add_in_order(int ranks, int count, const double* of_ranks, double* numbers,
 template void pack<float>(std::span<const PackedRecords>, int, const float*, float*, Stream);
 template void pack<double>(std::span<const PackedRecords>, int, const double*, double*, Stream);
 template void unpack<float>(std::span<const PackedRecords>, int, const float*, float*, Stream);
+template void unpack<double>(std::span<const PackedRecords>, int, const double*, double*, Stream);
 template void exchange<float>(const RecordExchange&, float*, Stream);
 template void exchange<double>(const RecordExchange&, double*, Stream);
-template void unpack<double>(std::span<const PackedRecords>, int, const double*, double*, Stream);
 
 }  // namespace solenoid::cuda
