@@ -192,7 +192,7 @@ TEST(Coefficients, ReachAllPartsOfACycle) {
     }
     EXPECT_EQ(Hierarchy(unit, {}).coarse, CoarseSolve::patch);
     EXPECT_EQ(Hierarchy(open, {}).coarse, CoarseSolve::dense);
-    EXPECT_EQ(Hierarchy(boxes, {}).coarse, CoarseSolve::krylov);
+    EXPECT_EQ(Hierarchy(boxes, {}).coarse, CoarseSolve::mac);
   }
 }
 

@@ -136,7 +136,7 @@ Taken taken_by_convection(const Level& level, const Values& u) {
     const auto numbers = field.numbers(level.grid, cell);
     Eigen::VectorXd coefficients(numbers.size());
     for (std::size_t i = 0; i < numbers.size(); ++i) coefficients[i] = u[numbers[i]];
-    return Eigen::VectorXd(field.tabulate(face_points(dim, h, points, side).position).value * coefficients);
+    return Eigen::VectorXd(field.tabulate(face_points(dim, h, gauss(points), side).position).value * coefficients);
   };
   Taken sum;
   for (const Record cell : level.grid.layout().cells()) {
@@ -145,7 +145,7 @@ Taken taken_by_convection(const Level& level, const Values& u) {
       const Face face = level.grid.face(cell, side);
       const bool open = face == Face::outflow;
       if (!open && (face != Face::interior || side % 2 == 0)) continue;
-      const Eigen::VectorXd weight = face_points(dim, h, points, side).weight;
+      const Eigen::VectorXd weight = face_points(dim, h, gauss(points), side).weight;
       const Eigen::VectorXd normal = (side % 2 == 0 ? -1.0 : 1.0) * values(a, cell, side);
       for (int c = 0; c < dim; ++c) {
         const Eigen::VectorXd mine = values(c, cell, side);

@@ -197,7 +197,7 @@ TEST(Corners, KnowTheirBars) {
 TEST(Corners, RowsAreReadBackFromJson) {
   const MainPath main({row_with({}, 2'000'000, 1.0)});
   Row row = row_with({index_of("xmax", "slip"), index_of("smoother", "additive")}, 2'000'000, 3.0);
-  row.coarsest = CoarseSolve::krylov;
+  row.coarsest = CoarseSolve::mac;
   row.converged = false;
   const auto json = to_json(row, main, true);
   EXPECT_EQ(json["over_main_path"]["set_up"], 3.0);

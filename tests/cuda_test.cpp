@@ -261,7 +261,7 @@ TEST_F(CudaSolve, InvertsWithinATenthOfASecond) {
   for (const bool warm : {false, true}) {  // kernels are loaded when they run for the first time
     for (const std::vector<int>& cells : {std::vector{4, 4, 4}, {8, 4, 4}, {8, 8, 4}}) {
       const Level level = test::MeshCase{"box", test::box(cells)}.level(1);
-      ASSERT_LE(level.dofs(), engine->dense_limits().than_by_krylov);
+      ASSERT_LE(level.dofs(), engine->dense_limits().than_by_mac);
       const auto measure = [&]<class T>(T /*type*/) {
         const auto kernels = make_kernels<T>(*engine, level, direct);
         Vector<T> b(*engine, level.size());

@@ -465,7 +465,7 @@ void invert_on(Engine& engine, const Level& level) {
 template <class T>
 void multiply_on(Engine& engine, const Level& level) {
   Bench<T> bench(engine, level, LocalSolverKind::direct);
-  const std::int64_t most = std::max<std::int64_t>(engine.dense_limits().than_by_krylov, 300);
+  const std::int64_t most = std::max<std::int64_t>(engine.dense_limits().than_by_mac, 300);
   for (const std::int64_t count : {5, 300, 2048, 2049, 4100, 8192}) {
     if (count > most) break;
     const auto left = [](std::int64_t i) { return std::sin(static_cast<double>(i) + 1.0); };

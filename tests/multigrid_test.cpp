@@ -292,7 +292,7 @@ TEST(DenseInverse, OfALoneCellIsZero) {
 /// Where levels cannot be coarsened further, an engine may prefer an inverse to an inner Krylov method; where they can
 /// be, that changes nothing.
 TEST(DenseInverse, ReplacesAKrylovMethod) {
-  const DenseLimits large{.than_by_cycle = 2048, .than_by_krylov = 8192};
+  const DenseLimits large{.than_by_cycle = 2048, .than_by_mac = 8192};
   const auto check = [&](const Problem& problem, int levels, CoarseSolve coarse, int levels_on_cpu,
                          CoarseSolve coarse_on_cpu) {
     const Hierarchy hierarchy(problem, {}, large);
@@ -303,7 +303,7 @@ TEST(DenseInverse, ReplacesAKrylovMethod) {
     EXPECT_EQ(on_cpu.coarse, coarse_on_cpu) << problem.mesh.cells[0];
   };
   const auto dense = CoarseSolve::dense;
-  const auto krylov = CoarseSolve::krylov;
+  const auto krylov = CoarseSolve::mac;
   check(on(boxes({5, 5, 5}, 1), 1), 2, dense, 2, krylov);  // 4000
   check(on(boxes({5, 5, 5}, 2), 1), 3, dense, 3, krylov);
   check(on(boxes({7, 7, 7}, 1), 1), 2, krylov, 2, krylov);  // 10976
@@ -322,7 +322,7 @@ TEST(DenseInverse, ReplacesAKrylovMethod) {
 /// method for it.
 TEST(Gmres, FromTheLeftIsRefusedWhereTheCycleIsNotLinear) {
   const Problem problem = on(boxes({5, 5, 5}, 1), 1);
-  const DenseLimits large{.than_by_cycle = 2048, .than_by_krylov = 8192};
+  const DenseLimits large{.than_by_cycle = 2048, .than_by_mac = 8192};
   SolverOptions left;
   left.side = PreconditionerSide::left;
   EXPECT_NO_THROW(Discretisation(problem, left, large));
@@ -428,7 +428,7 @@ TEST(Hierarchy, GoesDownToASmallLevelWhateverTheAspect) {
   const auto check = [](const Mesh& mesh, int order) {
     if (!test::has_order(mesh.dim, order)) return;
     const Hierarchy hierarchy(on(mesh, order), {});
-    EXPECT_NE(hierarchy.coarse, CoarseSolve::krylov);
+    EXPECT_NE(hierarchy.coarse, CoarseSolve::mac);
     const Level& coarsest = *hierarchy.levels.front();
     EXPECT_TRUE(hierarchy.coarse == CoarseSolve::patch || coarsest.dofs() <= 1000) << coarsest.dofs();
     for (int l = 1; l < hierarchy.size(); ++l) EXPECT_TRUE(hierarchy.levels[l]->patches.cover_everything) << l;

@@ -97,7 +97,7 @@ TEST(Parts, AreSolvedAsIfAlone) {
 /// All ways to solve the coarsest level are met above.
 TEST(Parts, CoarsestLevelsAreLargeAndSmall) {
   EXPECT_EQ(Hierarchy(Boxes{2, 3, 2}.both(), {}).coarse, CoarseSolve::dense);
-  EXPECT_EQ(Hierarchy(Boxes{2, 13, 1}.both(), {}).coarse, CoarseSolve::krylov);
+  EXPECT_EQ(Hierarchy(Boxes{2, 13, 1}.both(), {}).coarse, CoarseSolve::mac);
 }
 
 TEST(Parts, FluxesBalanceInEach) {

@@ -302,7 +302,7 @@ double consistency_error(const Level& level, const Polynomial& exact) {
   const Point h = grid.metric().uniform_width();
   const double nu = level.coefficients.viscosity;
   const int count = level.equation.order + 4;
-  const Points inside = cell_points(dim, h, count);
+  const Points inside = cell_points(dim, h, gauss(count));
   Values x(level.size(), 0.0);
   Values b(level.size(), 0.0);
   for (const Record cell : grid.layout().cells()) {
@@ -325,7 +325,7 @@ double consistency_error(const Level& level, const Polynomial& exact) {
       for (int side = 0; side < 2 * dim; ++side) {
         const int a = side / 2;
         const double n = side % 2 == 0 ? -1.0 : 1.0;
-        const Points on_face = face_points(dim, h, count, side);
+        const Points on_face = face_points(dim, h, gauss(count), side);
         const Table trace = field.tabulate(on_face.position);
         const auto face_in_space = in_space(level, cell, on_face);
         if (grid.face(cell, side) == Face::velocity && a != f) {

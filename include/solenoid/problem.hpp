@@ -58,7 +58,10 @@ struct Exact {
 
 struct Problem {
   Mesh mesh;
-  int order = 2;           ///< k of RT_k x Q_k, or of Q_k
+  int order = 2;  ///< k of RT_k x Q_k, or of Q_k
+  /// With order 0 and Stokes' equation: the mass matrix of the velocities is diagonal, so that the element is the
+  /// marker-and-cell scheme.
+  bool lumped = false;
   double viscosity = 1.0;  ///< nu > 0
   double mass = 0.0;       ///< alpha >= 0
   VectorField force{};     ///< Poisson's f is its first component

@@ -140,13 +140,14 @@ Mesh make_mesh(const std::vector<double>& lower, const std::vector<double>& uppe
 
 Problem make_problem(const std::string& equation, const std::vector<double>& lower, const std::vector<double>& upper,
                      const std::vector<int>& cells, int refine, const std::vector<IntegerBox>& holes, int order,
-                     double viscosity, double mass, bool convection, const std::vector<ScalarField>& force,
+                     bool lumped, double viscosity, double mass, bool convection, const std::vector<ScalarField>& force,
                      const std::vector<NamedSide>& sides, const NamedSide& holes_side,
                      const std::vector<NamedRegion>& regions, const std::vector<NamedHole>& single_holes) {
   Problem problem;
   problem.equation = choice<EquationKind>(equation);
   problem.mesh = make_mesh(lower, upper, cells, refine, holes);
   problem.order = order;
+  problem.lumped = lumped;
   problem.viscosity = viscosity;
   problem.mass = mass;
   problem.convection = convection;
@@ -311,6 +312,7 @@ void bind_problem(nb::module_& m) {
       .def_prop_ro("refine", [](const Problem& p) { return p.mesh.refine; })
       .def_prop_ro("holes", [](const Problem& p) { return holes_of(p.mesh); })
       .def_ro("order", &Problem::order)
+      .def_ro("lumped", &Problem::lumped)
       .def_ro("viscosity", &Problem::viscosity)
       .def_ro("mass", &Problem::mass)
       .def_ro("convection", &Problem::convection)
@@ -349,9 +351,9 @@ void bind_problem(nb::module_& m) {
   m.def("array_field", &array_field, nb::arg("mesh"), nb::arg("points"), nb::arg("side"), nb::arg("values"),
         nb::arg("label"));
   m.def("make_problem", &make_problem, nb::kw_only(), nb::arg("equation"), nb::arg("lower"), nb::arg("upper"),
-        nb::arg("cells"), nb::arg("refine"), nb::arg("holes"), nb::arg("order"), nb::arg("viscosity"), nb::arg("mass"),
-        nb::arg("convection"), nb::arg("force"), nb::arg("sides"), nb::arg("holes_side"), nb::arg("regions"),
-        nb::arg("single_holes"));
+        nb::arg("cells"), nb::arg("refine"), nb::arg("holes"), nb::arg("order"), nb::arg("lumped"),
+        nb::arg("viscosity"), nb::arg("mass"), nb::arg("convection"), nb::arg("force"), nb::arg("sides"),
+        nb::arg("holes_side"), nb::arg("regions"), nb::arg("single_holes"));
   m.def(
       "estimate",
       [](const Problem& problem, const nb::dict& options, const Ranks* ranks) {

@@ -149,7 +149,8 @@ class Problem:
 
     Args:
         mesh: the domain.
-        order: k; `solenoid.info()` lists those of this build.
+        order: k; `solenoid.info()` lists those of this build. Or "mac", order 0 with a diagonal mass matrix: the
+            marker-and-cell scheme.
         equation: "stokes" or "poisson".
         viscosity: nu > 0.
         mass: alpha >= 0.
@@ -177,7 +178,7 @@ class Problem:
     def __init__(
         self,
         mesh: Mesh,
-        order: int = 2,
+        order: int | str = 2,
         *,
         equation: str = "stokes",
         viscosity: float = 1.0,
@@ -219,7 +220,8 @@ class Problem:
             force = [conditions.scalar(force, "force")] if poisson else conditions.vector(force, "force")
         self._core = _core.make_problem(
             equation=equation,
-            order=_integer("order", order),
+            order=0 if order == "mac" else _integer("order", order),
+            lumped=order == "mac",
             viscosity=_number("viscosity", viscosity),
             mass=_number("mass", mass),
             convection=bool(convection),
@@ -326,9 +328,9 @@ class Problem:
         return self._core.equation
 
     @property
-    def order(self) -> int:
-        """k of the element RT_k x Q_k, with Poisson's equation of Q_k."""
-        return self._core.order
+    def order(self) -> int | str:
+        """k of the element RT_k x Q_k, with Poisson's equation of Q_k; or "mac", order 0 with a diagonal mass matrix."""
+        return "mac" if self._core.lumped else self._core.order
 
     @property
     def viscosity(self) -> float:
@@ -365,9 +367,9 @@ class Problem:
 
     def __repr__(self) -> str:
         mesh = self.mesh
-        k = self.order
+        k = self._core.order
         flow = "Navier-Stokes" if self.convection else "Stokes"
-        element = f"{flow}: RT_{k} x Q_{k}" if self.equation == "stokes" else f"Poisson: Q_{k}"
+        element = f"{flow}: RT_{k} x Q_{k}{' (marker and cell)' if self._core.lumped else ''}" if self.equation == "stokes" else f"Poisson: Q_{k}"
         cells = " x ".join(str(count << mesh.refine) for count in mesh.cells)
         box = " x ".join(f"[{a:g}, {b:g}]" for a, b in zip(mesh.lower, mesh.upper))
         holes = f", {len(mesh.holes)} hole{'s' if len(mesh.holes) > 1 else ''}" if mesh.holes else ""

@@ -133,9 +133,14 @@ March read_time(const Value& value) {
 // ---- [element], [physics]
 
 constexpr Key<Problem> element_keys[] = {
-    {{"order", "an integer", "2",
-      "k of the element RT_k x Q_k, with Poisson of Q_k; `solenoid info` lists those of a build"},
-     [](const Value& v, Problem& problem) { problem.order = v.integer(); }},
+    {{"order", "an integer or \"mac\"", "2",
+      "k of the element RT_k x Q_k, with Poisson of Q_k; `solenoid info` lists those of a build; \"mac\" is order 0 "
+      "with "
+      "a diagonal mass matrix, the marker-and-cell scheme"},
+     [](const Value& v, Problem& problem) {
+       problem.lumped = v.is("mac");
+       problem.order = problem.lumped ? 0 : v.integer();
+     }},
 };
 
 constexpr Key<Problem> physics_keys[] = {

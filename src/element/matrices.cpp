@@ -18,7 +18,7 @@ Matrix face_form(double penalty, const Eigen::VectorXd& v, const Eigen::VectorXd
 
 }  // namespace
 
-CellMatrices::CellMatrices(int order_, double relative_penalty)
+CellMatrices::CellMatrices(int order_, double relative_penalty, bool lumped)
     : order(order_), penalty(relative_penalty * (order == 0 ? 1.0 : (order + 1.0) * (order + 2.0))) {
   const int n = order + 1;
   mass = stiffness = Matrix::Zero(n + 1, n + 1);
@@ -52,6 +52,7 @@ CellMatrices::CellMatrices(int order_, double relative_penalty)
     embed_p[child].row(0) = std::sqrt(0.5) * as_vector(continuous(order, 0.5 * child)).transpose();
     embed_p[child].row(n) = std::sqrt(0.5) * as_vector(continuous(order, 0.5 * (child + 1))).transpose();
   }
+  if (lumped) mass = 0.5 * Matrix::Identity(n + 1, n + 1);
   value = as_vector(legendre(order, 1.0));
   slope = as_vector(legendre(order, 1.0, 1));
 }

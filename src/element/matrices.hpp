@@ -13,8 +13,9 @@ using Matrix = Eigen::MatrixXd;
 
 /// Matrices of one cell, k = order, n = k + 1.
 struct CellMatrices {
-  /// `relative_penalty`: of the interior penalty, to that of the element.
-  explicit CellMatrices(int order, double relative_penalty = 1.0);
+  /// `relative_penalty`: of the interior penalty, to that of the element. `lumped`: with order 0 the mass matrix of P
+  /// by the trapezoidal rule, the marker-and-cell scheme.
+  explicit CellMatrices(int order, double relative_penalty = 1.0, bool lumped = false);
 
   int order;
   double penalty;         ///< gamma h: (k+1)(k+2), or 1 for k = 0, times the relative penalty

@@ -22,6 +22,7 @@
 #include "engine/ceilings.hpp"
 #include "engine/convection.hpp"
 #include "engine/packed_records.hpp"
+#include "engine/sparse.hpp"
 #include "level/level.hpp"
 #include "solenoid/communicator.hpp"
 #include "solenoid/field.hpp"
@@ -190,8 +191,8 @@ class Integrator {
 
 /// Unknowns up to which an engine would rather solve a coarse level by a dense inverse (Kernels::dense)
 struct DenseLimits {
-  std::int64_t than_by_cycle = 0;   ///< than by a cycle on this level and coarser ones,
-  std::int64_t than_by_krylov = 0;  ///< than by a Krylov method where there are no coarser ones.
+  std::int64_t than_by_cycle = 0;  ///< than by a cycle on this level and coarser ones,
+  std::int64_t than_by_mac = 0;    ///< than by the marker-and-cell scheme where there are no coarser ones.
 };
 
 /// Work to be repeated (Engine::record).
@@ -242,6 +243,10 @@ class Engine {
   /// Of a level, which must outlive it; nullptr where x is in the memory of the host, which integrates by itself
   /// (solution/).
   virtual std::unique_ptr<Integrator> make_integrator(const Level& /*level*/) { return nullptr; }
+
+  /// Kernels for sparse matrices.
+  virtual std::unique_ptr<SparseKernels<float>> sparse_float() = 0;
+  virtual std::unique_ptr<SparseKernels<double>> sparse_double() = 0;
 
   /// The convective term of a level, which must outlive it.
   virtual std::unique_ptr<Convection> make_convection(const Level& level, ConvectiveFlux flux) = 0;
@@ -325,8 +330,8 @@ class Vector {
 };
 
 /// `values` in the engine's memory.
-template <class T>
-Vector<T> on_device(Engine& engine, const std::vector<T>& values) {
+template <class T, class Allocator>
+Vector<T> on_device(Engine& engine, const std::vector<T, Allocator>& values) {
   if (values.empty()) return {};
   Vector<T> vector(engine, std::ssize(values));
   vector.upload(values.data());

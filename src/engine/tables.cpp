@@ -203,7 +203,7 @@ PatchData<T> PatchTables<T>::data(std::size_t i, const T* values) const {
 template <class T>
 CellData<T> make_cell_data(const Level& level) {
   const Equation& equation = level.equation;
-  const CellMatrices matrices(equation.order, equation.relative_penalty);
+  const CellMatrices matrices(equation.order, equation.relative_penalty, equation.lumped);
   const int n = equation.n();
   CellData<T> data{};
   for (int i = 0; i <= n; ++i) {

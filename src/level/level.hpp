@@ -22,6 +22,7 @@ struct Equation {
   int order = 2;
   EquationKind kind = EquationKind::stokes;
   double relative_penalty = 1.0;  ///< less on coarse levels: MultigridOptions::coarse_penalty
+  bool lumped = false;            ///< with order 0: Problem::lumped
 
   [[nodiscard]] int n() const { return order + 1; }
   [[nodiscard]] int record() const { return record_size(dim, order, kind); }

@@ -179,7 +179,7 @@ PatchSolver::PatchSolver(const Equation& equation, const Coefficients& coefficie
   const int dim = equation.dim;
   const int n = equation.n();
   const int modes = 2 * n;
-  const CellMatrices cell(equation.order, equation.relative_penalty);
+  const CellMatrices cell(equation.order, equation.relative_penalty, equation.lumped);
   const PatchMatrices matrices(cell);
   bool closed = true;
   for (int a = 0; a < dim; ++a) {
@@ -449,7 +449,7 @@ Matrix PatchSolver::schur(const SchurBlock& block, int threads) const {
 }
 
 void PatchSolver::make_dense(const Point& h, const PatchKind& kind) {
-  const CellMatrices cell(equation_.order, equation_.relative_penalty);
+  const CellMatrices cell(equation_.order, equation_.relative_penalty, equation_.lumped);
   const PatchMatrices matrices(cell);
   const int dim = equation_.dim;
   const int modes = 2 * equation_.n();

@@ -36,10 +36,11 @@ void for_row(int extent, Visit&& visit) {
 }
 
 /// Directions of rows, of the rows of a plane, and of planes (Grid). Rows along another direction than x are not
-/// shorter, unless they are long enough for two blocks of records. `open`: sides that should not end rows.
-std::array<int, 3> numbering_of(int dim, const std::array<int, 3>& extent, const std::array<bool, 6>& open) {
+/// shorter, unless they are long enough for two blocks of records. `ended`: directions along which there should be no
+/// rows.
+std::array<int, 3> numbering_of(int dim, const std::array<int, 3>& extent, const std::array<bool, 3>& ended) {
   for (int a = 0; a < dim; ++a) {
-    if (open[2 * a] || open[2 * a + 1] || extent[a] < std::min(extent[0], 2 * interleave)) continue;
+    if (ended[a] || extent[a] < std::min(extent[0], 2 * interleave)) continue;
     return a == 0 ? std::array{0, 1, 2} : a == 1 ? std::array{1, 0, 2} : std::array{2, 0, 1};
   }
   return {0, 1, 2};
@@ -56,7 +57,7 @@ Grid::Grid(const Mesh& mesh, const Boundary& boundary, bool boundary_hats, std::
     periodic_[a] = boundary.sides[2 * a].kind == SideKind::periodic;
   }
   copy_extent_ = extent_;
-  std::array<bool, 6> open{};
+  std::array<bool, 3> ended{};
   for (int side = 0; side < 2 * dim_; ++side) {
     SideFaces& faces = side_faces_[side];
     const SideKinds kinds(mesh, boundary, side);
@@ -66,12 +67,14 @@ Grid::Grid(const Mesh& mesh, const Boundary& boundary, bool boundary_hats, std::
       for (int a = 0; a < dim_; ++a) at[a] >>= shift[a];
       faces.faces.push_back(face_of(kinds.at(at)));
     });
-    open[side] = faces.has(Face::slip) || faces.has(Face::outflow);
+    if (faces.has(Face::slip) || faces.has(Face::outflow)) ended[side / 2] = true;
   }
   for (int i = 0; i <= std::ssize(boundary.single_holes); ++i) {
     hole_faces_.push_back(face_of(hole_side(boundary, i).kind));
   }
-  numbering_ = numbering_of(dim_, extent_, open);
+  whole_numbering_ = numbering_of(dim_, extent_, ended);
+  for (int a = 0; a < dim_; ++a) ended[a] = ended[a] || owned_box().extent(a) < extent_[a];
+  numbering_ = numbering_of(dim_, extent_, ended);
 
   Parts parts = parts_of(mesh, boundary);
   parts_ = parts.count;
@@ -401,7 +404,8 @@ Grid Grid::coarsen(const Coarsening& coarsening, std::shared_ptr<const Partition
   coarse.hole_faces_ = hole_faces_;
   for (int a = 0; a < 3; ++a) coarse.extent_[a] = coarsening.coarse_extent(a);
   coarse.copy_extent_ = coarse.extent_;
-  coarse.numbering_ = numbering_;
+  coarse.whole_numbering_ = whole_numbering_;
+  coarse.numbering_ = coarse.partition_ == nullptr ? whole_numbering_ : numbering_;
   // Cells that become one are all of one part, and all there.
   coarse.parts_ = parts_;
   coarse.find_cells();
@@ -412,6 +416,7 @@ Grid Grid::whole() const {
   if (partition_ == nullptr) return *this;
   Grid all = *this;
   all.partition_ = nullptr;
+  all.numbering_ = whole_numbering_;
   all.find_cells();
   return all;
 }

@@ -25,8 +25,9 @@ namespace solenoid {
 /// Cells on a box lattice, some missing. Records (of unknowns) are numbered as in mesh/layout.hpp: cells row by row, in
 /// a row those at even places before those at odd ones, so that the cells of neighbouring vertex patches of a colour
 /// have consecutive numbers; then hat-only records, where the normal unknowns of upper boundary faces are stored. Rows
-/// run along x, or along another direction if slip or outflow sides end those along x: patches at such a side need a
-/// kernel of their own, and should not be one of each row.
+/// run along x, or along another direction if slip or outflow sides end those along x, or cuts between ranks: patches
+/// at such a side need a kernel of their own, those at a cut are smoothed by both ranks, and should not be one of each
+/// row.
 ///
 /// With a partition a grid has the cells of this rank and copies of those around them (Partition::layers): owned cells
 /// are numbered first, then ghosts that touch them, then the others; each as above. Positions are those in the whole
@@ -178,6 +179,7 @@ class Grid {
   std::int64_t cell_count_ = 0;
   std::array<int, 3> copy_extent_{1, 1, 1};  // of each of copies()
   std::array<int, 3> numbering_{0, 1, 2};
+  std::array<int, 3> whole_numbering_{0, 1, 2};  // of all cells, without cuts
   Metric metric_;
   std::array<bool, 3> periodic_{};
   std::array<SideFaces, 6> side_faces_{};

@@ -136,6 +136,9 @@ void validate(const Problem& problem) {
     throw InvalidEntry("order", fmt::format("order {} in {}D is not part of this build; it has {}", problem.order, dim,
                                             orders.empty() ? "none" : fmt::format("{}", fmt::join(orders, ", "))));
   }
+  if (problem.lumped && (problem.order != 0 || problem.equation != EquationKind::stokes)) {
+    throw InvalidEntry("order", "the marker-and-cell scheme is of order 0, for Stokes' equation");
+  }
   validate_but_for_order(problem);
 }
 

@@ -141,7 +141,7 @@ double dense_unknowns(const CoarseCounts& counts, const Problem& problem, const 
     if (const double count = unknowns(cells[level]); count <= static_cast<double>(limits.than_by_cycle)) return count;
   }
   const double count = unknowns(cells.back());
-  return count <= static_cast<double>(limits.than_by_krylov) ? count : 0.0;
+  return count <= static_cast<double>(limits.than_by_mac) ? count : 0.0;
 }
 
 /// Bytes of a solve with the cycle in precision S.

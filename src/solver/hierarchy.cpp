@@ -113,7 +113,9 @@ int cycle_index(const MultigridOptions& options, const Equation& equation) {
   return equation.order == 0 || (equation.order == 1 && equation.dim == 2) ? 2 : 1;
 }
 
-Equation equation_of(const Problem& problem) { return {problem.mesh.dim, problem.order, problem.equation}; }
+Equation equation_of(const Problem& problem) {
+  return {.dim = problem.mesh.dim, .order = problem.order, .kind = problem.equation, .lumped = problem.lumped};
+}
 
 Coefficients coefficients_of(const Problem& problem) { return {problem.viscosity, problem.mass}; }
 
@@ -149,11 +151,16 @@ Hierarchy::Hierarchy(const Problem& problem, const MultigridOptions& options, co
   const auto small = [&](const Level& level) {
     return level.dofs() <= (is_finest(level) ? always_dense : std::max(always_dense, limits.than_by_cycle));
   };
-  const auto invertible = [&](const Level& level) { return small(level) || level.dofs() <= limits.than_by_krylov; };
+  const auto invertible = [&](const Level& level) { return small(level) || level.dofs() <= limits.than_by_mac; };
 
   for (;;) {
     Level& level = *fine_to_coarse.back();
     const bool covered = level.patches.cover_everything;
+    // The marker-and-cell scheme has a solver that needs no coarser cells.
+    if (level.equation.lumped) {
+      coarse = small(level) ? CoarseSolve::dense : CoarseSolve::mac;
+      break;
+    }
     if (refined_once(level.grid)) {
       if (one_patch_is_exact(level, options.local_solver)) {
         coarse = CoarseSolve::patch;
@@ -218,7 +225,7 @@ Hierarchy::Hierarchy(const Problem& problem, const MultigridOptions& options, co
                       level.equation.dim, level.grid.extent()[0], level.grid.extent()[1], level.grid.extent()[2],
                       problem.mesh.refine + 1));
     }
-    coarse = invertible(level) ? CoarseSolve::dense : CoarseSolve::krylov;
+    coarse = invertible(level) ? CoarseSolve::dense : CoarseSolve::mac;
     break;
   }
   if (fine_to_coarse.back()->grid.partition() != nullptr) make_whole();

@@ -14,9 +14,9 @@ namespace solenoid {
 
 /// How the coarsest level is solved.
 enum class CoarseSolve {
-  patch,   ///< one patch covers the level: its local solver is exact
-  dense,   ///< a dense (pseudo-)inverse
-  krylov,  ///< too large for a direct solve: GMRES with the smoother, inside a flexible outer method
+  patch,  ///< one patch covers the level: its local solver is exact
+  dense,  ///< a dense (pseudo-)inverse
+  mac,    ///< too large for a direct solve: smoothing and the marker-and-cell scheme, inside a flexible outer method
 };
 
 /// How levels are dealt out to ranks.

@@ -18,8 +18,11 @@ namespace solenoid {
 
 template <>
 struct Names<CoarseSolve> {
-  static constexpr std::array<std::pair<std::string_view, CoarseSolve>, 3> all{
-      {{"patch", CoarseSolve::patch}, {"dense", CoarseSolve::dense}, {"krylov", CoarseSolve::krylov}}};
+  // Rows stored before the marker-and-cell scheme took its place have an inner Krylov method.
+  static constexpr std::array<std::pair<std::string_view, CoarseSolve>, 4> all{{{"patch", CoarseSolve::patch},
+                                                                                {"dense", CoarseSolve::dense},
+                                                                                {"mac", CoarseSolve::mac},
+                                                                                {"krylov", CoarseSolve::mac}}};
 };
 
 namespace studies::corners {

@@ -7,6 +7,7 @@
 #include "engine/cpu/cpu_kernels.hpp"
 #include "engine/cpu/kernels/table.hpp"
 #include "engine/cpu/memory.hpp"
+#include "engine/cpu/sparse.hpp"
 #include "engine/cpu/team.hpp"
 #include "engine/engine.hpp"
 
@@ -33,6 +34,9 @@ class CpuEngine final : public Engine {
   std::unique_ptr<Kernels<double>> kernels_double(const Level& level, LocalSolverKind local) override {
     return cpu::make_cpu_kernels<double>(team_, level, local);
   }
+
+  std::unique_ptr<SparseKernels<float>> sparse_float() override { return cpu::make_sparse_kernels<float>(team_); }
+  std::unique_ptr<SparseKernels<double>> sparse_double() override { return cpu::make_sparse_kernels<double>(team_); }
 
   std::unique_ptr<Convection> make_convection(const Level& level, ConvectiveFlux flux) override {
     return cpu::make_cpu_convection(team_, level, flux);

@@ -15,6 +15,7 @@
 #include "engine/cuda/kernels/smoother/parity.hpp"
 #include "engine/cuda/points/device_integrator.hpp"
 #include "engine/cuda/profile.hpp"
+#include "engine/cuda/sparse.hpp"
 #include "engine/cuda/staging.hpp"
 #include "engine/engine.hpp"
 #include "solenoid/error.hpp"
@@ -104,7 +105,7 @@ class CudaEngine final : public Engine {
   }
 
   [[nodiscard]] DenseLimits dense_limits() const override {
-    return {.than_by_cycle = cuda::most_in_cache, .than_by_krylov = cuda::most_dense};
+    return {.than_by_cycle = cuda::most_in_cache, .than_by_mac = cuda::most_dense};
   }
 
   [[nodiscard]] std::vector<std::string> smoother_variants(const Equation& equation, bool single) const override {
@@ -135,6 +136,11 @@ class CudaEngine final : public Engine {
   std::unique_ptr<Integrator> make_integrator(const Level& level) override {
     return cuda::make_integrator(*shared_, level);
   }
+  std::unique_ptr<SparseKernels<float>> sparse_float() override { return cuda::make_sparse_kernels<float>(*shared_); }
+  std::unique_ptr<SparseKernels<double>> sparse_double() override {
+    return cuda::make_sparse_kernels<double>(*shared_);
+  }
+
   std::unique_ptr<Convection> make_convection(const Level& level, ConvectiveFlux flux) override {
     return cuda::make_convection(*shared_, level, flux);
   }

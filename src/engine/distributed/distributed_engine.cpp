@@ -101,6 +101,9 @@ class DistributedEngine final : public Engine {
     return std::make_unique<DistributedIntegrator>(std::move(integrator), *ranks_);
   }
 
+  std::unique_ptr<SparseKernels<float>> sparse_float() override { return engine_->sparse_float(); }
+  std::unique_ptr<SparseKernels<double>> sparse_double() override { return engine_->sparse_double(); }
+
   std::unique_ptr<Convection> make_convection(const Level& level, ConvectiveFlux flux) override {
     auto convection = engine_->make_convection(level, flux);
     if (level.grid.partition() == nullptr) return convection;

@@ -14,8 +14,8 @@ ReferenceConvection::ReferenceConvection(const Level& level, ConvectiveFlux flux
   const int dim = level.equation.dim;
   const int points = convection_points(level.equation.order);
   const Point h = level.grid.metric().uniform_width();
-  inside_ = cell_points(dim, h, points);
-  for (int side = 0; side < 2 * dim; ++side) on_face_[side] = face_points(dim, h, points, side);
+  inside_ = cell_points(dim, h, gauss(points));
+  for (int side = 0; side < 2 * dim; ++side) on_face_[side] = face_points(dim, h, gauss(points), side);
   for (int c = 0; c < dim; ++c) {
     fields_.emplace_back(level.equation, h, c);
     table_[c] = fields_[c].tabulate(inside_.position);

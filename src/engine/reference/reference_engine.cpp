@@ -8,6 +8,8 @@
 #include <cstring>
 #include <utility>
 
+#include "engine/cpu/sparse.hpp"
+#include "engine/cpu/team.hpp"
 #include "engine/dense_inverse.hpp"
 #include "engine/engine.hpp"
 #include "engine/reference/reference_convection.hpp"
@@ -134,6 +136,9 @@ class ReferenceEngine final : public Engine {
     return std::make_unique<ReferenceKernels<double>>(level);
   }
 
+  std::unique_ptr<SparseKernels<float>> sparse_float() override { return cpu::make_sparse_kernels<float>(team_); }
+  std::unique_ptr<SparseKernels<double>> sparse_double() override { return cpu::make_sparse_kernels<double>(team_); }
+
   std::unique_ptr<Convection> make_convection(const Level& level, ConvectiveFlux flux) override {
     return std::make_unique<reference::ReferenceConvection>(level, flux);
   }
@@ -164,6 +169,7 @@ class ReferenceEngine final : public Engine {
   }
 
  private:
+  cpu::Team team_{1};
   std::int64_t in_use_ = 0;
   std::int64_t peak_ = 0;
 };

@@ -361,7 +361,7 @@ VectorXd ReferenceLevel::projected(VectorXd x) const {
 
 double ReferenceLevel::l2_norm(const VectorXd& x) const {
   const Equation& equation = level_.equation;
-  const Points points = cell_points(equation.dim, level_.grid.metric().uniform_width(), equation.n() + 1);
+  const Points points = cell_points(equation.dim, level_.grid.metric().uniform_width(), gauss(equation.n() + 1));
   double square = 0.0;
   for (int c = 0; c < form_.components(); ++c) {
     const LocalField& field = form_.fields()[c];

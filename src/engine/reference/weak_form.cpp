@@ -9,8 +9,12 @@ namespace {
 
 using Eigen::MatrixXd;
 
-/// Points that exceed what products of two functions and of their derivatives need.
-int quadrature_points(const Equation& equation) { return equation.order + 2; }
+/// Points that exceed what products of two functions and of their derivatives need, or, where the mass matrix is
+/// lumped, those of the trapezoidal rule, which is as exact for all but products of values.
+Quadrature quadrature(const Equation& equation) {
+  if (equation.lumped) return {{0.0, 1.0}, {0.5, 0.5}};
+  return gauss(equation.order + 2);
+}
 
 /// sum over points of weight f g: a row per function of f, a column per function of g.
 MatrixXd integrate(const MatrixXd& f, const Points& points, const MatrixXd& g) {
@@ -19,8 +23,8 @@ MatrixXd integrate(const MatrixXd& f, const Points& points, const MatrixXd& g) {
 
 }  // namespace
 
-Points cell_points(int dim, const Point& h, int count) {
-  const Quadrature rule = gauss(count);
+Points cell_points(int dim, const Point& h, const Quadrature& rule) {
+  const auto count = static_cast<int>(rule.points.size());
   Points points;
   const int total = power(count, dim);
   points.weight.resize(total);
@@ -37,8 +41,8 @@ Points cell_points(int dim, const Point& h, int count) {
   return points;
 }
 
-Points face_points(int dim, const Point& h, int count, int side) {
-  const Quadrature rule = gauss(count);
+Points face_points(int dim, const Point& h, const Quadrature& rule, int side) {
+  const auto count = static_cast<int>(rule.points.size());
   const int normal = side / 2;
   Points points;
   const int total = power(count, dim - 1);
@@ -131,7 +135,7 @@ WeakForm::WeakForm(const Equation& equation, const Coefficients& coefficients, c
   const double nu = coefficients.viscosity;
   for (int c = 0; c <= equation.velocities(); ++c) fields_.emplace_back(equation, h, c);
 
-  const Points inside = cell_points(dim, h, quadrature_points(equation));
+  const Points inside = cell_points(dim, h, quadrature(equation));
   const Table q = pressure().tabulate(inside.position);
   for (int c = 0; c < components(); ++c) {
     const Table u = fields_[c].tabulate(inside.position);
@@ -143,9 +147,9 @@ WeakForm::WeakForm(const Equation& equation, const Coefficients& coefficients, c
       if (a == fields_[c].parallel()) continue;
       const double gamma = equation.penalty(h[a]);
       std::array<Table, 2> trace;
-      const Points on_face = face_points(dim, h, quadrature_points(equation), 2 * a);
+      const Points on_face = face_points(dim, h, quadrature(equation), 2 * a);
       for (int upper = 0; upper < 2; ++upper) {
-        trace[upper] = fields_[c].tabulate(face_points(dim, h, quadrature_points(equation), 2 * a + upper).position);
+        trace[upper] = fields_[c].tabulate(face_points(dim, h, quadrature(equation), 2 * a + upper).position);
         const MatrixXd& value = trace[upper].value;
         if (c == 0) trace_[2 * a + upper] = value;
         const MatrixXd normal = (upper == 1 ? 1.0 : -1.0) * trace[upper].derivative[a];
@@ -169,7 +173,7 @@ Eigen::MatrixXd embedding(const Equation& equation, const Point& fine_h, int com
   Point coarse_h = fine_h;
   for (int a = 0; a < equation.dim; ++a) coarse_h[a] *= coarsened[a] ? 2.0 : 1.0;
 
-  const Points points = cell_points(equation.dim, fine_h, quadrature_points(equation));
+  const Points points = cell_points(equation.dim, fine_h, gauss(equation.order + 2));
   std::vector<Point> in_coarse = points.position;
   for (Point& x : in_coarse) {
     for (int a = 0; a < equation.dim; ++a) {

@@ -9,6 +9,7 @@
 #include <array>
 #include <vector>
 
+#include "element/basis.hpp"
 #include "level/level.hpp"
 
 namespace solenoid::reference {
@@ -18,10 +19,10 @@ struct Points {
   std::vector<Point> position;
   Eigen::VectorXd weight;
 };
-/// Tensor Gauss points of a cell of size h, `count` per direction.
-Points cell_points(int dim, const Point& h, int count);
+/// Tensor points of a cell of size h, by a rule for each direction.
+Points cell_points(int dim, const Point& h, const Quadrature& rule);
 /// The same on its face `side` (2a lower, 2a + 1 upper face of direction a).
-Points face_points(int dim, const Point& h, int count, int side);
+Points face_points(int dim, const Point& h, const Quadrature& rule, int side);
 
 /// Values and physical derivatives of basis functions: a row per point, a column per function.
 struct Table {

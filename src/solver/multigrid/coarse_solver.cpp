@@ -1,7 +1,7 @@
 #include "solver/multigrid/coarse_solver.hpp"
 
 #include "solver/multigrid/coarse_dense.hpp"
-#include "solver/multigrid/coarse_krylov.hpp"
+#include "solver/multigrid/coarse_mac.hpp"
 
 namespace solenoid {
 namespace {
@@ -29,7 +29,7 @@ std::unique_ptr<CoarseSolver<T>> make_coarse_solver(Engine& engine, const Hierar
   switch (hierarchy.coarse) {
     case CoarseSolve::patch: return std::make_unique<PatchCoarseSolver<T>>(kernels);
     case CoarseSolve::dense: return std::make_unique<DenseCoarseSolver<T>>(engine, kernels, options.local_solver);
-    case CoarseSolve::krylov: return std::make_unique<KrylovCoarseSolver<T>>(engine, kernels, options);
+    case CoarseSolve::mac: return std::make_unique<MacCoarseSolver<T>>(engine, kernels, options);
   }
   return nullptr;
 }

@@ -1,0 +1,323 @@
+/// \file
+/// A thread has a row; the rows of a slice are those of a warp, so that entries are read with unit stride. Per row and
+/// pass: the entries (4 + sizeof(T) bytes each), the diagonal and the vectors; x is gathered, mostly from the cache.
+/// What sums are needed for a step of conjugate gradients stays on the device: blocks leave partial sums, and all
+/// blocks of the kernel that takes the step add these up in the same order.
+
+#include "engine/cuda/sparse.hpp"
+
+#include <algorithm>
+#include <vector>
+
+#include "engine/cuda/launch.hpp"
+
+namespace solenoid::cuda {
+namespace {
+
+constexpr int threads = 256;
+constexpr int slice = SparseFormat::slice;
+/// Thread blocks that leave partial sums.
+constexpr int most_blocks = 512;
+/// Sums of a step: d . A d_t for the directions before, d . A d, d . r.
+constexpr int most_sums = Directions<float>::most + 1;
+
+template <class F>
+__device__ void for_all(std::int64_t begin, std::int64_t end, const F& visit) {
+  const std::int64_t step = static_cast<std::int64_t>(gridDim.x) * blockDim.x;
+  for (std::int64_t i = begin + static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; i < end; i += step) {
+    visit(i);
+  }
+}
+
+/// The entries of a row besides its diagonal times x.
+template <class T>
+__device__ T row_times(const SparseMatrix<T>& a, std::int64_t row, const T* x) {
+  const std::int64_t s = row / slice;
+  const int lane = static_cast<int>(row % slice);
+  T sum = 0;
+  const std::int64_t end = a.begin[s + 1];
+  for (std::int64_t e = a.begin[s] + lane; e < end; e += slice) sum += a.value[e] * x[a.column[e]];
+  return sum;
+}
+
+template <class T>
+__global__ void relax_kernel(const __grid_constant__ SparseMatrix<T> a, int colour, const T* b, T* x) {
+  wait_for_earlier_kernels();
+  for_all(a.colour_begin[colour], a.colour_begin[colour + 1],
+          [&](std::int64_t i) { x[i] = (b[i] - row_times(a, i, x)) * a.inverse_diagonal[i]; });
+}
+template <class T>
+__global__ void relax_zero_kernel(const __grid_constant__ SparseMatrix<T> a, const T* b, T* x) {
+  wait_for_earlier_kernels();
+  for_all(0, a.rows, [&](std::int64_t i) { x[i] = i < a.colour_begin[1] ? b[i] * a.inverse_diagonal[i] : T(0); });
+}
+template <class T>
+__global__ void residual_kernel(const __grid_constant__ SparseMatrix<T> a, const T* b, const T* x, T* r) {
+  wait_for_earlier_kernels();
+  for_all(0, a.colour_begin[a.colours - 1],
+          [&](std::int64_t i) { r[i] = b[i] - a.diagonal[i] * x[i] - row_times(a, i, x); });
+}
+template <class T>
+__global__ void restrict_kernel(Aggregates to, const T* r, T* coarse) {
+  wait_for_earlier_kernels();
+  for_all(0, to.coarse_rows, [&](std::int64_t i) {
+    T sum = 0;
+    for (std::int32_t c = to.child_begin[i]; c < to.child_begin[i + 1]; ++c) sum += r[to.child[c]];
+    coarse[i] = sum;
+  });
+}
+template <class T>
+__global__ void prolong_kernel(std::int32_t rows, Aggregates to, T factor, const T* coarse, T* x) {
+  wait_for_earlier_kernels();
+  for_all(0, rows, [&](std::int64_t i) { x[i] += factor * coarse[to.parent[i]]; });
+}
+template <class T>
+__global__ void multiply_kernel(const __grid_constant__ SparseMatrix<T> a, const T* x, T* y) {
+  wait_for_earlier_kernels();
+  for_all(0, a.rows, [&](std::int64_t i) { y[i] = a.diagonal[i] * x[i] + row_times(a, i, x); });
+}
+
+/// The sum over a thread block, for all its threads.
+__device__ double block_sum(double value) {
+  __shared__ double of_warp[threads / 32];
+  for (int offset = 16; offset > 0; offset /= 2) value += __shfl_xor_sync(0xffffffffU, value, offset);
+  __syncthreads();  // of_warp is read no more
+  if (threadIdx.x % 32 == 0) of_warp[threadIdx.x / 32] = value;
+  __syncthreads();
+  double sum = 0.0;
+#pragma unroll
+  for (int w = 0; w < threads / 32; ++w) sum += of_warp[w];
+  return sum;
+}
+
+template <class T, int count>
+__global__ void __launch_bounds__(threads)
+    multiply_sums_kernel(const __grid_constant__ SparseMatrix<T> a, const __grid_constant__ Directions<T> directions,
+                         const T* r, double* partial) {
+  wait_for_earlier_kernels();
+  constexpr int newest = count - 1;
+  const T* const d = directions.d[newest];
+  T* const a_d = directions.a_d[newest];
+  double sums[count + 1]{};
+  for_all(0, a.rows, [&](std::int64_t i) {
+    const T here = d[i];
+    const T image = a.diagonal[i] * here + row_times(a, i, d);
+    a_d[i] = image;
+#pragma unroll
+    for (int t = 0; t < newest; ++t) sums[t] += static_cast<double>(here) * directions.a_d[t][i];
+    sums[newest] += static_cast<double>(here) * image;
+    sums[newest + 1] += static_cast<double>(here) * r[i];
+  });
+#pragma unroll
+  for (int k = 0; k <= count; ++k) {
+    const double sum = block_sum(sums[k]);
+    if (threadIdx.x == 0) partial[k * most_blocks + blockIdx.x] = sum;
+  }
+}
+
+template <class T, int count>
+__global__ void __launch_bounds__(threads)
+    advance_kernel(std::int32_t rows, const __grid_constant__ Directions<T> directions, const double* partial,
+                   int partial_blocks, const T* r, T* rest, bool first, T* x) {
+  wait_for_earlier_kernels();
+  constexpr int newest = count - 1;
+  double sums[count + 1];
+#pragma unroll
+  for (int k = 0; k <= count; ++k) {
+    double mine = 0.0;
+    for (int block = threadIdx.x; block < partial_blocks; block += threads) mine += partial[k * most_blocks + block];
+    sums[k] = block_sum(mine);
+  }
+  T share[count];
+  double curvature = sums[newest];
+#pragma unroll
+  for (int t = 0; t < newest; ++t) {
+    const double of_t = directions.curvature[t];
+    const double part = of_t > 0.0 ? sums[t] / of_t : 0.0;
+    share[t] = static_cast<T>(part);
+    curvature -= part * sums[t];
+  }
+  const bool goes = curvature > 0.0 && isfinite(curvature) && isfinite(sums[count]);
+  const T alpha = goes ? static_cast<T>(sums[count] / curvature) : T(0);
+  T* const d = directions.d[newest];
+  T* const a_d = directions.a_d[newest];
+  for_all(0, rows, [&](std::int64_t i) {
+    T direction = d[i];
+#pragma unroll
+    for (int t = 0; t < newest; ++t) direction -= share[t] * directions.d[t][i];
+    x[i] = (first ? T(0) : x[i]) + alpha * direction;
+    if (rest == nullptr) return;
+    T image = a_d[i];
+#pragma unroll
+    for (int t = 0; t < newest; ++t) image -= share[t] * directions.a_d[t][i];
+    d[i] = direction;
+    a_d[i] = image;
+    rest[i] = r[i] - alpha * image;
+  });
+  if (blockIdx.x == 0 && threadIdx.x == 0) directions.curvature[newest] = goes ? static_cast<T>(curvature) : T(0);
+}
+
+/// A warp has a row.
+template <class T>
+__global__ void dense_kernel(std::int32_t count, const std::int32_t* row, const T* matrix, const T* b, T* x) {
+  wait_for_earlier_kernels();
+  const int i = static_cast<int>((blockIdx.x * blockDim.x + threadIdx.x) / 32);
+  if (i >= count) return;
+  T sum = 0;
+  for (int j = threadIdx.x % 32; j < count; j += 32)
+    sum += matrix[static_cast<std::int64_t>(i) * count + j] * b[row[j]];
+  for (int offset = 16; offset > 0; offset /= 2) sum += __shfl_xor_sync(0xffffffffU, sum, offset);
+  if (threadIdx.x % 32 == 0) x[row[i]] = sum;
+}
+
+/// Of `value` on the faces of a cell, over their widths.
+template <class T, class F>
+__device__ T net_flux(const Incidence<T>& incidence, std::int64_t cell, const F& value) {
+  T sum = 0;
+  for (int side = 0; side < 2 * incidence.dim; ++side) {
+    const std::int32_t face = incidence.face_of_cell[side][cell];
+    const T flux = value(face) * incidence.inverse_width[face];
+    sum += side % 2 == 0 ? -flux : flux;
+  }
+  return sum;
+}
+template <class T>
+__global__ void divergence_kernel(const __grid_constant__ Incidence<T> incidence, const T* w, const T* u, T* g) {
+  wait_for_earlier_kernels();
+  for_all(0, incidence.cells, [&](std::int64_t cell) {
+    g[cell] = net_flux(incidence, cell, [&](std::int32_t face) { return w[face] * u[face]; });
+  });
+}
+template <class T>
+__global__ void divergence_defect_kernel(const __grid_constant__ Incidence<T> incidence, const T* r, const T* u, T* g) {
+  wait_for_earlier_kernels();
+  for_all(0, incidence.cells, [&](std::int64_t cell) {
+    g[cell] = -r[cell] - net_flux(incidence, cell, [&](std::int32_t face) { return u[face]; });
+  });
+}
+template <class T>
+__global__ void gradient_kernel(const __grid_constant__ Incidence<T> incidence, const T* w, const T* p, T* u) {
+  wait_for_earlier_kernels();
+  for_all(0, incidence.faces, [&](std::int64_t face) {
+    const T slope =
+        (p[incidence.cell_of_face[0][face]] - p[incidence.cell_of_face[1][face]]) * incidence.inverse_width[face];
+    u[face] = w == nullptr ? slope : w[face] * slope;
+  });
+}
+template <class T>
+__global__ void axpy_kernel(std::int64_t count, T factor, const T* x, T* y) {
+  wait_for_earlier_kernels();
+  for_all(0, count, [&](std::int64_t i) { y[i] += factor * x[i]; });
+}
+template <class T>
+__global__ void __launch_bounds__(threads) dot_kernel(std::int64_t count, const T* x, const T* y, double* partial) {
+  wait_for_earlier_kernels();
+  double sum = 0.0;
+  for_all(0, count, [&](std::int64_t i) { sum += static_cast<double>(x[i]) * y[i]; });
+  sum = block_sum(sum);
+  if (threadIdx.x == 0) partial[blockIdx.x] = sum;
+}
+
+/// Blocks for so many rows.
+unsigned blocks(std::int64_t rows) {
+  return static_cast<unsigned>(std::clamp<std::int64_t>((rows + threads - 1) / threads, 1, 132 * 16));
+}
+unsigned summing_blocks(std::int64_t rows) { return std::min<unsigned>(blocks(rows), most_blocks); }
+
+template <class T>
+class CudaSparseKernels final : public SparseKernels<T> {
+ public:
+  explicit CudaSparseKernels(Shared& shared) : shared_(shared), partial_(shared.engine, most_sums * most_blocks) {}
+
+  void relax(const SparseMatrix<T>& a, int colour, const T* b, T* x) override {
+    const std::int32_t rows = a.colour_begin[colour + 1] - a.colour_begin[colour];
+    start("sparse relax", relax_kernel<T>, blocks(rows), a, colour, b, x);
+  }
+  void relax_zero(const SparseMatrix<T>& a, const T* b, T* x) override {
+    start("sparse relax zero", relax_zero_kernel<T>, blocks(a.rows), a, b, x);
+  }
+  void residual(const SparseMatrix<T>& a, const T* b, const T* x, T* r) override {
+    start("sparse residual", residual_kernel<T>, blocks(a.colour_begin[a.colours - 1]), a, b, x, r);
+  }
+  void restrict_to(const Aggregates& to, const T* r, T* coarse) override {
+    start("sparse restrict", restrict_kernel<T>, blocks(to.coarse_rows), to, r, coarse);
+  }
+  void prolong_add(const SparseMatrix<T>& a, const Aggregates& to, T factor, const T* coarse, T* x) override {
+    const std::int32_t rows = a.colour_begin[a.colours - 1];
+    start("sparse prolong", prolong_kernel<T>, blocks(rows), rows, to, factor, coarse, x);
+  }
+  void multiply(const SparseMatrix<T>& a, const T* x, T* y) override {
+    start("sparse multiply", multiply_kernel<T>, blocks(a.rows), a, x, y);
+  }
+
+  void multiply_sums(const SparseMatrix<T>& a, const Directions<T>& directions, const T* r) override {
+    with_count(directions.count, [&](auto count) {
+      start("sparse multiply and sums", multiply_sums_kernel<T, count>, summing_blocks(a.rows), a, directions, r,
+            partial_.data());
+    });
+  }
+  void advance(const SparseMatrix<T>& a, const Directions<T>& directions, const T* r, T* rest, bool first,
+               T* x) override {
+    with_count(directions.count, [&](auto count) {
+      start("sparse advance", advance_kernel<T, count>, blocks(a.rows), a.rows, directions, partial_.data(),
+            static_cast<int>(summing_blocks(a.rows)), r, rest, first, x);
+    });
+  }
+
+  void dense(std::int32_t count, const std::int32_t* row, const T* matrix, const T* b, T* x) override {
+    start("sparse dense", dense_kernel<T>, blocks(std::int64_t{count} * 32), count, row, matrix, b, x);
+  }
+  void divergence(const Incidence<T>& incidence, const T* w, const T* u, T* g) override {
+    start("sparse divergence", divergence_kernel<T>, blocks(incidence.cells), incidence, w, u, g);
+  }
+  void divergence_defect(const Incidence<T>& incidence, const T* r, const T* u, T* g) override {
+    start("sparse divergence defect", divergence_defect_kernel<T>, blocks(incidence.cells), incidence, r, u, g);
+  }
+  void gradient(const Incidence<T>& incidence, const T* w, const T* p, T* u) override {
+    start("sparse gradient", gradient_kernel<T>, blocks(incidence.faces), incidence, w, p, u);
+  }
+  void axpy(std::int64_t count, T factor, const T* x, T* y) override {
+    start("sparse axpy", axpy_kernel<T>, blocks(count), count, factor, x, y);
+  }
+  double dot(std::int64_t count, const T* x, const T* y) override {
+    const unsigned grid = summing_blocks(count);
+    start("sparse dot", dot_kernel<T>, grid, count, x, y, partial_.data());
+    std::vector<double> partial(grid);
+    shared_.engine.download(partial_.data(), partial.data(), grid * sizeof(double));
+    double sum = 0.0;
+    for (const double part : partial) sum += part;
+    return sum;
+  }
+
+ private:
+  template <class Kernel, class... Arguments>
+  void start(const char* name, Kernel* kernel, unsigned grid, const Arguments&... arguments) {
+    launch(name, kernel, grid, threads, 0, shared_.stream, arguments...);
+  }
+  /// work(integral_constant) for the number of directions.
+  template <class Work>
+  static void with_count(int count, const Work& work) {
+    switch (count) {
+      case 1: return work(std::integral_constant<int, 1>());
+      case 2: return work(std::integral_constant<int, 2>());
+      case 3: return work(std::integral_constant<int, 3>());
+      case 4: return work(std::integral_constant<int, 4>());
+      default: return work(std::integral_constant<int, 5>());
+    }
+  }
+
+  Shared& shared_;
+  Vector<double> partial_;
+};
+
+}  // namespace
+
+template <class T>
+std::unique_ptr<SparseKernels<T>> make_sparse_kernels(Shared& shared) {
+  return std::make_unique<CudaSparseKernels<T>>(shared);
+}
+
+template std::unique_ptr<SparseKernels<float>> make_sparse_kernels(Shared&);
+template std::unique_ptr<SparseKernels<double>> make_sparse_kernels(Shared&);
+
+}  // namespace solenoid::cuda

@@ -1,0 +1,108 @@
+#pragma once
+/// \file
+/// Kernels for sparse symmetric matrices with short rows, of which the block factorisation of the marker-and-cell
+/// scheme (solver/mac/) is made: Gauss-Seidel by colours, transfers by aggregates, flexible conjugate gradients whose
+/// scalars stay in the engine's memory.
+///
+/// Rows are numbered colour by colour, each colour padded to whole slices of `slice` rows; row `rows` is the null row.
+/// A vector has `rows + slice` numbers; those of padding and of the null row are zero, before and after every kernel.
+/// Entries besides the diagonal are stored by slices (sliced ELLPACK): entry j of row i at
+///     begin[i / slice] + slice j + i % slice,   j < (begin[i / slice + 1] - begin[i / slice]) / slice;
+/// those of shorter rows are 0, in the column of the null row.
+
+#include <array>
+#include <cstdint>
+
+namespace solenoid {
+
+struct SparseFormat {
+  static constexpr int slice = 32;
+  /// Two, and as many again for each periodic direction with an odd number of places.
+  static constexpr int most_colours = 16;
+};
+
+/// A matrix in the engine's memory.
+template <class T>
+struct SparseMatrix {
+  std::int32_t rows = 0;
+  int colours = 0;
+  std::array<std::int32_t, SparseFormat::most_colours + 1> colour_begin{};  ///< [colour]: its first row
+  const std::int64_t* begin = nullptr;  ///< [slice]: of its entries; one more than there are slices
+  const std::int32_t* column = nullptr;
+  const T* value = nullptr;
+  const T* diagonal = nullptr;
+  const T* inverse_diagonal = nullptr;  ///< 0 where the diagonal is
+
+  [[nodiscard]] std::int32_t storage() const { return rows + SparseFormat::slice; }
+};
+
+/// Which rows become one row of a coarser matrix.
+struct Aggregates {
+  std::int32_t coarse_rows = 0;
+  const std::int32_t* parent = nullptr;       ///< [fine row]: the coarse row, the null row of those that have none
+  const std::int32_t* child_begin = nullptr;  ///< [coarse row]: of its children, those of the last colour left out
+  const std::int32_t* child = nullptr;
+};
+
+/// The search directions of flexible conjugate gradients so far, with A times each.
+template <class T>
+struct Directions {
+  static constexpr int most = 5;
+  int count = 0;
+  std::array<T*, most> d{};
+  std::array<T*, most> a_d{};
+  T* curvature = nullptr;  ///< [direction]: d . A d, in the engine's memory
+};
+
+/// Which faces a cell has and which cells a face: the divergence B of the scheme and the gradient - B^T, as
+/// differences. Rows are those of the matrices of velocities and pressures.
+template <class T>
+struct Incidence {
+  std::int32_t faces = 0;  ///< rows of velocities, padding included
+  std::int32_t cells = 0;
+  int dim = 0;
+  const std::int32_t* cell_of_face[2]{};  ///< [face]: below, above it; the null row of cells where there is none
+  const std::int32_t* face_of_cell[6]{};  ///< [side][cell]; the null row of faces where there is no unknown
+  const T* inverse_width = nullptr;       ///< [face]: 1 / h across it
+};
+
+template <class T>
+class SparseKernels {
+ public:
+  virtual ~SparseKernels() = default;
+
+  /// One colour of Gauss-Seidel: x_i = (b_i - sum_j a_ij x_j) / a_ii in its rows.
+  virtual void relax(const SparseMatrix<T>& a, int colour, const T* b, T* x) = 0;
+  /// The same from x = 0, for colour 0: x is zero in all other rows.
+  virtual void relax_zero(const SparseMatrix<T>& a, const T* b, T* x) = 0;
+  /// r = b - A x in the rows of all colours but the last.
+  virtual void residual(const SparseMatrix<T>& a, const T* b, const T* x, T* r) = 0;
+  /// coarse_I = sum of r_i over the children i of I.
+  virtual void restrict_to(const Aggregates& to, const T* r, T* coarse) = 0;
+  /// x_i += factor coarse_parent(i) in the rows of all colours but the last.
+  virtual void prolong_add(const SparseMatrix<T>& a, const Aggregates& to, T factor, const T* coarse, T* x) = 0;
+  /// y = A x
+  virtual void multiply(const SparseMatrix<T>& a, const T* x, T* y) = 0;
+  /// a_d[s] = A d[s] for the newest direction s = count - 1, and the sums that advance() needs of it and of r.
+  virtual void multiply_sums(const SparseMatrix<T>& a, const Directions<T>& directions, const T* r) = 0;
+  /// Makes the newest direction conjugate to the others and takes the step along it: x += alpha d, and, unless `rest`
+  /// is null, rest = r - alpha A d (r may be rest). With `first` x = alpha d. A direction without curvature is a step
+  /// of length zero.
+  virtual void advance(const SparseMatrix<T>& a, const Directions<T>& directions, const T* r, T* rest, bool first,
+                       T* x) = 0;
+  /// x = Z b in the rows in `row`, Z a dense matrix, row by row; the rest of x is left alone.
+  virtual void dense(std::int32_t count, const std::int32_t* row, const T* matrix, const T* b, T* x) = 0;
+
+  /// g = B (w u), w weights of faces.
+  virtual void divergence(const Incidence<T>& incidence, const T* w, const T* u, T* g) = 0;
+  /// g = - r - B u; r may be g.
+  virtual void divergence_defect(const Incidence<T>& incidence, const T* r, const T* u, T* g) = 0;
+  /// u = w B^T p; w == nullptr stands for ones.
+  virtual void gradient(const Incidence<T>& incidence, const T* w, const T* p, T* u) = 0;
+  /// y += factor x
+  virtual void axpy(std::int64_t count, T factor, const T* x, T* y) = 0;
+  /// x . y, on the host
+  virtual double dot(std::int64_t count, const T* x, const T* y) = 0;
+};
+
+}  // namespace solenoid

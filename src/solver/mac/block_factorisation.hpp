@@ -1,0 +1,61 @@
+#pragma once
+/// \file
+/// The marker-and-cell scheme solved approximately: a block factorisation, of which only scalar problems are coarsened.
+///
+/// With A the velocity block, B the divergence, W = A^-1 1 (a local permeability, once for all) and S = B W B^T,
+///
+///     u = A~ r_u,   p = - S~ (B W A W B^T) S~ (r_p + B u),   u += A~ B^T p,
+///
+/// where A~ and S~ are some steps of flexible conjugate gradients with algebraic multigrid (sparse_multigrid.hpp). As
+/// they depend on their right-hand side this is not quite linear. With Poisson's equation it is S~ alone, for its
+/// matrix.
+
+#include <memory>
+#include <optional>
+
+#include "engine/engine.hpp"
+#include "engine/sparse.hpp"
+#include "solver/mac/scheme.hpp"
+#include "solver/mac/sparse_multigrid.hpp"
+
+namespace solenoid {
+
+template <class T>
+class BlockFactorisation {
+ public:
+  /// Of the scheme on a level, for the coefficients that it has now.
+  BlockFactorisation(Engine& engine, const Level& level);
+
+  /// x += E C E^T r: r and x are vectors of the level, E has the scheme's functions. Always the same work.
+  void correct(Kernels<T>& kernels, const T* r, T* x);
+
+ private:
+  /// Of faces, or of cells.
+  struct Field {
+    Vector<std::int64_t> index;  ///< in vectors of the level
+    Vector<T> load;
+    Vector<T> value;
+  };
+
+  void make_stokes(const Level& level);
+  void make_incidence(const MacScheme& scheme);
+  [[nodiscard]] std::vector<T> weights(const MacScheme& scheme, const Level& level);
+  [[nodiscard]] Field field(const MacScheme::Nodes& nodes);
+  [[nodiscard]] Vector<T> vector(std::int32_t rows) { return {engine_, rows + SparseFormat::slice}; }
+
+  Engine& engine_;
+  std::unique_ptr<SparseKernels<T>> sparse_;
+  std::optional<SparseMultigrid<T>> velocity_;
+  std::optional<SparseMultigrid<T>> scalar_;  ///< of the pressure, or of Poisson's u
+  Field faces_;
+  Field cells_;
+  Vector<T> work_;  ///< two of faces
+  Vector<T> other_;
+  Vector<T> weight_;
+  std::array<Vector<std::int32_t>, 2> cell_of_face_;
+  std::array<Vector<std::int32_t>, 6> face_of_cell_;
+  Vector<T> inverse_width_;
+  Incidence<T> incidence_;
+};
+
+}  // namespace solenoid

@@ -1,0 +1,280 @@
+/// \file
+/// The marker-and-cell scheme and its solver: matrices against the weak form, sparse kernels against dense algebra,
+/// permeabilities that are known, iterations.
+
+#include <Eigen/Dense>
+#include <cmath>
+#include <random>
+#include <utility>
+
+#include "engines.hpp"
+#include "gtest/gtest.h"
+#include "levels.hpp"
+#include "solenoid/solver.hpp"
+#include "solver/mac/block_factorisation.hpp"
+
+namespace solenoid {
+namespace {
+
+using test::MeshCase;
+
+Level lumped_level(const MeshCase& what) {
+  const Equation equation{.dim = what.mesh.dim, .order = 0, .kind = what.equation, .lumped = true};
+  return {equation, {.viscosity = 0.7, .reaction = what.mass}, Grid(what.mesh, what.boundary), PatchRules{}};
+}
+
+Eigen::MatrixXd dense(const SparseRows& rows) {
+  Eigen::MatrixXd matrix = Eigen::MatrixXd::Zero(rows.order.rows(), rows.order.rows());
+  for (std::int32_t i = 0; i < rows.order.rows(); ++i) {
+    matrix(i, i) = rows.diagonal[i];
+    for (std::int64_t e = rows.begin[i]; e < rows.begin[i + 1]; ++e) matrix(i, rows.column[e]) += rows.value[e];
+  }
+  return matrix;
+}
+
+std::vector<MeshCase> all_cases() {
+  std::vector<MeshCase> cases;
+  for (const int dim : {2, 3}) {
+    for (MeshCase what : test::mesh_cases(dim)) {
+      what.name += dim == 2 ? "_2d" : "_3d";
+      cases.push_back(what);
+    }
+  }
+  return cases;
+}
+
+class Scheme : public testing::TestWithParam<MeshCase> {};
+INSTANTIATE_TEST_SUITE_P(Meshes, Scheme, testing::ValuesIn(all_cases()),
+                         [](const auto& info) { return info.param.name; });
+
+/// E^T A E, A the lowest-order operator with a lumped mass matrix as the reference engine has it.
+TEST_P(Scheme, IsTheLowestOrderElementWithLumpedMass) {
+  const Level level = lumped_level(GetParam());
+  const MacScheme scheme(level);
+  const reference::ReferenceLevel oracle(level);
+  const Eigen::MatrixXd a = dense(scheme.velocity_matrix());
+  EXPECT_LE((a - a.transpose()).norm(), 1e-14 * a.norm());
+  const auto& faces = scheme.faces();
+  const auto& cells = scheme.cells();
+  for (std::size_t node = 0; node < faces.places.size(); ++node) {
+    const std::int32_t row = faces.order.row[node];
+    Eigen::VectorXd unit = Eigen::VectorXd::Zero(level.size());
+    unit[faces.index[row]] = 1.0;
+    const Eigen::VectorXd image = oracle.apply(unit);
+    for (std::size_t other = 0; other < faces.places.size(); ++other) {
+      const std::int32_t i = faces.order.row[other];
+      ASSERT_NEAR(image[faces.index[i]], a(i, row), 1e-12 * a.norm());
+    }
+    for (std::size_t cell = 0; cell < cells.places.size(); ++cell) {
+      const std::int32_t i = cells.order.row[cell];
+      double divergence = 0.0;
+      for (int side = 0; side < 2 * level.equation.dim; ++side) {
+        if (scheme.face_of_cell()[side][i] != row) continue;
+        divergence += (side % 2 == 0 ? -1.0 : 1.0) * scheme.inverse_width()[row];
+      }
+      ASSERT_NEAR(image[cells.index[i]], -divergence, 1e-12 * a.norm());
+    }
+  }
+  EXPECT_EQ(static_cast<std::int64_t>(faces.places.size() + cells.places.size()), level.dofs());
+}
+
+TEST_P(Scheme, PressureMatrixIsDivergenceTimesWeightsTimesGradient) {
+  const Level level = lumped_level(GetParam());
+  const MacScheme scheme(level);
+  std::mt19937 random(1);
+  std::uniform_real_distribution<double> positive(0.5, 2.0);
+  std::vector<double> w(scheme.faces().rows() + SparseFormat::slice, 0.0);
+  for (const std::int32_t row : scheme.faces().order.row) w[row] = positive(random);
+  Eigen::MatrixXd b = Eigen::MatrixXd::Zero(scheme.cells().rows(), scheme.faces().rows());
+  for (std::int32_t face = 0; face < scheme.faces().rows(); ++face) {
+    for (int end = 0; end < 2; ++end) {
+      const std::int32_t cell = scheme.cell_of_face()[end][face];
+      if (cell < b.rows()) b(cell, face) += (end == 0 ? 1.0 : -1.0) * scheme.inverse_width()[face];
+    }
+  }
+  const Eigen::VectorXd weights = Eigen::Map<const Eigen::VectorXd>(w.data(), b.cols());
+  const Eigen::MatrixXd expected = b * weights.asDiagonal() * b.transpose();
+  EXPECT_LE((dense(scheme.pressure_matrix(w)) - expected).norm(), 1e-14 * expected.norm());
+}
+
+/// Galerkin products, colours, and what children and parents say.
+TEST_P(Scheme, CoarsensByAggregates) {
+  const Level level = lumped_level(GetParam());
+  const MacScheme scheme(level);
+  const std::vector<double> ones(scheme.faces().rows() + SparseFormat::slice, 1.0);
+  for (const Merge merge : {Merge::block, Merge::connected}) {
+    const MacScheme::Nodes& nodes = merge == Merge::block ? scheme.faces() : scheme.cells();
+    SparseRows fine = merge == Merge::block ? scheme.velocity_matrix() : scheme.pressure_matrix(ones);
+    Unset<NodePlace> places = nodes.places;
+    NodeLattice lattice = nodes.lattice;
+    for (int step = 0; step < 3; ++step) {
+      for (int colour = 0; colour < fine.order.colours; ++colour) {
+        for (std::int32_t i = fine.order.colour_begin[colour]; i < fine.order.colour_begin[colour + 1]; ++i) {
+          for (std::int64_t e = fine.begin[i]; e < fine.begin[i + 1]; ++e) {
+            const bool same = fine.column[e] >= fine.order.colour_begin[colour] &&
+                              fine.column[e] < fine.order.colour_begin[colour + 1];
+            ASSERT_FALSE(same) << "rows " << i << " and " << fine.column[e] << " have one colour";
+          }
+        }
+      }
+      Coarsened coarse = coarsen(fine, places, lattice, merge);
+      const std::int32_t rows = coarse.matrix.order.rows();
+      Eigen::MatrixXd p = Eigen::MatrixXd::Zero(fine.order.rows(), rows);
+      for (std::int32_t i = 0; i < fine.order.rows(); ++i) {
+        if (coarse.parent[i] < rows) p(i, coarse.parent[i]) = 1.0;
+      }
+      const Eigen::MatrixXd expected = p.transpose() * dense(fine) * p;
+      EXPECT_LE((dense(coarse.matrix) - expected).norm(), 1e-13 * std::max(1.0, dense(fine).norm()));
+      Eigen::MatrixXd children = Eigen::MatrixXd::Zero(fine.order.rows(), rows);
+      for (std::int32_t i = 0; i < rows; ++i) {
+        for (std::int32_t c = coarse.child_begin[i]; c < coarse.child_begin[i + 1]; ++c) {
+          children(coarse.child[c], i) += 1.0;
+        }
+      }
+      const std::int32_t last = fine.order.colour_begin[fine.order.colours - 1];
+      EXPECT_EQ(children.topRows(last), p.topRows(last));
+      EXPECT_EQ(children.bottomRows(fine.order.rows() - last).norm(), 0.0);
+      if (coarse.nodes.size() < 2) break;
+      fine = std::move(coarse.matrix);
+      places = std::move(coarse.nodes);
+      lattice = coarse.lattice;
+    }
+  }
+}
+
+/// Conjugate gradients with multigrid: each solve divides the error, in the norm of the matrix, by some factor; all
+/// engines do the same.
+template <class T>
+void solves(Engine& engine, const MeshCase& what) {
+  const Level level = lumped_level(what);
+  const MacScheme scheme(level);
+  std::unique_ptr<SparseKernels<T>> sparse;
+  if constexpr (sizeof(T) == sizeof(float)) {
+    sparse = engine.sparse_float();
+  } else {
+    sparse = engine.sparse_double();
+  }
+  const std::vector<double> ones(scheme.faces().rows() + SparseFormat::slice, 1.0);
+  for (const Merge merge : {Merge::block, Merge::connected}) {
+    const bool velocities = merge == Merge::block;
+    const MacScheme::Nodes& nodes = velocities ? scheme.faces() : scheme.cells();
+    const SparseRows rows = velocities ? scheme.velocity_matrix() : scheme.pressure_matrix(ones);
+    const Eigen::MatrixXd matrix = dense(rows);
+    SparseMultigrid<T> multigrid(engine, *sparse, rows, nodes.places, nodes.lattice,
+                                 {merge, velocities ? 2 : 3, !velocities});
+    std::mt19937 random(2);
+    std::normal_distribution<double> normal;
+    Eigen::VectorXd exact = Eigen::VectorXd::Zero(matrix.rows());
+    for (const std::int32_t row : nodes.order.row) exact[row] = normal(random);
+    const Eigen::VectorXd load = matrix * exact;
+    std::vector<T> b(multigrid.matrix().storage(), T(0));
+    for (Eigen::Index i = 0; i < load.size(); ++i) b[i] = static_cast<T>(load[i]);
+    const Vector<T> on_engine = on_device(engine, b);
+    Vector<T> x(engine, multigrid.matrix().storage());
+    multigrid.solve(on_engine.data(), x.data());
+    x.download(b.data());
+    Eigen::VectorXd error = exact;
+    for (Eigen::Index i = 0; i < load.size(); ++i) error[i] -= b[i];
+    const double before = exact.dot(matrix * exact);
+    EXPECT_LE(error.dot(matrix * error), 0.02 * before) << (velocities ? "velocity" : "pressure");
+  }
+}
+
+TEST_P(Scheme, IsSolvedByMultigrid) {
+  for (const auto& choice : test::engines()) {
+    SCOPED_TRACE(choice.name);
+    solves<float>(choice.get(), GetParam());
+    solves<double>(choice.get(), GetParam());
+  }
+  solves<double>(*make_reference_engine(), GetParam());
+}
+
+// Flows --------------------------------------------------------------------------------------------------------------
+
+/// Voxels of size 1, periodic but for walls where `walls` says so.
+Problem voxels(const std::array<int, 3>& extent, int dim, const std::array<bool, 3>& walls, int order, bool lumped) {
+  Problem problem;
+  problem.mesh.dim = dim;
+  for (int a = 0; a < dim; ++a) {
+    problem.mesh.cells[a] = extent[a];
+    problem.mesh.upper[a] = extent[a];
+    const SideKind kind = walls[a] ? SideKind::velocity : SideKind::periodic;
+    problem.boundary.sides[2 * a].kind = problem.boundary.sides[2 * a + 1].kind = kind;
+  }
+  problem.order = order;
+  problem.lumped = lumped;
+  problem.force[0] = ScalarField(1.0);
+  return problem;
+}
+
+/// K_xx of plane channels of w voxels is w^2 / 12 (1 + 2 / w^2), of square ducts .03514425 w^2 times what differences
+/// make of it (by how much was computed independently: ../VOXELS).
+TEST(Mac, PermeabilitiesOfChannelsAndDucts) {
+  for (const int w : {1, 2, 3, 4}) {
+    const Result channel = solve(voxels({4, w, 1}, 2, {false, true, false}, 0, true), {.rtol = 1e-12});
+    EXPECT_TRUE(channel.report.converged);
+    EXPECT_NEAR(channel.solution.mean_velocity()[0] * 12.0 / (w * w), 1.0 + 2.0 / (w * w), 1e-10) << w;
+  }
+  const std::vector<std::pair<int, double>> ducts{{1, 2.56}, {2, 0.78}, {3, 0.38}, {4, 0.22}, {8, 0.06}};
+  for (const auto& [w, excess] : ducts) {
+    const Result duct = solve(voxels({4, w, w}, 3, {false, true, true}, 0, true), {.rtol = 1e-12});
+    EXPECT_TRUE(duct.report.converged);
+    EXPECT_NEAR(duct.solution.mean_velocity()[0] / (0.03514425 * w * w) - 1.0, excess, 0.006) << w;
+  }
+}
+
+/// Overlapping spheres (discs) of a radius, until so much of the box is left.
+Problem spheres(int n, int dim, double radius, double porosity, int order, bool lumped, int refine) {
+  Problem problem = voxels({n, n, dim == 3 ? n : 1}, dim, {false, true, true}, order, lumped);
+  problem.mesh.refine = refine;
+  const std::array<int, 3> extent{n, n, dim == 3 ? n : 1};
+  std::vector<bool> solid(static_cast<std::size_t>(extent[0]) * extent[1] * extent[2]);
+  std::mt19937 random(1);
+  std::uniform_real_distribution<double> place(0.0, n);
+  const auto count = static_cast<double>(solid.size());
+  for (double pores = count; pores > porosity * count;) {
+    const Point centre{place(random), place(random), dim == 3 ? place(random) : 0.5};
+    for (std::size_t i = 0; i < solid.size(); ++i) {
+      const std::array<int, 3> at{static_cast<int>(i) % n, static_cast<int>(i) / n % n, static_cast<int>(i) / n / n};
+      double square = 0.0;
+      for (int a = 0; a < dim; ++a) {
+        const double distance = std::abs(at[a] + 0.5 - centre[a]);
+        square += std::pow(std::min(distance, n - distance), 2.0);
+      }
+      if (square >= radius * radius || solid[i]) continue;
+      solid[i] = true;
+      pores -= 1.0;
+    }
+  }
+  for (std::size_t i = 0; i < solid.size(); ++i) {
+    const std::array<int, 3> at{static_cast<int>(i) % n, static_cast<int>(i) / n % n, static_cast<int>(i) / n / n};
+    if (solid[i]) problem.mesh.holes.push_back({at, {at[0] + 1, at[1] + 1, at[2] + 1}});
+  }
+  return problem;
+}
+
+TEST(Mac, IterationsDoNotGrow) {
+  struct Case {
+    int dim, n;
+    double radius, porosity;
+    int most;
+  };
+  for (const auto& [dim, n, radius, porosity, most] : {Case{2, 32, 4, 0.7, 10},
+                                                       {2, 64, 4, 0.7, 11},
+                                                       {2, 128, 4, 0.7, 11},
+                                                       {2, 32, 4, 0.45, 9},
+                                                       {2, 64, 4, 0.45, 10},
+                                                       {2, 128, 4, 0.45, 11},
+                                                       {3, 16, 3, 0.4, 9},
+                                                       {3, 32, 3, 0.4, 10}}) {
+    for (const Precision precision : {Precision::mixed, Precision::full_double}) {
+      const Result result = solve(spheres(n, dim, radius, porosity, 0, true, 0), {.precision = precision});
+      EXPECT_TRUE(result.report.converged);
+      EXPECT_LE(result.report.iterations, most) << dim << "D, n = " << n << ", porosity " << porosity;
+      EXPECT_LE(result.solution.divergence_max(), 1e-6);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace solenoid
