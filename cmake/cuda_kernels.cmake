@@ -68,8 +68,9 @@ function(solenoid_add_cuda_engine library)
   set(templates ${sources}/kernels)
   set(generated ${PROJECT_BINARY_DIR}/src/engine/cuda/kernels)
   set(declarations "")
-  set(cuda_sources ${sources}/vector.cu ${sources}/messages.cu ${sources}/dense.cu ${sources}/sparse.cu ${sources}/ceilings.cu ${sources}/convection_hats.cu
-    ${sources}/points/integrals.cu ${sources}/smoother/schur_complement.cu)
+  set(cuda_sources ${sources}/vector.cu ${sources}/messages.cu ${sources}/dense.cu ${sources}/sparse.cu
+    ${sources}/ceilings.cu ${sources}/convection_hats.cu ${sources}/points/integrals.cu
+    ${sources}/smoother/schur_complement.cu ${sources}/smoother/small_patches.cu)
   foreach(dim 2 3)
     set(stokes_orders ${SOLENOID_CUDA_ORDERS_${dim}D})
     set(poisson_orders ${SOLENOID_CUDA_POISSON_ORDERS_${dim}D})
@@ -108,7 +109,7 @@ function(solenoid_add_cuda_engine library)
     ${peer}/peer_transport.cpp ${sources}/profile.cpp ${sources}/staging.cpp ${sources}/tiles.cpp ${generated}/dispatch.cpp
     ${sources}/smoother/colour_smoother.cpp ${sources}/smoother/general_smoother.cpp
     ${sources}/smoother/parity_smoother.cpp ${sources}/smoother/parity_tables.cpp ${sources}/smoother/poisson_smoother.cpp
-    ${sources}/smoother/device_inverses.cpp
+    ${sources}/smoother/device_inverses.cpp ${sources}/smoother/small_smoother.cpp
     $<TARGET_OBJECTS:solenoid_cuda_kernels>)
   target_link_libraries(${library} PRIVATE CUDA::cudart_static)
 endfunction()

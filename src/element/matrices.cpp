@@ -16,7 +16,29 @@ Matrix face_form(double penalty, const Eigen::VectorXd& v, const Eigen::VectorXd
   return penalty * v * v.transpose() - 0.5 * (d * v.transpose() + v * d.transpose());
 }
 
+/// Of the modes of O on the lower face of a cell: values, and derivatives along the outward normal.
+struct Traces {
+  explicit Traces(const CellMatrices& cell) : lower(cell.value), lower_slope(cell.slope) {
+    for (long j = 1; j < lower.size(); j += 2) {
+      lower[j] *= -1.0;
+      lower_slope[j] *= -1.0;
+    }
+  }
+  Eigen::VectorXd lower;
+  Eigen::VectorXd lower_slope;
+};
+
 }  // namespace
+
+Matrix kronecker(const Matrix& slow, const Matrix& fast) {
+  Matrix product(slow.rows() * fast.rows(), slow.cols() * fast.cols());
+  for (long i = 0; i < slow.rows(); ++i) {
+    for (long j = 0; j < slow.cols(); ++j) {
+      product.block(i * fast.rows(), j * fast.cols(), fast.rows(), fast.cols()) = slow(i, j) * fast;
+    }
+  }
+  return product;
+}
 
 CellMatrices::CellMatrices(int order_, double relative_penalty, bool lumped)
     : order(order_), penalty(relative_penalty * (order == 0 ? 1.0 : (order + 1.0) * (order + 2.0))) {
@@ -69,25 +91,23 @@ PatchMatrices::PatchMatrices(const CellMatrices& cell) : cell_(&cell) {
   }
 }
 
+Matrix CellMatrices::laplace_o(int lower_weight, int upper_weight) const {
+  const Traces traces(*this);
+  return volume + lower_weight * face_form(penalty, traces.lower, traces.lower_slope) +
+         upper_weight * face_form(penalty, value, slope);
+}
+
 Matrix PatchMatrices::laplace_o(int lower_weight, int upper_weight) const {
   const int n = cell_->order + 1;
-  Eigen::VectorXd sign(n);
-  for (int j = 0; j < n; ++j) sign[j] = j % 2 == 0 ? 1.0 : -1.0;
-  const Eigen::VectorXd& v1 = cell_->value;  // upper face of a cell
-  const Eigen::VectorXd& d1 = cell_->slope;
-  const Eigen::VectorXd v0 = sign.cwiseProduct(v1);  // lower face: trace and derivative along the outward normal
-  const Eigen::VectorXd d0 = sign.cwiseProduct(d1);
-
+  const Traces traces(*cell_);
   Matrix laplace = Matrix::Zero(2 * n, 2 * n);
-  for (int upper = 0; upper < 2; ++upper) laplace.block(upper * n, upper * n, n, n) = cell_->volume;
+  laplace.topLeftCorner(n, n) = cell_->laplace_o(lower_weight, 0);
+  laplace.bottomRightCorner(n, n) = cell_->laplace_o(0, upper_weight);
   Eigen::VectorXd jump(2 * n);
   Eigen::VectorXd mean(2 * n);
-  jump << v1, -v0;
-  mean << 0.5 * d1, -0.5 * d0;
-  laplace += cell_->penalty * jump * jump.transpose() - mean * jump.transpose() - jump * mean.transpose();
-  laplace.topLeftCorner(n, n) += lower_weight * face_form(cell_->penalty, v0, d0);
-  laplace.bottomRightCorner(n, n) += upper_weight * face_form(cell_->penalty, v1, d1);
-  return laplace;
+  jump << cell_->value, -traces.lower;
+  mean << 0.5 * cell_->slope, -0.5 * traces.lower_slope;
+  return laplace + cell_->penalty * jump * jump.transpose() - mean * jump.transpose() - jump * mean.transpose();
 }
 
 }  // namespace solenoid

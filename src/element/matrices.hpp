@@ -11,11 +11,17 @@ namespace solenoid {
 
 using Matrix = Eigen::MatrixXd;
 
+/// The tensor product of two matrices: `fast` at each entry of `slow`.
+Matrix kronecker(const Matrix& slow, const Matrix& fast);
+
 /// Matrices of one cell, k = order, n = k + 1.
 struct CellMatrices {
   /// `relative_penalty`: of the interior penalty, to that of the element. `lumped`: with order 0 the mass matrix of P
   /// by the trapezoidal rule, the marker-and-cell scheme.
   explicit CellMatrices(int order, double relative_penalty = 1.0, bool lumped = false);
+
+  /// Interior-penalty matrix of O with weights s of the face form E at the lower and upper end.
+  [[nodiscard]] Matrix laplace_o(int lower_weight, int upper_weight) const;
 
   int order;
   double penalty;         ///< gamma h: (k+1)(k+2), or 1 for k = 0, times the relative penalty
@@ -35,7 +41,7 @@ struct CellMatrices {
 struct PatchMatrices {
   explicit PatchMatrices(const CellMatrices& cell);
 
-  /// Interior-penalty matrix of O with weights s of the face form E at the lower and upper end.
+  /// As CellMatrices::laplace_o, with the face between the cells.
   [[nodiscard]] Matrix laplace_o(int lower_weight, int upper_weight) const;
 
   Matrix mass_p;

@@ -87,7 +87,11 @@ class Kernels {
   /// One colour of the additive smoother: y += damping * sum_j R_j^T A_j^+ R_j (b - A x).
   virtual void smooth_add(int colour, const T* b, const T* x, T* y, T damping) = 0;
 
-  /// Makes what smooth (or smooth_add) needs; otherwise its first use does.
+  /// One group of small patches (Level::small_patches), which share no unknown, with the residual r: x += damping *
+  /// sum_j R_j^T A_j^+ R_j r. x and r are different vectors.
+  virtual void smooth_small(int group, const T* r, T* x, T damping) = 0;
+
+  /// Makes what smooth (or smooth_add) and smooth_small need; otherwise their first use does.
   virtual void prepare_smoother(bool /*additive*/) {}
   /// Tables of the coefficients that the level has now (Level::set_coefficients), beside those in use. Local problems
   /// are solved for that, so it takes its time. Smoothers are prepared before.

@@ -77,4 +77,11 @@ struct PatchData {
   std::int64_t dense_size;
 };
 
+/// Where an unknown of a small patch lies (level/small_solver.hpp): in which of its two records, so many numbers behind
+/// the place of value 0 of that.
+struct SmallPlace {
+  std::int32_t record;
+  std::int32_t offset;
+};
+
 }  // namespace solenoid

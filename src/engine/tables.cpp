@@ -9,6 +9,7 @@
 
 #include "base/parallel.hpp"
 #include "element/matrices.hpp"
+#include "level/small_solver.hpp"
 
 namespace solenoid {
 
@@ -248,6 +249,33 @@ CellData<T> make_cell_data(const Level& level) {
   }
   return data;
 }
+
+std::vector<std::vector<SmallPlace>> small_places(const Level& level) {
+  std::vector<std::vector<SmallPlace>> places;
+  for (const SmallShape& shape : level.small_patches.shapes) {
+    auto& of_shape = places.emplace_back();
+    for (const auto& [record, value] : small_unknowns(level.equation, shape)) {
+      of_shape.push_back({record, interleave * value});
+    }
+  }
+  return places;
+}
+
+template <class T>
+std::vector<std::vector<T>> small_inverses(const Level& level) {
+  const auto& shapes = level.small_patches.shapes;
+  if (shapes.empty()) return {};
+  const Point h = level.grid.metric().uniform_width();
+  std::vector<std::vector<T>> inverses(shapes.size());
+  const auto invert = [&](std::int64_t i) {
+    const Matrix inverse = small_inverse(level.equation, level.coefficients, h, shapes[i]);
+    inverses[i].assign(inverse.data(), inverse.data() + inverse.size());
+  };
+  parallel_for(std::ssize(shapes), [&] { return invert; });
+  return inverses;
+}
+template std::vector<std::vector<float>> small_inverses<float>(const Level&);
+template std::vector<std::vector<double>> small_inverses<double>(const Level&);
 
 std::array<double, 3> convection_scale(const Grid& grid) {
   const Point h = grid.metric().uniform_width();

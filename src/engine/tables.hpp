@@ -52,6 +52,12 @@ class PatchTables {
 template <class T>
 CellData<T> make_cell_data(const Level& level);
 
+/// [shape]: where the unknowns of small patches of a level are.
+std::vector<std::vector<SmallPlace>> small_places(const Level& level);
+/// [shape]: the inverses of their matrices.
+template <class T>
+std::vector<std::vector<T>> small_inverses(const Level& level);
+
 /// 1 / (h_a sqrt(volume)), by direction, for the convective term: functions carry 1 / sqrt(volume), so that this is the
 /// factor of all integrals of theirs with a derivative in direction a, or over faces across it, and that of |u_a| /
 /// h_a.

@@ -75,6 +75,7 @@ void find_records(const Equation& equation, const Grid& grid, std::vector<Consta
 Level::Level(const Equation& equation_, const Coefficients& coefficients_, Grid grid_, const PatchRules& rules)
     : Level(equation_, coefficients_, std::move(grid_)) {
   patches = Patches(grid, rules);
+  small_patches = SmallPatches(grid, patches);
 }
 
 Level::Level(const Equation& equation_, const Coefficients& coefficients_, Grid grid_)

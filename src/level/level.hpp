@@ -1,7 +1,7 @@
 #pragma once
 /// \file
-/// One level of the multigrid hierarchy: its grid, its equation with coefficients, its vertex patches. Host data,
-/// shared by all engines.
+/// One level of the multigrid hierarchy: its grid, its equation with coefficients, its patches. Host data, shared
+/// by all engines.
 
 #include <array>
 #include <cstdint>
@@ -10,6 +10,7 @@
 
 #include "level/coefficients.hpp"
 #include "level/patches.hpp"
+#include "level/small_patches.hpp"
 #include "mesh/grid.hpp"
 #include "mesh/places.hpp"
 #include "mesh/record.hpp"
@@ -58,6 +59,7 @@ struct Level {
   Coefficients coefficients;  ///< of kernels and tables that are made from now on
   Grid grid;
   Patches patches;
+  SmallPatches small_patches;
   std::vector<Constant> constants;  ///< one at most for each field and part of the domain
   /// Which cells become one on the next coarser level.
   Coarsening coarsening;

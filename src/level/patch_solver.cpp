@@ -20,16 +20,6 @@ struct Eigenpairs {
   Eigen::VectorXd values;
 };
 
-Matrix kronecker(const Matrix& slow, const Matrix& fast) {
-  Matrix product(slow.rows() * fast.rows(), slow.cols() * fast.cols());
-  for (long i = 0; i < slow.rows(); ++i) {
-    for (long j = 0; j < slow.cols(); ++j) {
-      product.block(i * fast.rows(), j * fast.cols(), fast.rows(), fast.cols()) = slow(i, j) * fast;
-    }
-  }
-  return product;
-}
-
 Eigenpairs generalised_eigenpairs(const Matrix& stiffness, const Matrix& mass) {
   if (stiffness.rows() == 0) return {Matrix(0, 0), Eigen::VectorXd(0)};
   const Eigen::GeneralizedSelfAdjointEigenSolver<Matrix> solver(stiffness, mass);

@@ -125,8 +125,12 @@ Hierarchy::Hierarchy(const Problem& problem, const MultigridOptions& options, co
   const PatchRules rules{options.patch, options.colour_order};
   const auto partition = partition_of(problem.mesh, distribution);
   std::vector<std::unique_ptr<Level>> fine_to_coarse;
-  fine_to_coarse.push_back(std::make_unique<Level>(equation_of(problem), coefficients,
-                                                   Grid(problem.mesh, problem.boundary, false, partition), rules));
+  const Equation equation = equation_of(problem);
+  Grid finest_grid(problem.mesh, problem.boundary, false, partition);
+  // The marker-and-cell scheme has a solver that needs neither patches nor coarser cells.
+  fine_to_coarse.push_back(equation.lumped
+                               ? std::make_unique<Level>(equation, coefficients, std::move(finest_grid))
+                               : std::make_unique<Level>(equation, coefficients, std::move(finest_grid), rules));
   const auto make_whole = [&] {
     const Level& level = *fine_to_coarse.back();
     if (level.dofs() > most_on_each_rank) {
@@ -156,8 +160,7 @@ Hierarchy::Hierarchy(const Problem& problem, const MultigridOptions& options, co
   for (;;) {
     Level& level = *fine_to_coarse.back();
     const bool covered = level.patches.cover_everything;
-    // The marker-and-cell scheme has a solver that needs no coarser cells.
-    if (level.equation.lumped) {
+    if (equation.lumped) {
       coarse = small(level) ? CoarseSolve::dense : CoarseSolve::mac;
       break;
     }
@@ -210,20 +213,12 @@ Hierarchy::Hierarchy(const Problem& problem, const MultigridOptions& options, co
       make_whole();
       continue;
     }
-    if (next && (next->level->patches.cover_everything || invertible(*next->level))) {
+    // Below a level that can be inverted there is none with small patches.
+    if (next && (next->level->patches.cover_everything || invertible(*next->level) || !invertible(level))) {
       level.coarsening = next->pairs;
       next->level->schur_inverses = level.schur_inverses;
       fine_to_coarse.push_back(std::move(next->level));
       continue;
-    }
-    // What is refused does not depend on the engine.
-    if (!covered && is_finest(level) && !small(level)) {
-      throw InvalidEntry(
-          "mesh.refine",
-          fmt::format("the mesh has unknowns that no vertex patch reaches: every cell must belong to a block of 2^{} "
-                      "cells around an interior vertex (cells {} x {} x {}). Refine once more: refine = {}",
-                      level.equation.dim, level.grid.extent()[0], level.grid.extent()[1], level.grid.extent()[2],
-                      problem.mesh.refine + 1));
     }
     coarse = invertible(level) ? CoarseSolve::dense : CoarseSolve::mac;
     break;

@@ -32,9 +32,9 @@ struct Hierarchy {
   /// direct solve and the boxes pair up. They end earlier below the finest where the engine would rather have a dense
   /// inverse (`limits`: Engine::dense_limits) and one patch does not do, unless the options ask for all levels. In
   /// cells that are not near square only the short directions are coarsened; where these have two cells left, the next
-  /// longer ones. Coarse levels, and the coarsest always, are whole on each rank. Collective. \throws InputError if the
-  /// finest level has unknowns that no vertex patch reaches, if there are more ranks than pieces of the mesh, or if the
-  /// coarsest level is too large for each rank to solve it.
+  /// longer ones. Coarse levels, and the coarsest always, are whole on each rank. A level with unknowns that no vertex
+  /// patch reaches is the coarsest, and has small patches. Collective. \throws InputError if there are more ranks than
+  /// pieces of the mesh, or if the coarsest level is too large for each rank to solve it.
   Hierarchy(const Problem& problem, const MultigridOptions& options, const DenseLimits& limits = {},
             const Distribution& distribution = {});
 

@@ -67,6 +67,10 @@ class CpuKernels final : public VectorOperations<T> {
     prepare_smoother(true);
     team_.run([&](int t) { smoother_.smooth_add(tables_->local_problems, cell_, colour, t, b, x, y, damping); });
   }
+  void smooth_small(int group, const T* r, T* x, T damping) override {
+    if (!smoother_.prepared()) prepare_smoother(false);
+    team_.run([&](int t) { smoother_.smooth_small(tables_->local_problems, group, t, r, x, damping); });
+  }
 
   void restrict_to(const Level& coarse, const T* fine_vector, T* coarse_vector) override {
     transfers_.restrict_to(coarse, fine_vector, coarse_vector);

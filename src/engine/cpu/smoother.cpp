@@ -31,6 +31,10 @@ Smoother<T>::Smoother(Team& team, const Level& level, LocalSolverKind local, con
 template <class T>
 bool Smoother<T>::prepare(bool additive) {
   if (additive ? all_.has_value() : halo_.has_value()) return false;
+  small_places_ = small_places(level_);
+  for (const auto& places : small_places_) {
+    reserve_workspace(2 * std::ssize(places) * interleave * static_cast<std::int64_t>(sizeof(T)));
+  }
   if (additive) {
     all_.emplace(team_, level_, std::vector<bool>(takes_halo_.size(), true));
     reserve_workspace(table_.workspace_bytes);
@@ -60,6 +64,7 @@ void Smoother<T>::reserve_workspace(std::int64_t bytes) {
 template <class T>
 typename Smoother<T>::Tables Smoother<T>::make_tables() const {
   Tables tables;
+  if (prepared()) tables.of_shapes_ = small_inverses<T>(level_);
   tables.multiplicative_ = halo_.has_value();
   tables.additive_ = all_.has_value();
   std::vector<int> kinds;
@@ -111,6 +116,18 @@ void Smoother<T>::smooth_add(const Tables& tables, const CellData<T>& cell, int 
   of_all.add = true;
   of_all.damping = damping;
   smooth_with_residual(tables, *all_, colour, t, of_all);
+}
+
+template <class T>
+void Smoother<T>::smooth_small(const Tables& tables, int group, int t, const T* r, T* x, T damping) {
+  const auto& [shape, patches] = level_.small_patches.groups[group];
+  const auto& places = small_places_[shape];
+  const auto mine = team_.range(std::ssize(patches), t, interleave);
+  Team::in_pieces(mine, between_looks * interleave, [&](Team::Range range) {
+    table_.smooth_small({patches.data()->data(), range.begin, range.end, places.data(), static_cast<int>(places.size()),
+                         level_.equation.record(), tables.of_shapes_[shape].data(), r, x, damping,
+                         workspace_[t].get()});
+  });
 }
 
 template <class T>

@@ -1,6 +1,6 @@
 #pragma once
 /// \file
-/// The vertex-patch smoother of the cpu engine: patches in batches of one per lane, a range of them per thread.
+/// The smoother of the cpu engine: patches in batches of one per lane, a range of them per thread.
 
 #include <cstddef>
 #include <cstdlib>
@@ -31,6 +31,7 @@ class Smoother {
     std::optional<PatchTables<T>> values_;
     std::vector<PatchData<T>> of_kinds_;     // [kind]: those that are needed
     std::vector<PatchData<T>> of_problems_;  // of HaloBatches
+    std::vector<std::vector<T>> of_shapes_;  // of small patches
   };
 
   Smoother(Team& team, const Level& level, LocalSolverKind local, const KernelTable<T>& table);
@@ -39,6 +40,8 @@ class Smoother {
   [[nodiscard]] bool has_halo_form() const {
     return level_.equation.kind == EquationKind::stokes && local_ == LocalSolverKind::direct;
   }
+  /// One way of smoothing is prepared, and small patches with it.
+  [[nodiscard]] bool prepared() const { return halo_.has_value() || all_.has_value(); }
   /// Finds the batches for one way of smoothing. True if there were none: tables made before lack its local problems.
   bool prepare(bool additive);
   [[nodiscard]] Tables make_tables() const;
@@ -50,6 +53,8 @@ class Smoother {
   /// Kernels::smooth_add, by thread t of the team.
   void smooth_add(const Tables& tables, const CellData<T>& cell, int colour, int t, const T* b, const T* x, T* y,
                   T damping);
+  /// Kernels::smooth_small, by thread t of the team.
+  void smooth_small(const Tables& tables, int group, int t, const T* r, T* x, T damping);
 
  private:
   using Arguments = SmoothArguments<T>;
@@ -67,10 +72,11 @@ class Smoother {
   LocalSolverKind local_;
   const KernelTable<T>& table_;
   CellTopology topology_;
-  std::vector<bool> takes_halo_;        // [kind]
-  std::optional<HaloBatches> halo_;     // multiplicative
-  std::optional<PatchBatches> others_;  // multiplicative, of the other kinds
-  std::optional<PatchBatches> all_;     // additive, of all kinds
+  std::vector<bool> takes_halo_;                       // [kind]
+  std::optional<HaloBatches> halo_;                    // multiplicative
+  std::optional<PatchBatches> others_;                 // multiplicative, of the other kinds
+  std::optional<PatchBatches> all_;                    // additive, of all kinds
+  std::vector<std::vector<SmallPlace>> small_places_;  // [shape]
   std::int64_t workspace_bytes_ = 0;
   std::vector<std::unique_ptr<std::byte, Free>> workspace_;  // [thread]
 };

@@ -12,6 +12,7 @@
 #include "engine/cuda/messages.hpp"
 #include "engine/cuda/points/device_load.hpp"
 #include "engine/cuda/smoother/colour_smoother.hpp"
+#include "engine/cuda/smoother/small_smoother.hpp"
 #include "engine/tables.hpp"
 
 namespace solenoid::cuda {
@@ -49,16 +50,19 @@ class CudaKernels final : public Kernels<T> {
     for (auto* smoothers : {&multiplicative_, &additive_}) {
       for (auto& smoother : *smoothers) tables->smoothers.emplace_back(smoother.get(), smoother->make_tables());
     }
+    if (small_ != nullptr) tables->small = small_->make_tables();
     return tables;
   }
   std::shared_ptr<CoefficientTables> use_tables(std::shared_ptr<CoefficientTables> tables) override {
     const auto mine = made_as<Tables>(tables, this);
-    require_tables_of_smoothers(mine->smoothers.size() == multiplicative_.size() + additive_.size());
+    require_tables_of_smoothers(mine->smoothers.size() == multiplicative_.size() + additive_.size() &&
+                                (mine->small != nullptr) == (small_ != nullptr));
     auto before = tables_by<Tables>(this);
     before->cell = std::exchange(cell_, mine->cell);
     for (auto& [smoother, its_tables] : mine->smoothers) {
       before->smoothers.emplace_back(smoother, smoother->use_tables(its_tables));
     }
+    if (small_ != nullptr) before->small = small_->use_tables(mine->small);
     return before;
   }
 
@@ -83,12 +87,19 @@ class CudaKernels final : public Kernels<T> {
   void smooth_add(int colour, const T* b, const T* x, T* y, T damping) override {
     smooth(additive_, {colour, b, x, y, true, damping});
   }
+  void smooth_small(int group, const T* r, T* x, T damping) override {
+    if (small_ == nullptr) small_ = std::make_unique<SmallSmoother<T>>(shared_, level_);
+    small_->smooth(group, r, x, damping);
+  }
 
   void prepare_smoother(bool additive) override {
-    auto& smoothers = additive ? additive_ : multiplicative_;
-    if (smoothers.empty()) smoothers = make_smoothers<T>({shared_, level_, *device_, cell_, table_, local_}, additive);
-    const cuda::Rehearsal rehearsal;
     const int colours = static_cast<int>(level_.patches.colours.size());
+    auto& smoothers = additive ? additive_ : multiplicative_;
+    if (smoothers.empty() && colours > 0) {
+      smoothers = make_smoothers<T>({shared_, level_, *device_, cell_, table_, local_}, additive);
+    }
+    const cuda::Rehearsal rehearsal;
+    if (!level_.small_patches.groups.empty()) smooth_small(0, nullptr, nullptr, T(1));
     for (int colour = 0; colour < colours; ++colour) {
       additive ? smooth_add(colour, nullptr, nullptr, nullptr, T(1)) : smooth(colour, nullptr, nullptr, nullptr);
     }
@@ -213,6 +224,7 @@ class CudaKernels final : public Kernels<T> {
   struct Tables final : CoefficientTables {
     CellData<T> cell;
     std::vector<std::pair<ColourSmoother<T>*, std::shared_ptr<CoefficientTables>>> smoothers;
+    std::shared_ptr<CoefficientTables> small;
   };
 
   /// The value of a record that a constant has: a constant velocity has equal hats and tangential modes 0, a constant
@@ -311,7 +323,8 @@ class CudaKernels final : public Kernels<T> {
   CellData<T> cell_;
   ColourSmoothers<T> multiplicative_;  // or empty, until they are needed
   ColourSmoothers<T> additive_;
-  std::unique_ptr<DeviceLoad> load_;  // once it is needed
+  std::unique_ptr<SmallSmoother<T>> small_;  // the same
+  std::unique_ptr<DeviceLoad> load_;         // once it is needed
 };
 
 }  // namespace

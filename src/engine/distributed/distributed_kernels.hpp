@@ -120,6 +120,9 @@ class DistributedKernels final : public Kernels<T> {
     make_stale(y);
   }
 
+  /// Levels with small patches are whole.
+  void smooth_small(int group, const T* r, T* x, T damping) override { kernels_->smooth_small(group, r, x, damping); }
+
   void prepare_smoother(bool additive) override {
     kernels_->prepare_smoother(additive);
     if (!additive && shared_.ranks.all(kernels_->smooths_from_halo())) exchange_->prepare_sweep();

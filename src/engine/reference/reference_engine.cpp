@@ -42,6 +42,10 @@ class ReferenceKernels final : public Kernels<T> {
     store(load(y) + damping * reference_->level.correction(colour, load(b), load(x)), y);
   }
 
+  void smooth_small(int group, const T* r, T* x, T damping) override {
+    store(load(x) + damping * reference_->level.small_correction(group, load(r)), x);
+  }
+
   void restrict_to(const Level& coarse_level, const T* fine, T* coarse) override {
     store(reference_->level.restricted(coarse_level, load(fine)), coarse);
   }

@@ -224,7 +224,8 @@ std::vector<bool> unknowns(const Level& level) {
 ReferenceLevel::ReferenceLevel(const Level& level)
     : level_(level),
       form_(level.equation, level.coefficients, level.grid.metric().uniform_width()),
-      systems_(level.patches.kinds.size()) {}
+      systems_(level.patches.kinds.size()),
+      small_systems_(level.small_patches.shapes.size()) {}
 
 void ReferenceLevel::mask(const Level& level, VectorXd& x) {
   const auto unknown = unknowns(level);
@@ -279,6 +280,17 @@ VectorXd ReferenceLevel::correction(int colour, const VectorXd& b, const VectorX
                         correction);
     }
   }
+  return correction;
+}
+
+VectorXd ReferenceLevel::small_correction(int group, const VectorXd& r) {
+  const auto& [shape, patches] = level_.small_patches.groups.at(group);
+  auto& system = small_systems_[shape];
+  if (!system) {
+    system = std::make_unique<SmallSystem>(form_, level_.grid, level_.small_patches.shapes[shape], patches.front());
+  }
+  VectorXd correction = VectorXd::Zero(r.size());
+  for (const SmallRecords& patch : patches) system->solve_add(level_.grid, patch, r, correction);
   return correction;
 }
 

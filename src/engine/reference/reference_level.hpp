@@ -6,6 +6,7 @@
 #include <memory>
 #include <vector>
 
+#include "engine/reference/small_system.hpp"
 #include "engine/reference/weak_form.hpp"
 #include "level/level.hpp"
 
@@ -66,6 +67,8 @@ class ReferenceLevel {
   [[nodiscard]] Eigen::VectorXd apply(const Eigen::VectorXd& x) const;
   /// sum of R_j^T A_j^+ R_j (b - A x) over the patches of a colour; patches with cut ends have residuals of their own.
   [[nodiscard]] Eigen::VectorXd correction(int colour, const Eigen::VectorXd& b, const Eigen::VectorXd& x);
+  /// sum of R_j^T A_j^+ R_j r over the patches of a group of small ones.
+  [[nodiscard]] Eigen::VectorXd small_correction(int group, const Eigen::VectorXd& r);
   /// P^T fine and P coarse; `coarse_level` is the next coarser level.
   [[nodiscard]] Eigen::VectorXd restricted(const Level& coarse_level, const Eigen::VectorXd& fine) const;
   [[nodiscard]] Eigen::VectorXd prolonged(const Level& coarse_level, const Eigen::VectorXd& coarse) const;
@@ -83,7 +86,8 @@ class ReferenceLevel {
 
   const Level& level_;
   WeakForm form_;
-  std::vector<std::unique_ptr<PatchSystem>> systems_;  // by patch kind, made on first use
+  std::vector<std::unique_ptr<PatchSystem>> systems_;        // by patch kind, made on first use
+  std::vector<std::unique_ptr<SmallSystem>> small_systems_;  // by shape, the same
 };
 
 /// True for the places in a vector that hold unknowns that are solved for.

@@ -4,6 +4,7 @@
 
 #include "engine/cpu/kernels/halo_smoother.hpp"
 #include "engine/cpu/kernels/operator.hpp"
+#include "engine/cpu/kernels/small_patches.hpp"
 #include "engine/cpu/kernels/smoother.hpp"
 #include "engine/cpu/kernels/transfer.hpp"
 
@@ -22,6 +23,7 @@ constexpr KernelTable<T> make_table() {
     table.halo_workspace_bytes = &HaloSmoother<T, dim, order>::workspace_bytes;
     table.smooth_halo = &HaloSmoother<T, dim, order>::smooth;
   }
+  table.smooth_small = &smooth_small<T>;
   table.restrict_to = &Transfer<T, equation, dim, order>::restrict_to;
   table.prolong_add = &Transfer<T, equation, dim, order>::prolong_add;
   return table;

@@ -137,6 +137,15 @@ template <int rows, class T, class X>
   for (int r = 0; r < rows; ++r) y[r] = sum[r];
 }
 
+/// y = M x, M symmetric of `size`; several rows at a time share each load of x.
+template <class T>
+inline void multiply_block(int size, const T* m, const Simd<T>* x, Simd<T>* y) {
+  constexpr int rows = 9;
+  int i = 0;
+  for (; i + rows <= size; i += rows) multiply_rows<rows>(size, m + i, x, y + i);
+  for (; i < size; ++i) multiply_rows<1>(size, m + i, x, y + i);
+}
+
 /// A set of lanes, one bit each.
 using LaneSet = std::uint32_t;
 inline constexpr LaneSet all_lanes = (1U << width) - 1;

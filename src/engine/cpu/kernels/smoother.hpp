@@ -575,14 +575,6 @@ struct PatchSmoother : PatchBatch<T, equation, dim, order> {
     }
   }
 
-  /// out = M in, M symmetric of `size`; several rows at a time share each load of `in`.
-  static void multiply_block(int size, const T* m, const V* in, V* out) {
-    constexpr int rows = 9;
-    int i = 0;
-    for (; i + rows <= size; i += rows) multiply_rows<rows>(size, m + i, in, out + i);
-    for (; i < size; ++i) multiply_rows<1>(size, m + i, in, out + i);
-  }
-
   /// out = S v
   [[gnu::noinline]] static void schur_apply(const PatchData<T>& patch, const V* v, V* out) {
     for (int i = 0; i < pressures; ++i) out[i] = V{};

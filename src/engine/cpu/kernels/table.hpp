@@ -135,6 +135,22 @@ struct HaloArguments {
   void* workspace;
 };
 
+/// Small patches of one shape, [begin, end), which share no unknown.
+template <class T>
+struct SmallArguments {
+  const std::int32_t* records;  ///< [patch][2]
+  std::int64_t begin;
+  std::int64_t end;
+  const SmallPlace* unknowns;
+  int size;
+  int record_size;
+  const T* inverse;
+  const T* r;
+  T* x;
+  T damping;
+  void* workspace;  ///< 2 x size x 16 numbers
+};
+
 /// Transfer between a coarse cell and its children, for coarse cells [begin, end).
 template <class T>
 struct TransferArguments {
@@ -162,6 +178,8 @@ struct KernelTable {
   void (*find_places)(const CellTopology&, const HaloBatch&, LanePlaces* places);
   std::int64_t (*halo_workspace_bytes)(int problems);  ///< per thread
   void (*smooth_halo)(const HaloArguments<T>&);        ///< nullptr with Poisson's equation
+  /// x += damping * inverse times r
+  void (*smooth_small)(const SmallArguments<T>&);
   void (*restrict_to)(const TransferArguments<T>&);
   void (*prolong_add)(const TransferArguments<T>&);
 };
