@@ -129,14 +129,15 @@ TEST(SmallPatches, HaveAllUnknownsThatVertexPatchesLack) {
     for (std::int64_t i = 0; i < level.size(); ++i) {
       if (unknown[i] && by_vertices.count(i) == 0) missing.insert(i);
     }
-    EXPECT_EQ(level.patches.cover_everything, missing.empty());
-    EXPECT_EQ(level.small_patches.groups.empty(), missing.empty());
+    EXPECT_EQ(level.small_patches.groups.empty(), level.patches.cover_everything);
+    // With Poisson's equation there may be faces in no vertex patch between cells that are.
+    if (image.equation == EquationKind::stokes) EXPECT_EQ(level.patches.cover_everything, missing.empty());
     with_small_patches += missing.empty() ? 0 : 1;
     const std::set<std::int64_t> needed = missing;
     for (const auto& [shape, patches] : level.small_patches.groups) {
       std::set<std::int64_t> of_group;
       for (const SmallRecords& patch : patches) {
-        bool needs = image.equation == EquationKind::poisson;  // whose pairs are those of faces, too
+        bool needs = image.equation == EquationKind::poisson;
         for (const std::int64_t i : places(level, level.small_patches.shapes[shape], patch)) {
           ASSERT_TRUE(unknown[i]);
           ASSERT_TRUE(of_group.insert(i).second) << "patches of a group share an unknown";
@@ -365,7 +366,7 @@ TEST(SmallPatches, MakeSmoothingStepsConverge) {
       for (const SmootherKind smoother : {SmootherKind::multiplicative, SmootherKind::additive}) {
         for (const int order : available_orders(mesh.mesh.dim, mesh.equation)) {
           const Level level = mesh.level(order);
-          if (order > 2 || !test::has_order_of(engine.get(), level)) continue;
+          if (order > 4 - mesh.mesh.dim || !test::has_order_of(engine.get(), level)) continue;
           SCOPED_TRACE(engine.name + ", " + mesh.name + ", order " + std::to_string(order));
           ASSERT_FALSE(level.small_patches.groups.empty());
           MultigridOptions options;
@@ -377,12 +378,12 @@ TEST(SmallPatches, MakeSmoothingStepsConverge) {
           Vector<double> other(engine.get(), level.size());
           auto r = bench.output();
           double* x = nullptr;
-          for (int step = 0; step < 200; ++step) {
+          for (int step = 0; step < 600; ++step) {
             double* const free = x == first.data() ? other.data() : first.data();
             x = smoothing_step(*bench.operator->(), options, b.data(), x, free, x == nullptr ? other.data() : x);
           }
           bench->residual(b.data(), x, r.data());
-          EXPECT_LE(norm(bench, r), 0.05 * norm(bench, b));
+          EXPECT_LE(norm(bench, r), 1e-2 * norm(bench, b));
         }
       }
     }

@@ -10,15 +10,10 @@
 namespace solenoid {
 namespace {
 
-/// Colour of a patch per direction: the parity of its lower cell; the patch that closes an odd periodic ring is a
-/// third.
+/// Colour of a patch per direction.
 std::array<int, 3> colour_of(const Grid& grid, Record lower) {
   std::array<int, 3> colour{};
-  for (int a = 0; a < grid.dim(); ++a) {
-    const int i = grid.position(lower)[a];
-    const bool closes_odd_ring = grid.periodic()[a] && grid.extent()[a] % 2 == 1 && i == grid.extent()[a] - 1;
-    colour[a] = closes_odd_ring ? 2 : i % 2;
-  }
+  for (int a = 0; a < grid.dim(); ++a) colour[a] = colour_along(grid, lower, a);
   return colour;
 }
 
@@ -150,6 +145,12 @@ std::int64_t place(std::int64_t begin, std::int64_t ranges, const CountOf& count
 }
 
 }  // namespace
+
+int colour_along(const Grid& grid, Record lower, int a) {
+  const int i = grid.position(lower)[a];
+  const bool closes_odd_ring = grid.periodic()[a] && grid.extent()[a] % 2 == 1 && i == grid.extent()[a] - 1;
+  return closes_odd_ring ? 2 : i % 2;
+}
 
 std::array<Record, 8> patch_cells(const Grid& grid, Record lower) { return around_corner(grid, lower, true); }
 

@@ -90,6 +90,10 @@ struct Patches {
   void cover(const Grid& grid, const Slots& slots);
 };
 
+/// Colour in a direction of what consists of a cell and its upper neighbour there: the parity of that cell; what closes
+/// an odd periodic ring is a third.
+int colour_along(const Grid& grid, Record lower, int a);
+
 /// The cells of a patch, index bit a set: upper cell in direction a.
 std::array<Record, 8> patch_cells(const Grid& grid, Record lower);
 

@@ -37,33 +37,20 @@ Unset<std::uint8_t> faces_inside(const Grid& grid, const Patches& patches) {
   return inside;
 }
 
-/// All groups that there may be, in the order of smoothing. Pairs of a direction have one for each colour: the parity
-/// of the lower cell, and a third for the pair that closes an odd periodic ring.
-class Slots {
- public:
-  explicit Slots(int dim) {
-    for (int a = 0; a < dim; ++a) shapes_.insert(shapes_.end(), pair_colours, {Kind::pair, a});
-    for (int a = 0; a < dim; ++a) shapes_.push_back({Kind::ring, a});
-    for (int a = 0; a < dim; ++a) {
-      shapes_.push_back({Kind::lower_outflow, a});
-      shapes_.push_back({Kind::upper_outflow, a});
-    }
-    shapes_.push_back({Kind::cell, 0});
+/// Shapes of all groups that there may be, in the order of smoothing. Pairs of a direction have a group for each
+/// colour.
+std::vector<SmallShape> shapes_of_groups(int dim) {
+  constexpr std::size_t colours = 3;
+  std::vector<SmallShape> shapes;
+  for (int a = 0; a < dim; ++a) shapes.insert(shapes.end(), colours, {Kind::pair, a});
+  for (int a = 0; a < dim; ++a) shapes.push_back({Kind::ring, a});
+  for (int a = 0; a < dim; ++a) {
+    shapes.push_back({Kind::lower_outflow, a});
+    shapes.push_back({Kind::upper_outflow, a});
   }
-  [[nodiscard]] const std::vector<SmallShape>& shapes() const { return shapes_; }
-  [[nodiscard]] std::size_t of_pair(const Grid& grid, Record lower, int a) const {
-    const int i = grid.position(lower)[a];
-    const bool closes_odd_ring = grid.periodic()[a] && grid.extent()[a] % 2 == 1 && i == grid.extent()[a] - 1;
-    return first({Kind::pair, a}) + (closes_odd_ring ? 2 : i % 2);
-  }
-  [[nodiscard]] std::size_t first(const SmallShape& shape) const {
-    return std::find(shapes_.begin(), shapes_.end(), shape) - shapes_.begin();
-  }
-
- private:
-  static constexpr std::size_t pair_colours = 3;
-  std::vector<SmallShape> shapes_;
-};
+  shapes.push_back({Kind::cell, 0});
+  return shapes;
+}
 
 }  // namespace
 
@@ -71,12 +58,14 @@ SmallPatches::SmallPatches(const Grid& grid, const Patches& patches) {
   if (patches.cover_everything || grid.partition() != nullptr) return;
   const Unset<std::uint8_t> inside = faces_inside(grid, patches);
   const Record null = grid.layout().null();
-  const Slots slots(grid.dim());
+  const std::vector<SmallShape> all = shapes_of_groups(grid.dim());
   const Ranges ranges{grid.layout().cells().size()};
-  std::vector<std::vector<std::vector<SmallRecords>>> found(ranges.number());  // [range][slot]
+  std::vector<std::vector<std::vector<SmallRecords>>> found(ranges.number());  // [range][group]
   parallel_ranges(ranges, [&](CellRange range, std::int64_t i) {
-    auto& lists = found[i];
-    lists.resize(slots.shapes().size());
+    found[i].resize(all.size());
+    const auto add = [&](const SmallShape& shape, int colour, const SmallRecords& patch) {
+      found[i][std::find(all.begin(), all.end(), shape) - all.begin() + colour].push_back(patch);
+    };
     for (auto cell = static_cast<Record>(range.begin); cell < range.end; ++cell) {
       bool alone = inside[cell] == 0;
       for (int side = 0; side < 2 * grid.dim(); ++side) {
@@ -87,24 +76,23 @@ SmallPatches::SmallPatches(const Grid& grid, const Patches& patches) {
         const bool upper = side % 2 == 1;
         const Record behind = grid.neighbour(cell, side);
         if (face == Face::outflow) {
-          lists[slots.first({upper ? Kind::upper_outflow : Kind::lower_outflow, a})].push_back(
-              {cell, upper ? behind : null});
+          add({upper ? Kind::upper_outflow : Kind::lower_outflow, a}, 0, {cell, upper ? behind : null});
         } else if (upper && behind == cell) {
-          lists[slots.first({Kind::ring, a})].push_back({cell, null});
+          add({Kind::ring, a}, 0, {cell, null});
         } else if (upper) {
-          lists[slots.of_pair(grid, cell, a)].push_back({cell, behind});
+          add({Kind::pair, a}, colour_along(grid, cell, a), {cell, behind});
         }
       }
-      if (alone) lists[slots.first({Kind::cell, 0})].push_back({cell, null});
+      if (alone) add({Kind::cell, 0}, 0, {cell, null});
     }
   });
-  for (std::size_t slot = 0; slot < slots.shapes().size(); ++slot) {
+  for (std::size_t number = 0; number < all.size(); ++number) {
     SmallGroup group;
     for (const auto& lists : found) {
-      group.patches.insert(group.patches.end(), lists[slot].begin(), lists[slot].end());
+      group.patches.insert(group.patches.end(), lists[number].begin(), lists[number].end());
     }
     if (group.patches.empty()) continue;
-    if (shapes.empty() || shapes.back() != slots.shapes()[slot]) shapes.push_back(slots.shapes()[slot]);
+    if (shapes.empty() || shapes.back() != all[number]) shapes.push_back(all[number]);
     group.shape = static_cast<int>(shapes.size()) - 1;
     groups.push_back(std::move(group));
   }

@@ -167,8 +167,8 @@ Matrix small_inverse(const Equation& equation, const Coefficients& coefficients,
       if (lowest) constant[velocities + i] = 1.0;
     }
     constant.normalize();
-    shift = matrix.diagonal().tail(scalars).mean();
-    if (velocities == 0) shift = -1.0;  // a lone cell for k = 0 has nothing but the constant
+    // For k = 0 a lone cell has nothing but the constant: any shift does.
+    shift = scalars == 1 ? -1.0 : matrix.diagonal().tail(scalars).mean();
     matrix += shift * constant * constant.transpose();
   }
   invert(velocities, unknowns);
