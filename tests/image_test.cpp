@@ -699,7 +699,13 @@ TEST_F(ImageCase, ErrorsNameKeyAndLine) {
   expect(message("{generate = \"blobs\", shape = [8, 8], porosity = 2}"), {"[mesh] image, line 2", "`porosity` is 2"});
   expect(message("{generate = \"blobs\", shape = [8, 8], voxel = 0}"), {"[mesh] image.voxel, line 2"});
   expect(message("{generate = \"blobs\", shape = [8, 8], pore = [0]}"), {"unknown key `pore` in [mesh] image"});
+  expect(message("{generate = \"blobs\", shape = [8, 8], voxel = [1, 1, 1]}"),
+         {"[mesh] image.voxel, line 2", "has 3 entries, and other lists of the image 2"});
   write<std::uint8_t>("a.raw", "", {0, 1, 2, 3});
+  expect(message("{file = \"a.raw\", shape = [2, 2], pore = [0], mirror = [\"z\"]}"), {"[mesh] image", "no z"});
+  const std::string npy_file = npy("|u1", false, "(2, 1, 2)");
+  write<std::uint8_t>("a.npy", npy_file, {0, 1, 2, 3});
+  expect(message("{file = \"a.npy\", pore = [0], voxel = [1, 2]}"), {"[mesh] image", "lists have 2 entries"});
   expect(message("{file = \"a.raw\", shape = [2, 2], pore = [9]}"), {"[mesh] image, line 2", "values are 0, 1, 2, 3"});
   expect(message("{file = \"a.raw\", shape = [2, 2], dtype = \"uint\", pore = [9]}"), {"[mesh] image.dtype", "uint8"});
 }

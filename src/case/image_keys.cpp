@@ -25,35 +25,43 @@ struct Names<Pattern> {
 
 namespace {
 
+/// An image in a file while its keys are read.
 struct ImageFile {
   std::filesystem::path name;
   ImageFormat format;
+  int dim = 0;  ///< that lists have so far; 0: there was none
 };
 
-std::vector<int> shape(const Value& value) {
+/// The entries of a list with one for each direction.
+std::vector<Value> directions(const Value& value, int& dim) {
+  auto entries = value.list();
+  const auto count = static_cast<int>(entries.size());
+  value.require(count == 2 || count == 3);
+  if (dim != 0 && dim != count) value.fail(fmt::format("has {} entries, and other lists of the image {}", count, dim));
+  dim = count;
+  return entries;
+}
+
+std::vector<int> shape(const Value& value, int& dim) {
   std::vector<int> result;
-  for (const Value& entry : value.list()) {
+  for (const Value& entry : directions(value, dim)) {
     result.push_back(entry.integer());
     entry.require(result.back() >= 1);
   }
-  value.require(result.size() == 2 || result.size() == 3);
   return result;
 }
 
-std::array<int, 3> corner(const Value& value) {
-  std::array<int, 3> result{0, 0, 1};
-  const auto entries = value.list();
-  value.require(entries.size() == 2 || entries.size() == 3);
+std::array<int, 3> corner(const Value& value, int& dim, std::array<int, 3> result) {
+  const auto entries = directions(value, dim);
   for (std::size_t a = 0; a < entries.size(); ++a) result[a] = entries[a].integer();
   return result;
 }
 
 /// One number for all directions, or one for each.
-std::array<double, 3> voxel(const Value& value) {
+std::array<double, 3> voxel(const Value& value, int& dim) {
   std::array<double, 3> result{1, 1, 1};
   if (value.is_list()) {
-    const auto entries = value.list();
-    value.require(entries.size() == 2 || entries.size() == 3);
+    const auto entries = directions(value, dim);
     for (std::size_t a = 0; a < entries.size(); ++a) result[a] = entries[a].number();
   } else {
     result.fill(value.number());
@@ -69,14 +77,15 @@ constexpr Key<ImageFormat> threshold_keys[] = {
      [](const Value& v, ImageFormat& format) { format.above = v.number(); }},
 };
 
-constexpr Key<ImageFormat> crop_keys[] = {
+constexpr Key<ImageFile> crop_keys[] = {
     {{"lower", "a list of 2 or 3 integers", "required", "first voxel in each direction, from 0"},
-     [](const Value& v, ImageFormat& format) {
-       format.lower = corner(v);
-       if (v.list().size() == 2) format.lower[2] = 0;
+     [](const Value& v, ImageFile& image) {
+       image.format.lower = corner(v, image.dim, {0, 0, 0});
      }},
     {{"upper", "a list of 2 or 3 integers", "required", "first voxel after them in each direction"},
-     [](const Value& v, ImageFormat& format) { format.upper = corner(v); }},
+     [](const Value& v, ImageFile& image) {
+       image.format.upper = corner(v, image.dim, {1, 1, 1});
+     }},
 };
 
 constexpr KeyInfo voxel_info{"voxel", "a number > 0, or a list of one for each direction", "1",
@@ -90,7 +99,7 @@ constexpr Key<ImageFile> file_keys[] = {
        image.name = std::filesystem::path(v.document().name).parent_path() / v.text();
      }},
     {{"shape", "a list of 2 or 3 integers >= 1", "", "voxels in x, y and z; raw files need it"},
-     [](const Value& v, ImageFile& image) { image.format.shape = shape(v); }},
+     [](const Value& v, ImageFile& image) { image.format.shape = shape(v, image.dim); }},
     {{"dtype", "the name of a type, such as \"uint8\", \"int16\" or \"float32\"", "\"uint8\"",
       "of the numbers in a raw file, little endian"},
      [](const Value& v, ImageFile& image) {
@@ -112,13 +121,13 @@ constexpr Key<ImageFile> file_keys[] = {
     {{"threshold", "a table {below = ...}, {above = ...} or both", "", "in place of `pore`"},
      [](const Value& v, ImageFile& image) { v.table<ImageFormat>(threshold_keys, image.format); }},
     {{"crop", "a table {lower = [...], upper = [...]}", "", "the voxels that are kept"},
-     [](const Value& v, ImageFile& image) { v.table<ImageFormat>(crop_keys, image.format); }},
+     [](const Value& v, ImageFile& image) { v.table<ImageFile>(crop_keys, image); }},
     {{"mirror", "a list of directions, such as [\"x\"]", "[]",
       "behind the image its mirror image: it is periodic then, and twice as long"},
      [](const Value& v, ImageFile& image) {
        for (const Value& entry : v.list()) image.format.mirror.at(entry.place_among({"x", "y", "z"})) = true;
      }},
-    {voxel_info, [](const Value& v, ImageFile& image) { image.format.voxel = voxel(v); }},
+    {voxel_info, [](const Value& v, ImageFile& image) { image.format.voxel = voxel(v, image.dim); }},
 };
 
 constexpr Key<Generator> pattern_keys[] = {
@@ -129,8 +138,8 @@ constexpr Key<Generator> pattern_keys[] = {
      [](const Value& v, Generator& what) { what.pattern = v.choice<Pattern>(); }},
     {{"shape", "a list of 2 or 3 integers >= 1", "required", "voxels in x, y and z"},
      [](const Value& v, Generator& what) {
-       const std::vector<int> extent = shape(v);
-       what.dim = static_cast<int>(extent.size());
+       what.dim = 0;
+       const std::vector<int> extent = shape(v, what.dim);
        what.extent = {1, 1, 1};
        std::copy(extent.begin(), extent.end(), what.extent.begin());
      }},
@@ -155,7 +164,7 @@ constexpr Key<Generator> pattern_keys[] = {
      }},
     {{"seed", "an integer", "1", "another number makes another image"},
      [](const Value& v, Generator& what) { what.seed = static_cast<std::uint64_t>(v.integer()); }},
-    {voxel_info, [](const Value& v, Generator& what) { what.voxel = voxel(v); }},
+    {voxel_info, [](const Value& v, Generator& what) { what.voxel = voxel(v, what.dim); }},
 };
 
 /// What image() makes; its errors belong to the value.
@@ -187,6 +196,9 @@ void read_image_key(const Value& value, Mesh& mesh) {
     ImageFile file;
     value.table<ImageFile>(file_keys, file);
     image = made_for(value, [&] { return read_image(file.name, file.format); });
+    if (file.dim != 0 && file.dim != image->dim()) {
+      value.fail(fmt::format("its lists have {} entries, and the image has {} dimensions", file.dim, image->dim()));
+    }
   }
   mesh = Mesh::of(std::move(image), mesh.refine);
   value.document().dim = mesh.dim;

@@ -225,9 +225,10 @@ class Covered {
         const int y = wrapped(at[1], 1);
         if (last == 1 && (y < layers.begin || y >= layers.end)) continue;
         std::int32_t* const row = &first_[what_.extent[0] * (y + std::int64_t{what_.extent[1]} * z)];
+        int x = wrapped(box[0].first, 0);
         for (at[0] = box[0].first; at[0] < box[0].second; ++at[0]) {
-          std::int32_t& first = row[wrapped(at[0], 0)];
-          if (first > number && holds(body, at)) first = number;
+          if (row[x] > number && holds(body, at)) row[x] = number;
+          if (++x == what_.extent[0]) x = 0;
         }
       }
     }

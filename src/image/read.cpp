@@ -232,6 +232,7 @@ VoxelImage read_image(const std::filesystem::path& file, const ImageFormat& form
     if (format.upper || format.lower != std::array<int, 3>{}) {
       image = image.crop(format.lower, format.upper.value_or(image.extent()));
     }
+    if (image.dim() == 2 && format.mirror[2]) throw InputError("it has no z to be mirrored in");
     return format.mirror == std::array<bool, 3>{} ? image : image.mirror(format.mirror);
   } catch (const InputError& error) {
     throw InputError(fmt::format("cannot read the image '{}': {}", file.string(), error.what()));
