@@ -1,6 +1,6 @@
-# Solution files are HDF5. Without the library all the rest is built.
+# Solution files are HDF5, and images may be. Without the library all the rest is built.
 
-set(SOLENOID_HDF5 AUTO CACHE STRING "Save and load solutions (HDF5): ON, OFF, or AUTO (if the library is found)")
+set(SOLENOID_HDF5 AUTO CACHE STRING "Save and load solutions, read images (HDF5): ON, OFF, or AUTO (if the library is found)")
 set_property(CACHE SOLENOID_HDF5 PROPERTY STRINGS AUTO ON OFF)
 # CMake's own FindHDF5 wants a C compiler, of those who use an installed package too.
 set(solenoid_hdf5 OFF)
@@ -21,14 +21,16 @@ if(SOLENOID_HDF5)
   endif()
 endif()
 
-function(solenoid_add_solution_files library)
+function(solenoid_add_hdf5_files library)
   set(sources ${PROJECT_SOURCE_DIR}/src/solution/file)
+  set(image_sources ${PROJECT_SOURCE_DIR}/src/image/hdf5)
   if(NOT solenoid_hdf5)
     message(STATUS "No HDF5: solutions cannot be saved and loaded by this build (Debian: libhdf5-dev)")
-    target_sources(${library} PRIVATE ${sources}/no_hdf5.cpp)
+    target_sources(${library} PRIVATE ${sources}/no_hdf5.cpp ${image_sources}/no_hdf5.cpp)
     return()
   endif()
-  target_sources(${library} PRIVATE ${sources}/solution_file.cpp ${sources}/envelope.cpp)
+  target_sources(${library} PRIVATE ${sources}/solution_file.cpp ${sources}/envelope.cpp
+    ${image_sources}/hdf5_array.cpp)
   target_include_directories(${library} SYSTEM PRIVATE ${HDF5_INCLUDE_DIR})
   target_link_libraries(${library} PRIVATE ${HDF5_LIBRARY})
 endfunction()

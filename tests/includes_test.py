@@ -17,6 +17,7 @@ PAGE = ROOT / "docs/architecture.md"
 # From what knows least to what knows most.
 FOLDERS = [
     "base",
+    "image",
     "problem",
     "element",
     "mesh",
@@ -36,6 +37,7 @@ PUBLIC = {
     "error": "base",
     "interrupt": "base",
     "version": "base",
+    "image": "image",
     "choices": "problem",
     "kernel_choices": "problem",
     "mesh": "problem",

@@ -1,6 +1,7 @@
 /// \file
 /// Fields, problems, cases and options.
 
+#include <nanobind/ndarray.h>
 #include <nanobind/stl/filesystem.h>
 #include <nanobind/stl/map.h>
 #include <nanobind/stl/optional.h>
@@ -19,9 +20,11 @@
 #include "binding.hpp"
 #include "case/keys.hpp"
 #include "problem/names.hpp"
+#include "problem/parts.hpp"
 #include "problem/validate.hpp"
 #include "solenoid/arrays.hpp"
 #include "solenoid/error.hpp"
+#include "solenoid/image.hpp"
 
 namespace solenoid::python {
 namespace {
@@ -126,8 +129,32 @@ using NamedHole = std::pair<int, NamedSide>;                  // place in `holes
 
 Side side_of(const NamedSide& side) { return {choice<SideKind>(side.first), vector_field(side.second)}; }
 
+/// An image as Python has it: meshes share it.
+struct Image {
+  std::shared_ptr<const VoxelImage> voxels;
+};
+
+/// Of an array [x, y, z], or [x, y], that is true in solid.
+Image make_image(const nb::ndarray<const bool, nb::c_contig, nb::device::cpu>& solid,
+                 const std::vector<double>& voxel) {
+  const auto dim = static_cast<int>(solid.ndim());
+  if (dim != 2 && dim != 3) throw InputError(fmt::format("expected an array with 2 or 3 axes, got {}", dim));
+  std::array<int, 3> extent{1, 1, 1};
+  for (int a = 0; a < dim; ++a) {
+    if (solid.shape(a) > static_cast<std::size_t>(std::numeric_limits<int>::max())) {
+      throw InputError("the array is too large");
+    }
+    extent[a] = static_cast<int>(solid.shape(a));
+  }
+  const bool* const values = solid.data();
+  const auto solid_at = [&](const std::array<int, 3>& at) {
+    return values[at[2] + extent[2] * (at[1] + std::int64_t{extent[1]} * at[0])];
+  };
+  return {std::make_shared<const VoxelImage>(dim, extent, solid_at, triple(voxel, {1, 1, 1}))};
+}
+
 Mesh make_mesh(const std::vector<double>& lower, const std::vector<double>& upper, const std::vector<int>& cells,
-               int refine, const std::vector<IntegerBox>& holes) {
+               int refine, const std::vector<IntegerBox>& holes, const std::optional<Image>& image) {
   Mesh mesh;
   mesh.dim = static_cast<int>(cells.size());
   mesh.lower = triple(lower, mesh.lower);
@@ -135,17 +162,19 @@ Mesh make_mesh(const std::vector<double>& lower, const std::vector<double>& uppe
   mesh.cells = triple(cells, mesh.cells);
   mesh.refine = refine;
   for (const auto& [first, end] : holes) mesh.holes.push_back({triple(first, {0, 0, 0}), triple(end, {1, 1, 1})});
+  if (image) mesh.image = image->voxels;
   return mesh;
 }
 
 Problem make_problem(const std::string& equation, const std::vector<double>& lower, const std::vector<double>& upper,
-                     const std::vector<int>& cells, int refine, const std::vector<IntegerBox>& holes, int order,
-                     bool lumped, double viscosity, double mass, bool convection, const std::vector<ScalarField>& force,
-                     const std::vector<NamedSide>& sides, const NamedSide& holes_side,
-                     const std::vector<NamedRegion>& regions, const std::vector<NamedHole>& single_holes) {
+                     const std::vector<int>& cells, int refine, const std::vector<IntegerBox>& holes,
+                     const std::optional<Image>& image, int order, bool lumped, double viscosity, double mass,
+                     bool convection, const std::vector<ScalarField>& force, const std::vector<NamedSide>& sides,
+                     const NamedSide& holes_side, const std::vector<NamedRegion>& regions,
+                     const std::vector<NamedHole>& single_holes) {
   Problem problem;
   problem.equation = choice<EquationKind>(equation);
-  problem.mesh = make_mesh(lower, upper, cells, refine, holes);
+  problem.mesh = make_mesh(lower, upper, cells, refine, holes, image);
   problem.order = order;
   problem.lumped = lumped;
   problem.viscosity = viscosity;
@@ -200,8 +229,9 @@ std::vector<NamedHole> single_holes_of(const Problem& problem) {
   return holes;
 }
 
-/// Of a Mesh in Python: lower, upper, cells, refine, holes.
-using MeshParts = std::tuple<std::vector<double>, std::vector<double>, std::vector<int>, int, std::vector<IntegerBox>>;
+/// Of a Mesh in Python: lower, upper, cells, refine, holes, image.
+using MeshParts = std::tuple<std::vector<double>, std::vector<double>, std::vector<int>, int, std::vector<IntegerBox>,
+                             std::optional<Image>>;
 ArrayPoints array_points(const MeshParts& mesh, int points, int side) {
   return {std::apply(make_mesh, mesh), points, side};
 }
@@ -303,6 +333,20 @@ void bind_problem(nb::module_& m) {
         nb::arg("parameters") = Parameters());
   m.def("function", &function_fields, nb::arg("function"), nb::arg("dim"), nb::arg("components"), nb::arg("labels"));
 
+  nb::class_<Image>(m, "Image")
+      .def_prop_ro("extent", [](const Image& i) { return entries(i.voxels->extent(), i.voxels->dim()); })
+      .def_prop_ro("voxel", [](const Image& i) { return entries(i.voxels->voxel(), i.voxels->dim()); })
+      .def_prop_ro("porosity", [](const Image& i) { return i.voxels->porosity(); })
+      .def_prop_ro("pores", [](const Image& i) { return i.voxels->pores(); })
+      .def(
+          "__eq__",
+          [](const Image& one, const Image& other) {
+            return one.voxels == other.voxels || *one.voxels == *other.voxels;
+          },
+          nb::is_operator())
+      .def("__hash__", [](const Image& i) { return i.voxels->solids(); });
+  m.def("make_image", &make_image, nb::arg("solid"), nb::arg("voxel"));
+
   nb::class_<Problem>(m, "Problem")
       .def_prop_ro("equation", [](const Problem& p) { return std::string(name_of(p.equation)); })
       .def_prop_ro("dim", [](const Problem& p) { return p.mesh.dim; })
@@ -311,6 +355,9 @@ void bind_problem(nb::module_& m) {
       .def_prop_ro("cells", [](const Problem& p) { return entries(p.mesh.cells, p.mesh.dim); })
       .def_prop_ro("refine", [](const Problem& p) { return p.mesh.refine; })
       .def_prop_ro("holes", [](const Problem& p) { return holes_of(p.mesh); })
+      .def_prop_ro(
+          "image",
+          [](const Problem& p) { return p.mesh.image == nullptr ? std::nullopt : std::optional(Image{p.mesh.image}); })
       .def_ro("order", &Problem::order)
       .def_ro("lumped", &Problem::lumped)
       .def_ro("viscosity", &Problem::viscosity)
@@ -326,7 +373,7 @@ void bind_problem(nb::module_& m) {
         for (int s = 0; s < 2 * p.mesh.dim; ++s) {
           sides[std::string(side_names[s]).c_str()] = std::string(name_of(p.boundary.sides[s].kind, p.equation));
         }
-        if (!p.mesh.holes.empty()) sides["holes"] = std::string(name_of(p.boundary.holes.kind, p.equation));
+        if (hole_count(p.mesh) > 0) sides["holes"] = std::string(name_of(p.boundary.holes.kind, p.equation));
         for (std::size_t i = 0; i < p.boundary.regions.size(); ++i) {
           sides[fmt::format("side[{}]", i).c_str()] =
               std::string(name_of(p.boundary.regions[i].condition.kind, p.equation));
@@ -340,8 +387,10 @@ void bind_problem(nb::module_& m) {
   m.def(
       "validate_mesh",
       [](const std::vector<double>& lower, const std::vector<double>& upper, const std::vector<int>& cells, int refine,
-         const std::vector<IntegerBox>& holes) { validate(make_mesh(lower, upper, cells, refine, holes)); },
-      nb::arg("lower"), nb::arg("upper"), nb::arg("cells"), nb::arg("refine"), nb::arg("holes"));
+         const std::vector<IntegerBox>& holes,
+         const std::optional<Image>& image) { validate(make_mesh(lower, upper, cells, refine, holes, image)); },
+      nb::arg("lower"), nb::arg("upper"), nb::arg("cells"), nb::arg("refine"), nb::arg("holes"),
+      nb::arg("image").none());
   m.def(
       "array_axes",
       [](const MeshParts& mesh, int points, int side) {
@@ -351,9 +400,9 @@ void bind_problem(nb::module_& m) {
   m.def("array_field", &array_field, nb::arg("mesh"), nb::arg("points"), nb::arg("side"), nb::arg("values"),
         nb::arg("label"));
   m.def("make_problem", &make_problem, nb::kw_only(), nb::arg("equation"), nb::arg("lower"), nb::arg("upper"),
-        nb::arg("cells"), nb::arg("refine"), nb::arg("holes"), nb::arg("order"), nb::arg("lumped"),
-        nb::arg("viscosity"), nb::arg("mass"), nb::arg("convection"), nb::arg("force"), nb::arg("sides"),
-        nb::arg("holes_side"), nb::arg("regions"), nb::arg("single_holes"));
+        nb::arg("cells"), nb::arg("refine"), nb::arg("holes"), nb::arg("image").none(), nb::arg("order"),
+        nb::arg("lumped"), nb::arg("viscosity"), nb::arg("mass"), nb::arg("convection"), nb::arg("force"),
+        nb::arg("sides"), nb::arg("holes_side"), nb::arg("regions"), nb::arg("single_holes"));
   m.def(
       "estimate",
       [](const Problem& problem, const nb::dict& options, const Ranks* ranks) {

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ._core import Field, InputError, array_axes, array_field, validate_mesh
+from ._core import Field, Image, InputError, array_axes, array_field, make_image, validate_mesh
 
 Box = tuple[tuple[int, ...], tuple[int, ...]]
 #: Of the bounding box, by number.
@@ -31,13 +31,15 @@ def _numbers(name: str, values, kind, dim: int) -> tuple:
 
 @dataclass(frozen=True)
 class Mesh:
-    """A box cut into equal coarse boxes, some of them removed, all refined uniformly. Made by `Mesh.box`.
+    """A box cut into equal coarse boxes, some of them removed, all refined uniformly. Made by `Mesh.box` or `Mesh.image`.
 
     Attributes:
         cells: coarse boxes per direction; its length is the dimension, 2 or 3.
         refine: how often every coarse box is cut into 2^dim.
         lower, upper: corners of the bounding box.
         holes: removed boxes as (lower, upper), in coarse boxes counted from 0; `upper` is the first after the hole.
+        voxels: an image of which every voxel is a coarse box, solid ones holes: `extent`, `voxel` (its size in
+            metres), `porosity`, `pores` (how many); or None.
     """
 
     cells: tuple[int, ...]
@@ -45,9 +47,10 @@ class Mesh:
     lower: tuple[float, ...]
     upper: tuple[float, ...]
     holes: tuple[Box, ...] = ()
+    voxels: Image | None = None
 
     def __post_init__(self) -> None:
-        validate_mesh(self.lower, self.upper, self.cells, self.refine, self.holes)
+        validate_mesh(*self._parts())
 
     @classmethod
     def box(
@@ -92,6 +95,39 @@ class Mesh:
             holes=tuple(boxes),
         )
 
+    @classmethod
+    def image(cls, solid: Any, refine: int = 0, voxel: float | Sequence[float] = 1.0) -> Mesh:
+        """A coarse box for each voxel of a segmented image that is not solid. Boxes are 1 wide in x; in other
+        directions they are as wide as voxels are relative to that.
+
+        Args:
+            solid: an array [x, y, z], or [x, y], that is true, or not 0, in solid; one in the order of files of images,
+                [z, y, x], is `.T` of it.
+            refine: as of box().
+            voxel: its size in metres, or one for each direction. It is kept with the image, to scale results.
+
+        >>> import numpy as np
+        >>> solid = np.zeros((4, 3), dtype=bool)
+        >>> solid[1, 1] = True
+        >>> Mesh.image(solid, refine=1).n_cells
+        44
+        """
+        try:
+            array = np.ascontiguousarray(np.asarray(solid) != 0)
+        except (TypeError, ValueError) as error:
+            raise InputError(f"mesh: image: expected an array, got {type(solid).__name__}: {error}") from None
+        if array.ndim not in (2, 3):
+            raise InputError(f"mesh: image: expected an array with 2 or 3 axes, got {array.ndim}")
+        sizes = (voxel,) * array.ndim if isinstance(voxel, (int, float)) else voxel
+        sizes = _numbers("voxel", sizes, float, array.ndim)
+        image = make_image(array, sizes)
+        return cls._of(image, _numbers("refine", (refine,), int, 1)[0])
+
+    @classmethod
+    def _of(cls, image: Image, refine: int) -> Mesh:
+        upper = tuple(count * (size / image.voxel[0]) for count, size in zip(image.extent, image.voxel))
+        return cls(tuple(image.extent), refine, (0.0,) * len(upper), upper, voxels=image)
+
     @property
     def dim(self) -> int:
         """2 or 3."""
@@ -100,6 +136,8 @@ class Mesh:
     @property
     def n_cells(self) -> int:
         """Cells after refinement, without those in holes."""
+        if self.voxels is not None:
+            return self.voxels.pores << (self.dim * self.refine)
         removed = set()
         for first, end in self.holes:
             boxes: list[tuple[int, ...]] = [()]
@@ -161,7 +199,7 @@ class Mesh:
         return array_field(self._parts(), m, number, array, label)
 
     def _parts(self) -> tuple:
-        return self.lower, self.upper, self.cells, self.refine, self.holes
+        return self.lower, self.upper, self.cells, self.refine, self.holes, self.voxels
 
     def _side(self, side: str | None) -> int:
         """Its number; -1: in cells."""

@@ -38,7 +38,7 @@ def _middle(mesh: Any, axis: int) -> float:
     """Where a slice lies by default: not along faces of holes, but through the cells above."""
     lower, upper = mesh.lower[axis], mesh.upper[axis]
     count = mesh.cells[axis] * 2**mesh.refine
-    beside = 0.5 / count if mesh.holes and count % 2 == 0 else 0.0
+    beside = 0.5 / count if (mesh.holes or mesh.voxels) and count % 2 == 0 else 0.0
     return lower + (0.5 + beside) * (upper - lower)
 
 

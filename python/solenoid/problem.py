@@ -231,6 +231,7 @@ class Problem:
             cells=list(mesh.cells),
             refine=mesh.refine,
             holes=[(list(first), list(end)) for first, end in mesh.holes],
+            image=mesh.voxels,
             regions=[conditions.region(f"side[{i}]", given, poisson) for i, given in enumerate(sides)],
             single_holes=[conditions.hole(f"hole[{i}]", given, poisson) for i, given in enumerate(holes)],
             **conditions.all(),
@@ -315,6 +316,8 @@ class Problem:
     @property
     def mesh(self) -> Mesh:
         core = self._core
+        if core.image is not None:
+            return Mesh._of(core.image, core.refine)
         return Mesh.box(core.cells, core.refine, core.lower, core.upper, core.holes)
 
     @property
@@ -373,6 +376,8 @@ class Problem:
         cells = " x ".join(str(count << mesh.refine) for count in mesh.cells)
         box = " x ".join(f"[{a:g}, {b:g}]" for a, b in zip(mesh.lower, mesh.upper))
         holes = f", {len(mesh.holes)} hole{'s' if len(mesh.holes) > 1 else ''}" if mesh.holes else ""
+        if mesh.voxels is not None:
+            holes = f", an image of porosity {mesh.voxels.porosity:.4g}"
         mass = f", mass={self.mass:g}" if self.mass else ""
         sides: dict[str, list[str]] = {}
         for name, kind in self.sides.items():

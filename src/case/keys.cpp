@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "case/expression.hpp"
+#include "case/image_keys.hpp"
 #include "problem/validate.hpp"
 #include "solenoid/solution.hpp"
 
@@ -49,8 +50,17 @@ constexpr Key<IndexBox> hole_keys[] = {
      [](const Value& v, IndexBox& hole) { hole.upper = integers(v, hole.upper); }},
 };
 
+constexpr Key<Mesh> refine_key = {{"refine", "an integer", "0", "uniform refinements: each cuts every cell into 2^dim"},
+                                  [](const Value& v, Mesh& mesh) { mesh.refine = v.integer(); }};
+
+constexpr Key<Mesh> image_key = {
+    {"image", "a table {file = \"...\", ...} or {generate = \"...\", ...}", "",
+     "an image: a coarse box for each voxel, solid ones are holes; voxels are 1 wide in x"},
+    read_image_key};
+
 constexpr Key<Mesh> mesh_keys[] = {
-    {{"cells", "a list of 2 or 3 integers", "required", "coarse boxes per direction; its length is the dimension"},
+    {{"cells", "a list of 2 or 3 integers", "required",
+      "coarse boxes per direction; its length is the dimension. With `image` its voxels are the coarse boxes"},
      [](const Value& v, Mesh& mesh) {
        const auto count = v.list().size();
        v.require(count == 2 || count == 3);
@@ -61,14 +71,36 @@ constexpr Key<Mesh> mesh_keys[] = {
      [](const Value& v, Mesh& mesh) { mesh.lower = point(v, mesh.lower); }},
     {{"upper", "a list of {dim} numbers", "[1, 1, 1]", "upper corner of the bounding box"},
      [](const Value& v, Mesh& mesh) { mesh.upper = point(v, mesh.upper); }},
-    {{"refine", "an integer", "0", "uniform refinements: each cuts every cell into 2^dim"},
-     [](const Value& v, Mesh& mesh) { mesh.refine = v.integer(); }},
+    refine_key,
     {{"holes", "a list of tables {lower = [...], upper = [...]}", "[]",
       "boxes removed from the domain, in coarse boxes; they may overlap"},
      [](const Value& v, Mesh& mesh) {
        for (const Value& entry : v.list()) entry.table<IndexBox>(hole_keys, mesh.holes.emplace_back());
      }},
+    image_key,
 };
+
+void refuse_with_image(const Value& v, Mesh& /*mesh*/) {
+  v.fail("the image says what the domain is: leave either this key or `image` out");
+}
+
+/// Of a mesh with an image.
+constexpr Key<Mesh> image_mesh_keys[] = {
+    image_key,
+    refine_key,
+    {{"cells", "", "", ""}, refuse_with_image},
+    {{"lower", "", "", ""}, refuse_with_image},
+    {{"upper", "", "", ""}, refuse_with_image},
+    {{"holes", "", "", ""}, refuse_with_image},
+};
+
+void read_mesh(const Value& value, Mesh& mesh) {
+  if (value.has("image")) {
+    value.table<Mesh>(image_mesh_keys, mesh);
+  } else {
+    value.table<Mesh>(mesh_keys, mesh);
+  }
+}
 
 // ---- [time]
 
@@ -611,7 +643,7 @@ constexpr Key<Case> top_keys[] = {
     {{"parameters", "a table", "", "numbers that expressions know by their names"},
      [](const Value& v, Case&) { v.document().parameters = read_parameters(v); }},
     {{"mesh", "a table", "required", "the domain: a box of equal coarse boxes, some removed, all refined"},
-     [](const Value& v, Case& c) { v.table<Mesh>(mesh_keys, c.problem.mesh); }},
+     [](const Value& v, Case& c) { read_mesh(v, c.problem.mesh); }},
     // The time comes before all that may depend on it.
     {{"time", "a table", "", "a flow that changes in time; expressions may depend on `t`"},
      [](const Value& v, Case& c) { c.time = read_time(v); }},
@@ -676,6 +708,8 @@ std::vector<Section> make_sections() {
   };
   add("mesh", infos(mesh_keys));
   sections.push_back({"mesh.holes", "an entry of the list `holes`", infos(hole_keys)});
+  sections.push_back({"mesh.image", "an image in a file", image_file_infos()});
+  sections.push_back({"mesh.image.generate", "an image made of a few numbers", image_pattern_infos()});
   add("parameters", {parameter_info});
   add("time", infos(time_keys));
   add("element", infos(element_keys));

@@ -74,6 +74,7 @@ class Value {
   template <class Target>
   void table(std::type_identity_t<std::span<const Key<Target>>> keys, Target& target) const;
   [[nodiscard]] bool is_table() const { return node_->is_table(); }
+  [[nodiscard]] bool is_list() const { return node_->is_array(); }
   /// Whether it is this text.
   [[nodiscard]] bool is(std::string_view text) const { return node_->value<std::string_view>() == text; }
   /// Whether the value is a table with this key.

@@ -14,6 +14,7 @@
 #include "output/canvas.hpp"
 #include "output/streamlines.hpp"
 #include "output/ticks.hpp"
+#include "problem/parts.hpp"
 #include "solenoid/error.hpp"
 #include "solenoid/output.hpp"
 #include "solution/joined.hpp"
@@ -179,7 +180,7 @@ struct Slice {
       // Not along faces of holes: through the cells above.
       const Grid& grid = s.grid();
       const int above = grid.extent()[2] / 2;
-      if (!mesh.holes.empty() && grid.extent()[2] % 2 == 0) z += 0.5 * grid.metric().width(2, above);
+      if (hole_count(mesh) > 0 && grid.extent()[2] % 2 == 0) z += 0.5 * grid.metric().width(2, above);
     }
     const Spot length{mesh.upper[0] - mesh.lower[0], mesh.upper[1] - mesh.lower[1]};
     const double pixels = std::min(longest_width / length[0], longest_height / length[1]);

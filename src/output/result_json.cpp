@@ -8,6 +8,7 @@
 
 #include "base/new_file.hpp"
 #include "problem/names.hpp"
+#include "problem/parts.hpp"
 #include "solenoid/error.hpp"
 
 namespace solenoid {
@@ -44,7 +45,7 @@ Json boundary(const Problem& problem) {
   for (int side = 0; side < 2 * problem.mesh.dim; ++side) {
     result[std::string(side_names[side])] = name_of(problem.boundary.sides[side].kind, problem.equation);
   }
-  if (!problem.mesh.holes.empty()) result["holes"] = name_of(problem.boundary.holes.kind, problem.equation);
+  if (hole_count(problem.mesh) > 0) result["holes"] = name_of(problem.boundary.holes.kind, problem.equation);
   for (const SideRegion& region : problem.boundary.regions) {
     result["side"].push_back(
         {{"on", side_names[region.side]}, {"kind", name_of(region.condition.kind, problem.equation)}});
@@ -67,6 +68,9 @@ Json settings(const Case& what, const Report& report) {
                     {"cells", integer_list(mesh.cells, mesh.dim)},
                     {"refine", mesh.refine},
                     {"holes", holes(mesh)}};
+  if (mesh.image != nullptr) {
+    result["mesh"]["image"] = {{"voxel", list(mesh.image->voxel(), mesh.dim)}, {"porosity", mesh.image->porosity()}};
+  }
   result["element"] = {{"order", problem.order}};
   result["physics"] = {
       {"equation", name_of(problem.equation)}, {"viscosity", problem.viscosity}, {"mass", problem.mass}};

@@ -4,8 +4,10 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <vector>
 
+#include "solenoid/image.hpp"
 #include "solenoid/problem.hpp"
 
 namespace solenoid {
@@ -14,6 +16,11 @@ namespace solenoid {
 inline std::int64_t number_of_box(const Mesh& mesh, const std::array<int, 3>& at) {
   return at[0] + mesh.cells[0] * (at[1] + std::int64_t{mesh.cells[1]} * at[2]);
 }
+
+/// Holes of a mesh; the solid of an image is one.
+int hole_count(const Mesh& mesh);
+/// The coarse boxes as voxels, those in holes solid. The box and the holes must be valid.
+std::shared_ptr<const VoxelImage> image_of(const Mesh& mesh);
 
 /// [coarse box]: the last hole that it lies in, or -1. The box and the holes must be valid.
 std::vector<std::int32_t> holes_of_boxes(const Mesh& mesh);

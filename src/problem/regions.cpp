@@ -124,8 +124,8 @@ std::string shown(const Point& x, int dim) {
 std::vector<int> survey(const Problem& problem, int side, const FineFaces& faces) {
   const Boundary& boundary = problem.boundary;
   const Mesh& mesh = problem.mesh;
-  const Parts parts = parts_of(mesh, boundary);
-  const auto exists = [&](std::int64_t face) { return parts.of_box[number_of_box(mesh, faces.box(face))] >= 0; };
+  const std::shared_ptr<const VoxelImage> image = image_of(mesh);
+  const auto exists = [&](std::int64_t face) { return image->pore(faces.box(face)); };
   const int each = faces.points_each();
   std::vector<int> owner(faces.size(), no_face);
   std::vector<char> found(boundary.regions.size(), 0);
@@ -279,7 +279,7 @@ const Side& hole_side(const Boundary& boundary, int number) {
 }
 
 std::vector<int> hole_sides(const Mesh& mesh, const Boundary& boundary) {
-  std::vector<int> numbers(mesh.holes.size(), 0);
+  std::vector<int> numbers(hole_count(mesh), 0);
   for (std::size_t i = 0; i < boundary.single_holes.size(); ++i) {
     numbers.at(boundary.single_holes[i].hole) = static_cast<int>(i) + 1;
   }
@@ -317,10 +317,12 @@ void validate_single_holes(const Problem& problem) {
   for (std::size_t i = 0; i < holes.size(); ++i) {
     const auto entry = fmt::format("hole[{}].index", i);
     if (holes[i].hole < 0 || holes[i].hole >= there) {
-      throw InvalidEntry(entry, there == 0 ? std::string("the mesh has no holes")
-                                           : fmt::format("there is no hole {}: expected a place in the {} `holes` of "
-                                                         "the mesh, from 0 to {}",
-                                                         holes[i].hole, there, there - 1));
+      throw InvalidEntry(entry, problem.mesh.image != nullptr
+                                    ? std::string("the solid of an image has one condition, `holes` in [boundary]")
+                                : there == 0 ? std::string("the mesh has no holes")
+                                             : fmt::format("there is no hole {}: expected a place in the {} `holes` of "
+                                                           "the mesh, from 0 to {}",
+                                                           holes[i].hole, there, there - 1));
     }
     for (std::size_t j = 0; j < i; ++j) {
       if (holes[j].hole != holes[i].hole) continue;
@@ -364,7 +366,7 @@ std::vector<std::string> bodies(const Problem& problem) {
   for (int side = 0; side < 2 * problem.mesh.dim; ++side) {
     if (problem.boundary.sides[side].kind != SideKind::periodic) names.emplace_back(side_names[side]);
   }
-  for (std::size_t i = 0; i < problem.mesh.holes.size(); ++i) names.push_back(fmt::format("holes[{}]", i));
+  for (int i = 0; i < hole_count(problem.mesh); ++i) names.push_back(fmt::format("holes[{}]", i));
   return names;
 }
 

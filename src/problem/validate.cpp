@@ -23,6 +23,7 @@ namespace {
 constexpr int largest_refine = 20;
 constexpr std::int64_t largest_extent = std::int64_t{1} << 30;
 constexpr std::int64_t most_coarse_boxes = std::int64_t{1} << 26;
+constexpr std::int64_t most_voxels = std::int64_t{1} << 30;
 constexpr std::int64_t most_cells = std::int64_t{1} << 40;
 
 std::string braces(const std::array<int, 3>& values, int dim) {
@@ -47,7 +48,11 @@ void validate_box(const Mesh& mesh) {
                                                     mesh.cells[a], mesh.refine, largest_extent));
     }
     boxes *= mesh.cells[a];
-    if (boxes > most_coarse_boxes) {
+    if (mesh.image != nullptr && boxes > most_voxels) {
+      throw InvalidEntry("mesh.image", fmt::format("at most {} voxels are possible, got {}: crop the image",
+                                                   most_voxels, braces(mesh.cells, mesh.dim)));
+    }
+    if (mesh.image == nullptr && boxes > most_coarse_boxes) {
       throw InvalidEntry("mesh.cells",
                          fmt::format("at most {} coarse boxes are possible, got {}: use fewer and a larger refine",
                                      most_coarse_boxes, braces(mesh.cells, mesh.dim)));
@@ -85,11 +90,22 @@ void validate_hole_boxes(const Mesh& mesh) {
   }
 }
 
-/// What the holes leave of the domain.
-void validate_rest(const Problem& problem) {
-  if (!problem.mesh.holes.empty() && parts_of(problem.mesh, problem.boundary).count == 0) {
-    throw InvalidEntry("mesh.holes", "the holes leave nothing of the domain");
+void validate_image(const Mesh& mesh) {
+  if (mesh.image == nullptr) return;
+  if (!mesh.holes.empty()) throw InvalidEntry("mesh.holes", "an image says what is solid: leave the holes out");
+  if (mesh.image->dim() != mesh.dim ||
+      !std::equal(mesh.cells.begin(), mesh.cells.begin() + mesh.dim, mesh.image->extent().begin())) {
+    throw InvalidEntry("mesh.cells",
+                       fmt::format("every voxel of an image is a coarse box: expected {}, got {}",
+                                   braces(mesh.image->extent(), mesh.image->dim()), braces(mesh.cells, mesh.dim)));
   }
+}
+
+/// What the holes leave of the domain.
+void validate_rest(const Mesh& mesh) {
+  if (hole_count(mesh) == 0 || image_of(mesh)->pores() > 0) return;
+  throw mesh.image != nullptr ? InvalidEntry("mesh.image", "no voxel is a pore")
+                              : InvalidEntry("mesh.holes", "the holes leave nothing of the domain");
 }
 
 void validate_boundary(const Problem& problem) {
@@ -126,6 +142,7 @@ InvalidEntry::InvalidEntry(std::string entry_path, const std::string& what_is_wr
 void validate(const Mesh& mesh) {
   validate_box(mesh);
   validate_hole_boxes(mesh);
+  validate_image(mesh);
 }
 
 void validate(const Problem& problem) {
@@ -153,7 +170,7 @@ void validate_but_for_order(const Problem& problem) {
   validate_support(decisions(problem));
   validate_boundary(problem);
   validate_single_holes(problem);
-  validate_rest(problem);
+  validate_rest(problem.mesh);
   validate_regions(problem);
 }
 
@@ -197,7 +214,7 @@ void validate_permeability(const Problem& problem) {
     }
   }
   if (!driven) throw InvalidEntry("force", fmt::format("{} that a force drives, and it is zero", of_permeability));
-  if (!problem.mesh.holes.empty()) require_at_rest(problem.boundary.holes, "boundary.holes");
+  if (hole_count(problem.mesh) > 0) require_at_rest(problem.boundary.holes, "boundary.holes");
   for (std::size_t i = 0; i < problem.boundary.regions.size(); ++i) {
     require_at_rest(problem.boundary.regions[i].condition, fmt::format("side[{}]", i));
   }

@@ -3,6 +3,8 @@
 #include <cstdio>
 
 #include "engine/engine.hpp"
+#include "image/connectivity.hpp"
+#include "problem/regions.hpp"
 #include "program/commands.hpp"
 #include "solver/discretisation.hpp"
 
@@ -17,6 +19,30 @@ std::string size_text(std::int64_t bytes) {
 
 std::string count_text(std::int64_t count, const char* what) {
   return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
+}
+
+/// What an image says of the flows that there can be in it.
+void print_image(const Problem& problem) {
+  const VoxelImage& image = *problem.mesh.image;
+  const int dim = image.dim();
+  std::array<bool, 3> periodic{};
+  for (const int a : periodic_directions(problem)) periodic[a] = true;
+  const Connectivity pores(image, periodic);
+  const std::array<bool, 3> percolates = pores.percolates();
+  std::vector<std::string_view> directions;
+  for (int a = 0; a < dim; ++a) {
+    if (percolates[a]) directions.push_back(std::string_view("xyz").substr(a, 1));
+  }
+  const auto voxels = static_cast<double>(image.size());
+  fmt::print("{:<10} {} of {:g} m\n", "voxels", fmt::join(image.extent().begin(), image.extent().begin() + dim, " x "),
+             fmt::join(image.voxel().begin(), image.voxel().begin() + dim, " x "));
+  fmt::print("{:<10} {:.4f}, of pores that percolate {:.4f}\n", "porosity", image.porosity(),
+             static_cast<double>(pores.flowing(percolates)) / voxels);
+  fmt::print("{:<10} {} of pores\n", "components", pores.components().size());
+  fmt::print("{:<10} {}\n", "percolates",
+             directions.empty() ? "in no direction" : fmt::format("in {}", fmt::join(directions, ", ")));
+  fmt::print("{:<10} {:.1f} % of the pore voxels, in runs of 1 or 2\n", "throats",
+             100.0 * static_cast<double>(throat_voxels(image, periodic)) / static_cast<double>(image.pores()));
 }
 
 /// Unknowns up to which the problem is discretised: seconds.
@@ -58,6 +84,7 @@ int check_case(const CaseArguments& arguments) {
   fmt::print("{:<10} {} coarse boxes, refined {}{}\n", "mesh",
              fmt::join(mesh.cells.begin(), mesh.cells.begin() + mesh.dim, " x "), count_text(mesh.refine, "time"),
              mesh.holes.empty() ? "" : ", " + count_text(static_cast<std::int64_t>(mesh.holes.size()), "hole"));
+  if (mesh.image != nullptr) print_image(problem);
   fmt::print("{:<10} {}\n", "unknowns", need.dofs);
   fmt::print("{:<10} about {} of {} available{}\n", "memory", size_text(need.bytes_needed),
              size_text(need.bytes_available), ranks == 1 ? "" : fmt::format(", on each of {} ranks", ranks));

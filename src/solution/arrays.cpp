@@ -18,6 +18,7 @@
 #include "mesh/record.hpp"
 #include "problem/validate.hpp"
 #include "solenoid/error.hpp"
+#include "solenoid/image.hpp"
 #include "solution/cell_evaluator.hpp"
 #include "solution/joined.hpp"
 
@@ -245,7 +246,7 @@ std::vector<double> velocity_at(const Solution& solution, int points) {
   });
   grid.add_up<double>(values);
   const Mesh& mesh = solution.problem().mesh;
-  for (const auto& [lower, upper] : mesh.holes) {
+  const auto clear = [&](const std::array<int, 3>& lower, const std::array<int, 3>& upper) {
     Counts first{0, 0, 0};
     Counts end{1, 1, 1};
     for (std::size_t a = 0; a < dim; ++a) {
@@ -253,6 +254,14 @@ std::vector<double> velocity_at(const Solution& solution, int points) {
       end[a] = upper[a] << mesh.refine;
     }
     for_points(first, end, [&](double* to) { std::fill_n(to, dim, std::numeric_limits<double>::quiet_NaN()); });
+  };
+  for (const auto& [lower, upper] : mesh.holes) clear(lower, upper);
+  for (int z = 0; mesh.image != nullptr && z < mesh.image->extent()[2]; ++z) {
+    for (int y = 0; y < mesh.cells[1]; ++y) {
+      for (int x = 0; x < mesh.cells[0]; ++x) {
+        if (mesh.image->solid({x, y, z})) clear({x, y, z}, {x + 1, y + 1, z + 1});
+      }
+    }
   }
   return values;
 }

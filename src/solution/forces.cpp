@@ -334,8 +334,8 @@ std::vector<BoundaryForce> Solution::forces(const Point& about) const {
   for (int side = 0; side < 2 * grid_->dim(); ++side) {
     if (problem_.boundary.sides[side].kind != SideKind::periodic) add(std::string(side_names[side]), side);
   }
-  for (std::size_t i = 0; i < problem_.mesh.holes.size(); ++i) {
-    add(fmt::format("holes[{}]", i), sides_of_box + static_cast<int>(i));
+  for (int i = 0; i < hole_count(problem_.mesh); ++i) {
+    add(fmt::format("holes[{}]", i), sides_of_box + i);
   }
   return result;
 }

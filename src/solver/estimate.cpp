@@ -10,6 +10,7 @@
 #include "problem/parts.hpp"
 #include "problem/regions.hpp"
 #include "solenoid/error.hpp"
+#include "solenoid/image.hpp"
 #include "solenoid/solver.hpp"
 #include "solver/estimate.hpp"
 #include "solver/hierarchy.hpp"
@@ -102,6 +103,7 @@ std::vector<double> cells_of_levels(const CoarseCounts& counts, const Mesh& mesh
     const int half = 2 << (halvings[a] - refine);  // in coarse boxes
     return std::all_of(mesh.holes.begin(), mesh.holes.end(),
                        [&](const IndexBox& box) { return box.lower[a] % half == 0 && box.upper[a] % half == 0; }) &&
+           (mesh.image == nullptr || mesh.image->in_blocks(a, half)) &&
            std::all_of(counts.kinds.begin(), counts.kinds.end(),
                        [&](const SideKinds& side) { return side.in_blocks(a, half); });
   };

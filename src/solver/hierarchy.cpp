@@ -52,7 +52,7 @@ std::shared_ptr<const Partition> partition_of(const Mesh& mesh, const Distributi
   }
   if (extent == finest) return nullptr;
   // What a seed weighs: cells of the finest lattice, or coarse boxes, whichever is coarser than it.
-  const std::vector<std::int32_t> holes = holes_of_boxes(mesh);
+  const std::shared_ptr<const VoxelImage> image = image_of(mesh);
   const auto weight = [&](const std::array<int, 3>& seed) {
     std::array<int, 3> first{};
     std::array<int, 3> last{1, 1, 1};
@@ -63,7 +63,7 @@ std::shared_ptr<const Partition> partition_of(const Mesh& mesh, const Distributi
     std::int64_t boxes = 0;
     for (int z = first[2]; z < last[2]; ++z) {
       for (int y = first[1]; y < last[1]; ++y) {
-        for (int x = first[0]; x < last[0]; ++x) boxes += holes[number_of_box(mesh, {x, y, z})] < 0 ? 1 : 0;
+        for (int x = first[0]; x < last[0]; ++x) boxes += image->pore({x, y, z}) ? 1 : 0;
       }
     }
     return boxes;

@@ -27,6 +27,7 @@
 #include <vector>
 
 #include "base/available_memory.hpp"
+#include "base/hdf5.hpp"
 #include "base/host_vector.hpp"
 #include "base/new_file.hpp"
 #include "base/parallel.hpp"
@@ -37,10 +38,10 @@
 #include "problem/validate.hpp"
 #include "solenoid/checkpoint.hpp"
 #include "solenoid/error.hpp"
+#include "solenoid/image.hpp"
 #include "solenoid/solution.hpp"
 #include "solenoid/version.hpp"
 #include "solution/file/envelope.hpp"
-#include "solution/file/hdf5.hpp"
 #include "solution/joined.hpp"
 
 namespace solenoid {
@@ -113,6 +114,7 @@ void describe(Io& io, Problem& problem) {
   io.numbers("cells", std::span(mesh.cells).first(dim));
   io.number("refine", mesh.refine, 0, std::numeric_limits<int>::max());
   io.holes("holes", mesh.holes, dim);
+  io.image("image", "voxel", mesh);
   io.group("boundary");
   for (std::size_t side = 0; side < 2 * dim; ++side) {
     io.choice(std::string(side_names.at(side)), problem.boundary.sides.at(side).kind);
@@ -121,6 +123,9 @@ void describe(Io& io, Problem& problem) {
   for (int side = 0; side < 2 * mesh.dim; ++side) io.parts(fmt::format("{}_boxes", side_names[side]), problem, side);
   io.single_holes("holes_each", problem);
 }
+
+/// Coarse boxes, z x y x x or y x x.
+std::vector<hsize_t> shape_of_boxes(const Mesh& mesh) { return {mesh.cells.rend() - mesh.dim, mesh.cells.rend()}; }
 
 /// Kinds by their numbers in parts of sides and of single holes; whole sides alone are periodic.
 constexpr std::array numbered_kinds{SideKind::velocity, SideKind::slip, SideKind::outflow};
@@ -247,6 +252,21 @@ class Writer {
       }
     }
     dataset(name, std::array<hsize_t, 3>{boxes.size(), 2, dim}, std::span<const int>(values));
+  }
+  /// Nothing where there is none.
+  void image(const char* name, const char* voxel, const Mesh& mesh) {
+    if (mesh.image == nullptr) return;
+    const VoxelImage& image = *mesh.image;
+    std::array<double, 3> size = image.voxel();
+    numbers(voxel, std::span(size).first(static_cast<std::size_t>(mesh.dim)));
+    std::vector<char> solid;
+    solid.reserve(image.size());
+    for (int z = 0; z < image.extent()[2]; ++z) {
+      for (int y = 0; y < image.extent()[1]; ++y) {
+        for (int x = 0; x < image.extent()[0]; ++x) solid.push_back(image.solid({x, y, z}) ? 1 : 0);
+      }
+    }
+    dataset(name, shape_of_boxes(mesh), std::span<const char>(solid));
   }
   void bytes(const char* name, const std::string& value) {
     dataset(name, std::array<hsize_t, 1>{value.size()}, std::span<const char>(value));
@@ -386,6 +406,19 @@ class Reader {
       }
     }
   }
+  void image(const char* name, const char* voxel, Mesh& mesh) {
+    if (!exists(name)) return;
+    std::array<double, 3> size{1, 1, 1};
+    numbers(voxel, std::span(size).first(static_cast<std::size_t>(mesh.dim)));
+    const std::vector<char> solid = small_numbers(name, shape_of_boxes(mesh), 1);
+    const auto place = [&](const std::array<int, 3>& at) {
+      return at[0] + mesh.cells[0] * (at[1] + std::int64_t{mesh.cells[1]} * at[2]);
+    };
+    std::array<int, 3> extent{1, 1, 1};
+    std::copy_n(mesh.cells.begin(), mesh.dim, extent.begin());
+    mesh.image = std::make_shared<const VoxelImage>(
+        mesh.dim, extent, [&](const std::array<int, 3>& at) { return solid[place(at)] != 0; }, size);
+  }
   void bytes(const char* name, std::string& value) { list(name, value, {}); }
   /// As regions of the kinds that the rest of the side does not have.
   void parts(const std::string& name, Problem& problem, int side) {
@@ -425,15 +458,21 @@ class Reader {
 
   /// A dataset of numbers of kinds.
   [[nodiscard]] std::vector<char> kinds(const std::string& name, std::span<const hsize_t> shape) const {
+    return small_numbers(name, shape, std::ssize(numbered_kinds) - 1);
+  }
+
+  /// A dataset of numbers from 0 to `most`.
+  [[nodiscard]] std::vector<char> small_numbers(const std::string& name, std::span<const hsize_t> shape,
+                                                std::ptrdiff_t most) const {
     expect_here(group_, name);
     const Handle dataset = open_dataset(group_, name, file_type<char>(), shape, 1);
     const hsize_t count = H5Dget_storage_size(dataset);
     expect_within(count, name);
     std::vector<char> numbers(count);
     expect(H5Dread(dataset, memory_type<char>(), H5S_ALL, H5S_ALL, H5P_DEFAULT, numbers.data()), name);
-    const auto known = [](char number) { return number >= 0 && number < std::ssize(numbered_kinds); };
+    const auto known = [&](char number) { return number >= 0 && number <= most; };
     if (!std::all_of(numbers.begin(), numbers.end(), known)) {
-      throw Failure(fmt::format("`{}` has numbers that are of no kind of side", name));
+      throw Failure(fmt::format("`{}` has numbers that mean nothing: expected 0 to {}", name, most));
     }
     return numbers;
   }
@@ -813,6 +852,7 @@ void save(const std::vector<const Solution*>& solutions, Steps* steps, const Ave
   std::vector<Block> blocks = blocks_of(problem, steps, averages != nullptr);
   constexpr std::int64_t of_description = 1 << 16;
   const std::int64_t of_lists = std::ssize(problem.mesh.holes) * static_cast<std::int64_t>(sizeof(IndexBox)) +
+                                (problem.mesh.image == nullptr ? 0 : problem.mesh.image->size()) +
                                 (steps == nullptr ? 0 : std::ssize(steps->note));
   Envelope envelope{.kind = kind_of(steps), .data_bytes = blocks.front().shape.bytes_of_all()};
   try {

@@ -1,6 +1,7 @@
 #pragma once
 /// \file
-/// The HDF5 library as far as solution files need it: handles that close themselves, failures that are exceptions.
+/// The HDF5 library as far as files of solutions and images need it: handles that close themselves, failures that are
+/// exceptions.
 
 #include <hdf5.h>
 
