@@ -15,6 +15,7 @@
 #include "solver/estimate.hpp"
 #include "solver/hierarchy.hpp"
 #include "solver/load.hpp"
+#include "solver/mac/block_factorisation.hpp"
 #include "solver/methods.hpp"
 #include "solver/multigrid/dense_inverse.hpp"
 
@@ -93,7 +94,8 @@ Point cell_size(const Mesh& mesh, int refine) {
 }
 
 /// Cells of all levels, the finest first, as Hierarchy coarsens them.
-std::vector<double> cells_of_levels(const CoarseCounts& counts, const Mesh& mesh, int refine) {
+std::vector<double> cells_of_levels(const CoarseCounts& counts, const Problem& problem, int refine) {
+  const Mesh& mesh = problem.mesh;
   const int dim = mesh.dim;
   std::array<std::int64_t, 3> extent{1, 1, 1};
   std::array<int, 3> halvings{};
@@ -109,6 +111,7 @@ std::vector<double> cells_of_levels(const CoarseCounts& counts, const Mesh& mesh
   };
   Point size = cell_size(mesh, refine);
   std::vector<double> cells{static_cast<double>(cells_at(counts, dim, refine))};
+  if (problem.lumped) return cells;
   for (;;) {
     const std::array<bool, 3> left = more_than_two(extent);
     auto directions = directions_to_coarsen(dim, size);
@@ -129,21 +132,28 @@ std::vector<double> cells_of_levels(const CoarseCounts& counts, const Mesh& mesh
   }
 }
 
-/// Unknowns of the dense inverse that the coarsest level is solved by, as Hierarchy chooses it; 0 if there is none or a
-/// small one only.
-double dense_unknowns(const CoarseCounts& counts, const Problem& problem, const std::vector<double>& cells, int refine,
-                      const MultigridOptions& options, const DenseLimits& limits) {
+/// What the coarsest level is solved by, as Hierarchy chooses it.
+struct CoarsestNeeds {
+  double dense_unknowns = 0.0;  ///< of a dense inverse, if it is not a small one
+  double mac_cells = 0.0;       ///< of the marker-and-cell scheme
+};
+CoarsestNeeds needs_of_coarsest(const CoarseCounts& counts, const Problem& problem, const std::vector<double>& cells,
+                                int refine, const MultigridOptions& options, const DenseLimits& limits) {
   const int dim = problem.mesh.dim;
   const auto unknowns = [&](double of_level) {
     const double cells_of_face = std::pow(of_level / cells.front(), static_cast<double>(dim - 1) / dim);
     const auto fixed = static_cast<double>(faces_at(counts.fixed - counts.outflow, dim, refine)) * cells_of_face;
     return of_level * record_size(dim, problem.order, problem.equation) - fixed * power(problem.order + 1, dim - 1);
   };
+  const bool is_small = unknowns(cells.back()) <= always_dense;
+  if (problem.lumped) return {.mac_cells = is_small ? 0.0 : cells.back()};
   for (std::size_t level = 1; !options.all_levels && level < cells.size(); ++level) {
-    if (const double count = unknowns(cells[level]); count <= static_cast<double>(limits.than_by_cycle)) return count;
+    const double count = unknowns(cells[level]);
+    if (count <= static_cast<double>(limits.than_by_cycle)) return {.dense_unknowns = count};
   }
   const double count = unknowns(cells.back());
-  return count <= static_cast<double>(limits.than_by_mac) ? count : 0.0;
+  if (count <= static_cast<double>(limits.than_by_mac)) return {.dense_unknowns = count};
+  return {.mac_cells = is_small ? 0.0 : cells.back()};
 }
 
 /// Bytes of a solve with the cycle in precision S.
@@ -151,7 +161,7 @@ template <class S>
 std::int64_t bytes_at(const CoarseCounts& counts, const Problem& problem, const SolverOptions& options,
                       double more_vectors, const Engine& engine, int refine) {
   const int dim = problem.mesh.dim;
-  const auto levels = cells_of_levels(counts, problem.mesh, refine);
+  const auto levels = cells_of_levels(counts, problem, refine);
   const double finest = levels.front();
   const double all = std::accumulate(levels.begin(), levels.end(), 0.0);
   const double number = record_size(dim, problem.order, problem.equation);
@@ -162,9 +172,11 @@ std::int64_t bytes_at(const CoarseCounts& counts, const Problem& problem, const 
   // Load and solution have room for all boundary hats.
   const auto hats = static_cast<double>(faces_at(counts.upper, dim, refine));
   const double vector = bytes_of(on_finest<double>(1)) + number * sizeof(double) * hats;
-  const double unknowns = dense_unknowns(counts, problem, levels, refine, options.multigrid, engine.dense_limits());
-
-  const double levels_and_solution = bytes_of(Cycle<S>::needs(index)) + vector + sizeof(S) * unknowns * unknowns;
+  const auto [unknowns, mac_cells] =
+      needs_of_coarsest(counts, problem, levels, refine, options.multigrid, engine.dense_limits());
+  const double coarsest =
+      sizeof(S) * unknowns * unknowns + static_cast<double>(block_factorisation_bytes<S>(dim)) * mac_cells;
+  const double levels_and_solution = bytes_of(Cycle<S>::needs(index)) + vector + coarsest;
   // Memory in which an inverse is computed serves the method afterwards.
   const double load_and_method = vector + bytes_of(solver_needs(options));
   const double bytes =

@@ -13,9 +13,6 @@
 namespace solenoid {
 namespace {
 
-/// Unknowns up to which the coarsest level is inverted as a dense matrix on every engine.
-constexpr std::int64_t always_dense = 1000;
-
 /// Unknowns of a coarsest level up to which each rank solves it.
 constexpr std::int64_t most_on_each_rank = 400'000;
 

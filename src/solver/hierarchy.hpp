@@ -19,6 +19,9 @@ enum class CoarseSolve {
   mac,    ///< too large for a direct solve: smoothing and the marker-and-cell scheme, inside a flexible outer method
 };
 
+/// Unknowns up to which the coarsest level is inverted as a dense matrix on every engine.
+inline constexpr std::int64_t always_dense = 1000;
+
 /// How levels are dealt out to ranks.
 struct Distribution {
   std::shared_ptr<const Communicator> ranks;  ///< nullptr: one

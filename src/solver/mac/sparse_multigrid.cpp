@@ -12,7 +12,7 @@ namespace {
 constexpr int slice = SparseFormat::slice;
 
 /// Nodes of the coarsest matrix, which is inverted as a dense one, at least.
-constexpr std::int64_t always_dense = 400;
+constexpr std::int64_t least_dense = 400;
 
 /// Nodes up to which it pays to look for pairs, wherever they are, instead of blocks.
 constexpr std::int64_t most_paired = 30'000;
@@ -60,7 +60,7 @@ SparseMultigrid<T>::SparseMultigrid(Engine& engine, SparseKernels<T>& kernels, K
                                     Unset<NodePlace> nodes, NodeLattice lattice, const SparseMultigridOptions& options)
     : engine_(engine), kernels_(kernels), options_(options) {
   SparseRows rows = std::move(finest);
-  const std::int64_t few_nodes = std::max(always_dense, engine.dense_limits().than_by_cycle);
+  const std::int64_t few_nodes = std::max(least_dense, engine.dense_limits().than_by_cycle);
   bool paired = false;
   for (;;) {
     add_level(rows);
