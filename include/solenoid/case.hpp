@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "solenoid/options.hpp"
+#include "solenoid/permeability.hpp"
 #include "solenoid/problem.hpp"
 #include "solenoid/time_stepper.hpp"
 
@@ -75,6 +76,7 @@ struct Case {
   SolverOptions solver;
   Exact exact;                ///< of a flow in time at its end
   std::optional<March> time;  ///< nullopt: a steady problem
+  std::optional<PermeabilityOptions> permeability;  ///< that of the image; the problem is its first flow
   std::vector<Point> probes;
   OutputOptions output;
 };

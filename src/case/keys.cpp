@@ -7,6 +7,7 @@
 
 #include "case/expression.hpp"
 #include "case/image_keys.hpp"
+#include "case/permeability_keys.hpp"
 #include "problem/validate.hpp"
 #include "solenoid/solution.hpp"
 
@@ -667,6 +668,11 @@ constexpr Key<Case> top_keys[] = {
          c.problem.boundary.single_holes.push_back({draft.number, std::move(draft.side)});
        }
      }},
+    {{"permeability", "a table", "", "that of the image in [mesh], by `solenoid permeability`"},
+     [](const Value& v, Case& c) {
+       if (c.problem.mesh.image == nullptr) v.fail("is that of an image: add `image` to [mesh]");
+       c.permeability = read_permeability(v);
+     }},
     {{"solver", "a table", "", "how the discrete system is solved"},
      [](const Value& v, Case& c) { v.table<SolverOptions>(solver_keys, c.solver); }},
     {{"exact", "a table", "", "a known solution, to measure errors against"},
@@ -718,6 +724,7 @@ std::vector<Section> make_sections() {
   sections.push_back({"boundary.SIDE", "one side", infos(side_keys)});
   add("side", infos(side_region_keys));
   add("hole", infos(hole_side_keys));
+  add("permeability", permeability_infos());
   add("solver", infos(solver_keys));
   add("exact", infos(exact_keys));
   add("probe", infos(probe_keys));

@@ -361,6 +361,10 @@ int solve_case(const Arguments& arguments) {
     }
     if (arguments.checkpoint.empty()) {
       what = arguments.problem.read();
+      if (what.permeability) {
+        throw InputError(
+            fmt::format("{0}: has a table [permeability]: use `solenoid permeability {0}`", arguments.problem.name()));
+      }
     } else {
       from = read_stopped(arguments.checkpoint, arguments.end);
       what = from->what;

@@ -1,0 +1,199 @@
+#include "solenoid/permeability.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/new_file.hpp"
+#include "output/result_json.hpp"
+#include "program/commands.hpp"
+#include "program/progress.hpp"
+#include "solenoid/error.hpp"
+#include "solenoid/interrupt.hpp"
+#include "solenoid/output.hpp"
+
+namespace solenoid::program {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Arguments {
+  CaseArguments problem;
+  fs::path json;
+  fs::path output;
+  bool quiet = false;
+  bool verbose = false;
+
+  [[nodiscard]] bool json_to_stdout() const { return json == "-"; }
+  /// Of the result; empty if none is asked for.
+  [[nodiscard]] fs::path result_file() const {
+    if (json_to_stdout()) return {};
+    return json.empty() && !output.empty() ? output / "result.json" : json;
+  }
+};
+
+char name_of_direction(int direction) { return "xyz"[direction]; }
+
+/// "flow.png" of the flow along x: "flow_x.png".
+std::string file_along(const fs::path& name, int direction) {
+  return fmt::format("{}_{}{}", name.stem().string(), name_of_direction(direction), name.extension().string());
+}
+
+/// The files that the case asks for of each flow; returns their names.
+std::vector<std::string> write_flow(const Case& what, int direction, const Solution& flow, const fs::path& folder) {
+  std::vector<std::string> written;
+  const auto target = [&](const fs::path& name) {
+    fs::create_directories(folder);
+    return fs::path(written.emplace_back((folder / file_along(name, direction)).string()));
+  };
+  const OutputOptions& asked = what.output;
+  if (!asked.picture.empty()) write_picture(flow, target(asked.picture));
+  if (asked.vtu) write_vtu(flow, target(what.name + ".vtu"), asked.subdivide, asked.fields);
+  return written;
+}
+
+void line(std::string_view name, const std::string& value) { fmt::print("{:<17} {}\n", name, value); }
+
+std::string element_name(const DiscretePermeability& value) {
+  return (value.lumped ? "marker and cell" : fmt::format("RT_{} x Q_{}", value.order, value.order)) +
+         (value.refine > 0 ? fmt::format(", refined {}x", value.refine) : "");
+}
+
+void print_pores(const Permeability& result) {
+  line("porosity", fmt::format("{:.4f}", result.porosity));
+  for (const PoresAlong& pores : result.pores) {
+    const std::string text = pores.percolates
+                                 ? fmt::format("{:.4f} of the image in pores that percolate, {:.1f} % of them throats",
+                                               pores.porosity, 100.0 * pores.throats)
+                                 : "no pore percolates: nothing flows";
+    line(fmt::format("along {}", name_of_direction(pores.direction)), text);
+  }
+}
+
+/// A row for each component that is known, a column for each element.
+void print_tensor(const Permeability& result) {
+  std::vector<const DiscretePermeability*> values{&result.value};
+  for (const auto* other : {&result.mac, &result.finer}) {
+    if (*other) values.push_back(&**other);
+  }
+  std::string heading;
+  for (const auto* value : values) heading += fmt::format("{:<32}", element_name(*value));
+  line("permeability", heading.substr(0, heading.find_last_not_of(' ') + 1));
+  for (int i = 0; i < result.dim; ++i) {
+    for (int j = result.value.asymmetry ? i : 0; j < result.dim; ++j) {
+      if (!result.value.tensor[i][j]) continue;
+      std::string row;
+      for (const auto* value : values) {
+        const double entry = *value->tensor[i][j];
+        row += fmt::format("{:<32}", fmt::format("{:.5g} m^2 = {:.5g} darcy", entry, entry / darcy));
+      }
+      line(fmt::format("  {}{}", name_of_direction(i), name_of_direction(j)),
+           row.substr(0, row.find_last_not_of(' ') + 1));
+    }
+  }
+  if (result.principal) {
+    for (std::size_t i = 0; i < result.principal->values.size(); ++i) {
+      const Point& axis = result.principal->axes[i];
+      line(i == 0 ? "principal" : "", fmt::format("{:.5g} m^2 along ({:.4f})", result.principal->values[i],
+                                                  fmt::join(axis.begin(), axis.begin() + result.dim, ", ")));
+    }
+    line("asymmetry", fmt::format("{:.1e}", *result.value.asymmetry));
+  }
+  if (result.error) line("error, estimated", fmt::format("{:.2g} %", 100.0 * *result.error));
+}
+
+void print_flows(const DiscretePermeability& value) {
+  if (value.flows.empty()) return;
+  line(element_name(value), fmt::format("{} unknowns, set-up {:.3f} s, {:.0f} MB", value.dofs, value.time_setup,
+                                        static_cast<double>(value.memory_bytes) * 1e-6));
+  for (const PermeabilityFlow& flow : value.flows) {
+    line(fmt::format("  along {}", name_of_direction(flow.direction)),
+         fmt::format("{} iterations, residual {:.1e}, {:.3f} s, fluxes equal to {:.1e}{}", flow.iterations,
+                     flow.residual, flow.time_solve, flow.flux_deviation,
+                     flow.converged ? "" : ", not converged: " + flow.reason));
+  }
+}
+
+void print_table(const Permeability& result, const std::vector<std::string>& files) {
+  if (!result.device.empty()) line("device", result.device);
+  print_pores(result);
+  print_tensor(result);
+  print_flows(result.value);
+  if (result.mac) print_flows(*result.mac);
+  if (result.finer) print_flows(*result.finer);
+  for (const auto& file : files) line(&file == files.data() ? "written" : "", file);
+}
+
+int run(const Arguments& arguments) {
+  if (const auto ranks = launched_ranks(); ranks != nullptr && ranks->size() > 1) {
+    throw InputError("permeability: runs as one process, with threads or a GPU: start it without mpirun or srun");
+  }
+  const Case what = arguments.problem.read();
+  if (!what.permeability) {
+    throw InputError(
+        fmt::format("{}: has no table [permeability]: add one, or use `solenoid solve`", arguments.problem.name()));
+  }
+  const bool asks_for_files = what.output.vtu || !what.output.picture.empty();
+  if (!arguments.output.empty()) check_writable(arguments.output);
+  const fs::path result_file = arguments.result_file();
+  if (!result_file.empty()) check_target("--json", result_file);
+
+  ProgressDisplay display(arguments.quiet     ? ProgressDisplay::Lines::none
+                          : arguments.verbose ? ProgressDisplay::Lines::all
+                                              : ProgressDisplay::Lines::stages);
+  SolverOptions solver = what.solver;
+  solver.progress = [&](const Progress& progress) { display.show(progress); };
+  PermeabilityOptions options = *what.permeability;
+  std::vector<std::string> files;
+  if (asks_for_files && !arguments.output.empty()) {
+    options.visit = [&](int direction, const Solution& flow) {
+      for (std::string& file : write_flow(what, direction, flow, arguments.output)) files.push_back(std::move(file));
+    };
+  }
+  caught_interrupt();  // from here on
+  const Interruptible scope(caught_interrupt);
+  const Permeability result = permeability(what.problem.mesh.image, options, solver);
+  display.finish();
+
+  const std::string json = result_json(what, result);
+  if (!result_file.empty()) {
+    fs::create_directories(folder_of(result_file));
+    NewFile target(result_file);
+    target.stream() << json;
+    target.commit();
+    files.insert(files.begin(), result_file.string());
+  }
+  if (arguments.json_to_stdout()) {
+    fmt::print("{}", json);
+    if (std::fflush(stdout) != 0) throw Error("cannot write the result to stdout: is it closed, or the disk full?");
+  } else if (!arguments.quiet) {
+    print_table(result, files);
+    if (asks_for_files && arguments.output.empty()) {
+      fmt::print("The case asks for files: add --output FOLDER to have them written.\n");
+    }
+  }
+  return result.converged() ? ExitCode::solved : not_converged;
+}
+
+}  // namespace
+
+Command add_permeability(const CommandOptions& line) {
+  const auto arguments = std::make_shared<Arguments>();
+  arguments->problem.add_to(line);
+  line.add("--json", arguments->json, "write the result to this file; -: to stdout, in place of the table")
+      .type("FILE");
+  line.add("-o,--output", arguments->output,
+           "write result.json and the files that the case asks for, one of each flow, to this folder")
+      .type("DIR");
+  const Option quiet =
+      line.add_flag("-q,--quiet", arguments->quiet, "print nothing but errors, and the result of --json -");
+  line.add_flag("--verbose", arguments->verbose, "print a line for every step of the work, on stderr").excludes(quiet);
+  return [arguments] { return run(*arguments); };
+}
+
+}  // namespace solenoid::program
