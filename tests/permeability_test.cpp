@@ -2,9 +2,11 @@
 
 #include "solenoid/permeability.hpp"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <numbers>
@@ -12,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "case/keys.hpp"
 #include "image/generate.hpp"
 #include "program.hpp"
 #include "solenoid/case.hpp"
@@ -283,6 +286,29 @@ TEST(PermeabilityCase, IsRead) {
   EXPECT_EQ(read.problem.boundary.sides[0].kind, SideKind::periodic);
 }
 
+TEST(PermeabilityCase, DocumentedDefaultsAreTheDefaults) {
+  std::string table = "[permeability]\n";
+  for (const Section& section : case_sections()) {
+    if (section.name != "permeability") continue;
+    for (const KeyInfo& key : section.keys) table += fmt::format("{} = {}\n", key.name, key.fallback);
+  }
+  const std::string mesh = "[mesh]\nimage = {generate = \"duct\", shape = [4, 4, 4]}\n";
+  const PermeabilityOptions documented = parse_case(mesh + table, "x.toml").permeability.value();
+  const PermeabilityOptions defaults;
+  EXPECT_EQ(documented.directions, defaults.directions);
+  EXPECT_EQ(documented.sides, defaults.sides);
+  EXPECT_EQ(documented.drive, defaults.drive);
+  EXPECT_EQ(documented.mac, defaults.mac);
+  EXPECT_EQ(documented.error, defaults.error);
+}
+
+TEST(PermeabilityCase, ThoseShippedAreValid) {
+  for (const char* name : {"spheres", "duct", "rock"}) {
+    const auto file = std::filesystem::path(SOLENOID_SOURCE_DIR) / "cases/permeability" / (std::string(name) + ".toml");
+    EXPECT_TRUE(read_case(file).permeability.has_value());
+  }
+}
+
 TEST(PermeabilityCase, WrongKeysAreNamed) {
   const auto error = [&](const std::string& more) {
     try {
@@ -297,7 +323,7 @@ TEST(PermeabilityCase, WrongKeysAreNamed) {
   expect_contains(error("[time]\nend = 1\n"), {"[time], line"});
   expect_contains(error("[[side]]\non = \"xmin\"\n"), {"[side], line"});
   expect_contains(error("forces = true\n"), {"[output] forces, line"});
-  expect_contains(error("[solver]\nmethod = \"fmg\"\n"), {"[solver] method, line 12"});
+  expect_contains(error("[solver]\nmethod = \"fmg\"\n"), {"[solver] method, line 10"});
   EXPECT_THROW(parse_case("[mesh]\ncells = [4, 4]\n[permeability]\n", "box.toml"), InputError);
   EXPECT_THROW(parse_case("[mesh]\nimage = {generate = \"channel\", shape = [4, 4]}\n[permeability]\n"
                           "directions = [\"z\"]\n",

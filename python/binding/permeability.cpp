@@ -85,7 +85,7 @@ void bind_permeability(nb::module_& m) {
       .def_prop_ro("lumped", [](const Discrete& d) { return d.value.lumped; })
       .def_prop_ro("refine", [](const Discrete& d) { return d.value.refine; })
       .def_prop_ro("dofs", [](const Discrete& d) { return d.value.dofs; })
-      .def_prop_ro("tensor", &tensor)
+      .def_prop_ro("tensor", &tensor, nb::rv_policy::move)
       .def_prop_ro("asymmetry", [](const Discrete& d) { return d.value.asymmetry; })
       .def_prop_ro("converged", [](const Discrete& d) { return d.value.converged(); })
       .def_prop_ro("flows", [](const Discrete& d) { return d.value.flows; })
@@ -104,11 +104,13 @@ void bind_permeability(nb::module_& m) {
       .def_prop_ro(
           "principal_values",
           [](const Permeability& p) { return p.principal ? std::optional(p.principal->values) : std::nullopt; })
-      .def_prop_ro("principal_axes",
-                   [](const Permeability& p) -> std::optional<NumpyArray<double>> {
-                     if (!p.principal) return {};
-                     return rows(p.principal->axes, static_cast<std::size_t>(p.dim));
-                   })
+      .def_prop_ro(
+          "principal_axes",
+          [](const Permeability& p) -> std::optional<NumpyArray<double>> {
+            if (!p.principal) return {};
+            return rows(p.principal->axes, static_cast<std::size_t>(p.dim));
+          },
+          nb::rv_policy::move)
       .def_ro("device", &Permeability::device)
       .def_prop_ro("converged", &Permeability::converged);
   m.def("permeability", &compute, nb::arg("image"), nb::arg("order"), nb::arg("lumped"), nb::arg("refine"),

@@ -82,7 +82,7 @@ void print_tensor(const Permeability& result) {
     if (*other) values.push_back(&**other);
   }
   std::string heading;
-  for (const auto* value : values) heading += fmt::format("{:<32}", element_name(*value));
+  for (const auto* value : values) heading += fmt::format("{:<34}", element_name(*value));
   line("permeability", heading.substr(0, heading.find_last_not_of(' ') + 1));
   for (int i = 0; i < result.dim; ++i) {
     for (int j = result.value.asymmetry ? i : 0; j < result.dim; ++j) {
@@ -90,7 +90,7 @@ void print_tensor(const Permeability& result) {
       std::string row;
       for (const auto* value : values) {
         const double entry = *value->tensor[i][j];
-        row += fmt::format("{:<32}", fmt::format("{:.5g} m^2 = {:.5g} darcy", entry, entry / darcy));
+        row += fmt::format("{:<34}", fmt::format("{:.5g} m^2 = {:.5g} darcy", entry, entry / darcy));
       }
       line(fmt::format("  {}{}", name_of_direction(i), name_of_direction(j)),
            row.substr(0, row.find_last_not_of(' ') + 1));
