@@ -596,6 +596,11 @@ constexpr Key<OutputDraft> output_keys[] = {
      [](const Value& v, OutputDraft& output) {
        if (!v.text().empty()) output.target.history = file_name(v, ".csv");
      }},
+    {{"speeds", csv_type, "\"\"", "how speeds are distributed over the domain"},
+     [](const Value& v, OutputDraft& output) {
+       v.require_equation(EquationKind::stokes);
+       if (!v.text().empty()) output.target.speeds = file_name(v, ".csv");
+     }},
     {{"flux", "tables [[output.flux]]", "", "planes through which the flux is reported"},
      [](const Value& v, OutputDraft& output) {
        v.require_equation(EquationKind::stokes);

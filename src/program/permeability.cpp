@@ -12,6 +12,7 @@
 #include "base/new_file.hpp"
 #include "output/result_json.hpp"
 #include "program/commands.hpp"
+#include "program/march.hpp"
 #include "program/progress.hpp"
 #include "solenoid/error.hpp"
 #include "solenoid/interrupt.hpp"
@@ -26,6 +27,7 @@ struct Arguments {
   CaseArguments problem;
   fs::path json;
   fs::path output;
+  fs::path save;
   bool quiet = false;
   bool verbose = false;
 
@@ -40,20 +42,31 @@ struct Arguments {
 char name_of_direction(int direction) { return "xyz"[direction]; }
 
 /// "flow.png" of the flow along x: "flow_x.png".
-std::string file_along(const fs::path& name, int direction) {
-  return fmt::format("{}_{}{}", name.stem().string(), name_of_direction(direction), name.extension().string());
+fs::path along(const fs::path& file, int direction) {
+  return folder_of(file) /
+         fmt::format("{}_{}{}", file.stem().string(), name_of_direction(direction), file.extension().string());
 }
 
-/// The files that the case asks for of each flow; returns their names.
-std::vector<std::string> write_flow(const Case& what, int direction, const Solution& flow, const fs::path& folder) {
-  std::vector<std::string> written;
-  const auto target = [&](const fs::path& name) {
-    fs::create_directories(folder);
-    return fs::path(written.emplace_back((folder / file_along(name, direction)).string()));
+bool asks_for_files(const OutputOptions& output) {
+  return output.vtu || !output.picture.empty() || !output.speeds.empty();
+}
+
+/// The files that are asked for of each flow; returns their names.
+std::vector<fs::path> write_flow(const Arguments& arguments, const Case& what, int direction, const Solution& flow) {
+  std::vector<fs::path> written;
+  const auto target = [&](const fs::path& file) {
+    fs::create_directories(folder_of(file));
+    return written.emplace_back(along(file, direction));
   };
+  if (!arguments.save.empty()) flow.save(target(arguments.save));
+  if (arguments.output.empty()) return written;
   const OutputOptions& asked = what.output;
-  if (!asked.picture.empty()) write_picture(flow, target(asked.picture));
-  if (asked.vtu) write_vtu(flow, target(what.name + ".vtu"), asked.subdivide, asked.fields);
+  if (!asked.picture.empty()) {
+    const auto pictures = write_pictures(what, flow, target(arguments.output / asked.picture));
+    written.insert(written.end(), pictures.begin() + 1, pictures.end());
+  }
+  if (!asked.speeds.empty()) write_speeds(flow, target(arguments.output / asked.speeds));
+  if (asked.vtu) write_vtu(flow, target(arguments.output / (what.name + ".vtu")), asked.subdivide, asked.fields);
   return written;
 }
 
@@ -119,14 +132,14 @@ void print_flows(const DiscretePermeability& value) {
   }
 }
 
-void print_table(const Permeability& result, const std::vector<std::string>& files) {
+void print_table(const Permeability& result, const std::vector<fs::path>& files) {
   if (!result.device.empty()) line("device", result.device);
   print_pores(result);
   print_tensor(result);
   print_flows(result.value);
   if (result.mac) print_flows(*result.mac);
   if (result.finer) print_flows(*result.finer);
-  for (const auto& file : files) line(&file == files.data() ? "written" : "", file);
+  for (const auto& file : files) line(&file == files.data() ? "written" : "", file.string());
 }
 
 int run(const Arguments& arguments) {
@@ -138,10 +151,17 @@ int run(const Arguments& arguments) {
     throw InputError(
         fmt::format("{}: has no table [permeability]: add one, or use `solenoid solve`", arguments.problem.name()));
   }
-  const bool asks_for_files = what.output.vtu || !what.output.picture.empty();
   if (!arguments.output.empty()) check_writable(arguments.output);
   const fs::path result_file = arguments.result_file();
-  if (!result_file.empty()) check_target("--json", result_file);
+  if (!result_file.empty()) check_target("the result file", result_file);
+  if (!arguments.save.empty()) {
+    if (const std::string why = solution_files_unavailable(); !why.empty()) {
+      throw InputError(fmt::format("--save: {}", why));
+    }
+    for (int direction = 0; direction < what.problem.mesh.dim; ++direction) {
+      check_target("the solution", along(arguments.save, direction));
+    }
+  }
 
   ProgressDisplay display(arguments.quiet     ? ProgressDisplay::Lines::none
                           : arguments.verbose ? ProgressDisplay::Lines::all
@@ -149,12 +169,11 @@ int run(const Arguments& arguments) {
   SolverOptions solver = what.solver;
   solver.progress = [&](const Progress& progress) { display.show(progress); };
   PermeabilityOptions options = *what.permeability;
-  std::vector<std::string> files;
-  if (asks_for_files && !arguments.output.empty()) {
-    options.visit = [&](int direction, const Solution& flow) {
-      for (std::string& file : write_flow(what, direction, flow, arguments.output)) files.push_back(std::move(file));
-    };
-  }
+  std::vector<fs::path> files;
+  options.visit = [&](int direction, const Solution& flow) {
+    const auto written = write_flow(arguments, what, direction, flow);
+    files.insert(files.end(), written.begin(), written.end());
+  };
   caught_interrupt();  // from here on
   const Interruptible scope(caught_interrupt);
   const Permeability result = permeability(what.problem.mesh.image, options, solver);
@@ -166,14 +185,14 @@ int run(const Arguments& arguments) {
     NewFile target(result_file);
     target.stream() << json;
     target.commit();
-    files.insert(files.begin(), result_file.string());
+    files.insert(files.begin(), result_file);
   }
   if (arguments.json_to_stdout()) {
     fmt::print("{}", json);
     if (std::fflush(stdout) != 0) throw Error("cannot write the result to stdout: is it closed, or the disk full?");
   } else if (!arguments.quiet) {
     print_table(result, files);
-    if (asks_for_files && arguments.output.empty()) {
+    if (asks_for_files(what.output) && arguments.output.empty()) {
       fmt::print("The case asks for files: add --output FOLDER to have them written.\n");
     }
   }
@@ -190,6 +209,9 @@ Command add_permeability(const CommandOptions& line) {
   line.add("-o,--output", arguments->output,
            "write result.json and the files that the case asks for, one of each flow, to this folder")
       .type("DIR");
+  line.add("--save", arguments->save,
+           "write each flow to a file of this name (HDF5), FILE_x.h5 that along x, for Python")
+      .type("FILE.h5");
   const Option quiet =
       line.add_flag("-q,--quiet", arguments->quiet, "print nothing but errors, and the result of --json -");
   line.add_flag("--verbose", arguments->verbose, "print a line for every step of the work, on stderr").excludes(quiet);
