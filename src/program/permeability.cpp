@@ -23,7 +23,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-struct Arguments {
+struct PermeabilityArguments {
   CaseArguments problem;
   fs::path json;
   fs::path output;
@@ -52,7 +52,8 @@ bool asks_for_files(const OutputOptions& output) {
 }
 
 /// The files that are asked for of each flow; returns their names.
-std::vector<fs::path> write_flow(const Arguments& arguments, const Case& what, int direction, const Solution& flow) {
+std::vector<fs::path> write_flow(const PermeabilityArguments& arguments, const Case& what, int direction,
+                                 const Solution& flow) {
   std::vector<fs::path> written;
   const auto target = [&](const fs::path& file) {
     fs::create_directories(folder_of(file));
@@ -70,7 +71,7 @@ std::vector<fs::path> write_flow(const Arguments& arguments, const Case& what, i
   return written;
 }
 
-void line(std::string_view name, const std::string& value) { fmt::print("{:<17} {}\n", name, value); }
+void print_row(std::string_view name, const std::string& value) { fmt::print("{:<17} {}\n", name, value); }
 
 std::string element_name(const DiscretePermeability& value) {
   return (value.lumped ? "marker and cell" : fmt::format("RT_{} x Q_{}", value.order, value.order)) +
@@ -78,13 +79,13 @@ std::string element_name(const DiscretePermeability& value) {
 }
 
 void print_pores(const Permeability& result) {
-  line("porosity", fmt::format("{:.4f}", result.porosity));
+  print_row("porosity", fmt::format("{:.4f}", result.porosity));
   for (const PoresAlong& pores : result.pores) {
     const std::string text = pores.percolates
                                  ? fmt::format("{:.4f} of the image in pores that percolate, {:.1f} % of them throats",
                                                pores.porosity, 100.0 * pores.throats)
                                  : "no pore percolates: nothing flows";
-    line(fmt::format("along {}", name_of_direction(pores.direction)), text);
+    print_row(fmt::format("along {}", name_of_direction(pores.direction)), text);
   }
 }
 
@@ -96,7 +97,7 @@ void print_tensor(const Permeability& result) {
   }
   std::string heading;
   for (const auto* value : values) heading += fmt::format("{:<34}", element_name(*value));
-  line("permeability", heading.substr(0, heading.find_last_not_of(' ') + 1));
+  print_row("permeability", heading.substr(0, heading.find_last_not_of(' ') + 1));
   for (int i = 0; i < result.dim; ++i) {
     for (int j = result.value.asymmetry ? i : 0; j < result.dim; ++j) {
       if (!result.value.tensor[i][j]) continue;
@@ -105,44 +106,44 @@ void print_tensor(const Permeability& result) {
         const double entry = *value->tensor[i][j];
         row += fmt::format("{:<34}", fmt::format("{:.5g} m^2 = {:.5g} darcy", entry, entry / darcy));
       }
-      line(fmt::format("  {}{}", name_of_direction(i), name_of_direction(j)),
-           row.substr(0, row.find_last_not_of(' ') + 1));
+      print_row(fmt::format("  {}{}", name_of_direction(i), name_of_direction(j)),
+                row.substr(0, row.find_last_not_of(' ') + 1));
     }
   }
   if (result.principal) {
     for (std::size_t i = 0; i < result.principal->values.size(); ++i) {
       const Point& axis = result.principal->axes[i];
-      line(i == 0 ? "principal" : "", fmt::format("{:.5g} m^2 along ({:.4f})", result.principal->values[i],
-                                                  fmt::join(axis.begin(), axis.begin() + result.dim, ", ")));
+      print_row(i == 0 ? "principal" : "", fmt::format("{:.5g} m^2 along ({:.4f})", result.principal->values[i],
+                                                       fmt::join(axis.begin(), axis.begin() + result.dim, ", ")));
     }
-    line("asymmetry", fmt::format("{:.1e}", *result.value.asymmetry));
+    print_row("asymmetry", fmt::format("{:.1e}", *result.value.asymmetry));
   }
-  if (result.error) line("error, estimated", fmt::format("{:.2g} %", 100.0 * *result.error));
+  if (result.error) print_row("error, estimated", fmt::format("{:.2g} %", 100.0 * *result.error));
 }
 
 void print_flows(const DiscretePermeability& value) {
   if (value.flows.empty()) return;
-  line(element_name(value), fmt::format("{} unknowns, set-up {:.3f} s, {:.0f} MB", value.dofs, value.time_setup,
-                                        static_cast<double>(value.memory_bytes) * 1e-6));
+  print_row(element_name(value), fmt::format("{} unknowns, set-up {:.3f} s, {:.0f} MB", value.dofs, value.time_setup,
+                                             static_cast<double>(value.memory_bytes) * 1e-6));
   for (const PermeabilityFlow& flow : value.flows) {
-    line(fmt::format("  along {}", name_of_direction(flow.direction)),
-         fmt::format("{} iterations, residual {:.1e}, {:.3f} s, fluxes equal to {:.1e}{}", flow.iterations,
-                     flow.residual, flow.time_solve, flow.flux_deviation,
-                     flow.converged ? "" : ", not converged: " + flow.reason));
+    print_row(fmt::format("  along {}", name_of_direction(flow.direction)),
+              fmt::format("{} iterations, residual {:.1e}, {:.3f} s, fluxes equal to {:.1e}{}", flow.iterations,
+                          flow.residual, flow.time_solve, flow.flux_deviation,
+                          flow.converged ? "" : ", not converged: " + flow.reason));
   }
 }
 
 void print_table(const Permeability& result, const std::vector<fs::path>& files) {
-  if (!result.device.empty()) line("device", result.device);
+  if (!result.device.empty()) print_row("device", result.device);
   print_pores(result);
   print_tensor(result);
   print_flows(result.value);
   if (result.mac) print_flows(*result.mac);
   if (result.finer) print_flows(*result.finer);
-  for (const auto& file : files) line(&file == files.data() ? "written" : "", file.string());
+  for (const auto& file : files) print_row(&file == files.data() ? "written" : "", file.string());
 }
 
-int run(const Arguments& arguments) {
+int compute(const PermeabilityArguments& arguments) {
   if (const auto ranks = launched_ranks(); ranks != nullptr && ranks->size() > 1) {
     throw InputError("permeability: runs as one process, with threads or a GPU: start it without mpirun or srun");
   }
@@ -202,7 +203,7 @@ int run(const Arguments& arguments) {
 }  // namespace
 
 Command add_permeability(const CommandOptions& line) {
-  const auto arguments = std::make_shared<Arguments>();
+  const auto arguments = std::make_shared<PermeabilityArguments>();
   arguments->problem.add_to(line);
   line.add("--json", arguments->json, "write the result to this file; -: to stdout, in place of the table")
       .type("FILE");
@@ -215,7 +216,7 @@ Command add_permeability(const CommandOptions& line) {
   const Option quiet =
       line.add_flag("-q,--quiet", arguments->quiet, "print nothing but errors, and the result of --json -");
   line.add_flag("--verbose", arguments->verbose, "print a line for every step of the work, on stderr").excludes(quiet);
-  return [arguments] { return run(*arguments); };
+  return [arguments] { return compute(*arguments); };
 }
 
 }  // namespace solenoid::program
