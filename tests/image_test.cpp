@@ -19,6 +19,7 @@
 #include "image/generate.hpp"
 #include "mesh/grid.hpp"
 #include "problem/parts.hpp"
+#include "program.hpp"
 #include "solenoid/case.hpp"
 #include "solenoid/error.hpp"
 #include "solenoid/problem.hpp"
@@ -708,6 +709,23 @@ TEST_F(ImageCase, ErrorsNameKeyAndLine) {
   expect(message("{file = \"a.npy\", pore = [0], voxel = [1, 2]}"), {"[mesh] image", "lists have 2 entries"});
   expect(message("{file = \"a.raw\", shape = [2, 2], pore = [9]}"), {"[mesh] image, line 2", "values are 0, 1, 2, 3"});
   expect(message("{file = \"a.raw\", shape = [2, 2], dtype = \"uint\", pore = [9]}"), {"[mesh] image.dtype", "uint8"});
+}
+
+// Program -------------------------------------------------------------------------------------------------------------
+
+TEST_F(Program, ChecksAnImage) {
+  // A closed pore beside a channel along x that is two voxels wide.
+  write("pores.raw", "####........#####..#############");
+  write("case.toml",
+        "[mesh]\nimage = {file = \"pores.raw\", shape = [4, 8], pore = [46], voxel = 2e-6}\nrefine = 1\n"
+        "[physics]\nforce = [1, 0]\n[boundary]\nxmin = {periodic = true}\n");
+  EXPECT_EQ(run("check case.toml"), 0) << errors();
+  expect_contains(output(), {"voxels     4 x 8 of 2e-06 x 2e-06 m", "porosity   0.3125, of pores that percolate 0.2500",
+                             "components 2 of pores", "percolates in x", "throats    100.0 %", "memory"});
+  EXPECT_EQ(run("check case.toml --set mesh.image.pore=[1]"), 2);
+  expect_contains(errors(), {"no voxel has the pore value 1: the values are 35, 46"});
+  EXPECT_EQ(run("check case.toml --set mesh.image.file='\"none.raw\"'"), 2);
+  expect_contains(errors(), {"none.raw", "there is no such file"});
 }
 
 }  // namespace

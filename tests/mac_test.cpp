@@ -107,7 +107,7 @@ TEST_P(Scheme, CoarsensByAggregates) {
     SparseRows fine = merge == Merge::block ? scheme.velocity_matrix() : scheme.pressure_matrix(ones);
     Unset<NodePlace> places = nodes.places;
     NodeLattice lattice = nodes.lattice;
-    for (int step = 0; step < 3; ++step) {
+    for (int step = 0; step < 4; ++step) {
       for (int colour = 0; colour < fine.order.colours; ++colour) {
         for (std::int32_t i = fine.order.colour_begin[colour]; i < fine.order.colour_begin[colour + 1]; ++i) {
           for (std::int64_t e = fine.begin[i]; e < fine.begin[i + 1]; ++e) {
@@ -117,7 +117,8 @@ TEST_P(Scheme, CoarsensByAggregates) {
           }
         }
       }
-      Coarsened coarse = coarsen(fine, places, lattice, merge);
+      Aggregation aggregation = step >= 2 ? aggregate_pairs(fine) : aggregate_blocks(fine, places, lattice, merge);
+      Coarsened coarse = coarsen(fine, aggregation);
       const std::int32_t rows = coarse.matrix.order.rows();
       Eigen::MatrixXd p = Eigen::MatrixXd::Zero(fine.order.rows(), rows);
       for (std::int32_t i = 0; i < fine.order.rows(); ++i) {
@@ -134,10 +135,10 @@ TEST_P(Scheme, CoarsensByAggregates) {
       const std::int32_t last = fine.order.colour_begin[fine.order.colours - 1];
       EXPECT_EQ(children.topRows(last), p.topRows(last));
       EXPECT_EQ(children.bottomRows(fine.order.rows() - last).norm(), 0.0);
-      if (coarse.nodes.size() < 2) break;
+      if (aggregation.places.size() < 2) break;
       fine = std::move(coarse.matrix);
-      places = std::move(coarse.nodes);
-      lattice = coarse.lattice;
+      places = std::move(aggregation.places);
+      lattice = aggregation.lattice;
     }
   }
 }
@@ -149,6 +150,7 @@ void solves(Engine& engine, const MeshCase& what) {
   const Level level = lumped_level(what);
   const MacScheme scheme(level);
   std::unique_ptr<SparseKernels<T>> sparse;
+  const auto kernels = make_kernels<T>(engine, level, LocalSolverKind::direct);
   if constexpr (sizeof(T) == sizeof(float)) {
     sparse = engine.sparse_float();
   } else {
@@ -160,7 +162,7 @@ void solves(Engine& engine, const MeshCase& what) {
     const MacScheme::Nodes& nodes = velocities ? scheme.faces() : scheme.cells();
     const SparseRows rows = velocities ? scheme.velocity_matrix() : scheme.pressure_matrix(ones);
     const Eigen::MatrixXd matrix = dense(rows);
-    SparseMultigrid<T> multigrid(engine, *sparse, rows, nodes.places, nodes.lattice,
+    SparseMultigrid<T> multigrid(engine, *sparse, *kernels, rows, nodes.places, nodes.lattice,
                                  {merge, velocities ? 2 : 3, !velocities});
     std::mt19937 random(2);
     std::normal_distribution<double> normal;

@@ -82,6 +82,38 @@ def test_wrong_parts_of_sides(sides, message):
         so.Problem(so.Mesh.box((2, 2), refine=2), sides=sides)
 
 
+def test_images():
+    solid = np.zeros((4, 3, 2), dtype=np.uint8)
+    solid[1, 2, 0] = 255
+    mesh = so.Mesh.image(solid, refine=1, voxel=(2e-6, 2e-6, 3e-6))
+    assert mesh.cells == (4, 3, 2) and mesh.lower == (0, 0, 0) and mesh.upper == (4, 3, 3)
+    assert mesh.n_cells == 23 * 8
+    assert mesh.voxels.voxel == [2e-6, 2e-6, 3e-6] and mesh.voxels.porosity == 23 / 24
+    assert mesh == so.Mesh.image(solid != 0, refine=1, voxel=(2e-6, 2e-6, 3e-6))
+    assert mesh != so.Mesh.image(0 * solid, refine=1, voxel=(2e-6, 2e-6, 3e-6))
+    problem = so.Problem(mesh, periodic="xyz", slip="holes")
+    assert problem.mesh == mesh and problem.sides["holes"] == "slip"
+    assert problem.replace(refine=0).mesh == so.Mesh.image(solid, voxel=(2e-6, 2e-6, 3e-6))
+    assert "an image of porosity 0.9583" in repr(problem)
+    listed = so.Mesh.box((4, 3, 2), 1, upper=(4, 3, 3), holes=[((1, 2, 0), (2, 3, 1))])
+    assert problem.estimate()["dofs"] == problem.replace(mesh=listed).estimate()["dofs"]
+
+
+@pytest.mark.parametrize(
+    "make, part",
+    [
+        (lambda: so.Mesh.image(np.zeros(3)), "2 or 3 axes, got 1"),
+        (lambda: so.Mesh.image(np.zeros((0, 3))), "at least one voxel"),
+        (lambda: so.Mesh.image(np.zeros((3, 3)), voxel=0), "must be positive"),
+        (lambda: so.Mesh.image(np.zeros((3, 3)), voxel=(1, 1, 1)), "voxel: expected 2 numbers"),
+        (lambda: so.Problem(so.Mesh.image(np.ones((3, 3)))), "no voxel is a pore"),
+    ],
+)
+def test_wrong_images(make, part):
+    with pytest.raises(so.InputError, match=part):
+        make()
+
+
 def test_wrong_single_holes():
     mesh = so.Mesh.box((3, 3), refine=1, holes=[((1, 1), (2, 2))])
     with pytest.raises(so.InputError, match=r"hole\[0\].index: there is no hole 1"):

@@ -177,13 +177,6 @@ std::shared_ptr<const VoxelImage> made_for(const Value& value, const Image& imag
   }
 }
 
-template <class Keys>
-std::vector<KeyInfo> infos(const Keys& keys) {
-  std::vector<KeyInfo> result;
-  for (const auto& key : keys) result.push_back(key.info);
-  return result;
-}
-
 }  // namespace
 
 void read_image_key(const Value& value, Mesh& mesh) {

@@ -703,13 +703,6 @@ constexpr Key<Case> top_keys[] = {
      }},
 };
 
-template <class Keys>
-std::vector<KeyInfo> infos(const Keys& keys) {
-  std::vector<KeyInfo> result;
-  for (const auto& key : keys) result.push_back(key.info);
-  return result;
-}
-
 std::vector<Section> make_sections() {
   std::vector<Section> sections;
   const auto add = [&](std::string_view name, std::vector<KeyInfo> keys) {

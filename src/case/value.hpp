@@ -36,6 +36,14 @@ struct Key {
   void (*read)(const Value& value, Target& target);
 };
 
+/// Of a table of keys.
+template <class Keys>
+std::vector<KeyInfo> infos(const Keys& keys) {
+  std::vector<KeyInfo> result;
+  for (const auto& key : keys) result.push_back(key.info);
+  return result;
+}
+
 /// What all values of a file share.
 struct Document {
   std::string name;  ///< of the file

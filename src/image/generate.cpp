@@ -23,7 +23,7 @@ namespace {
 using std::numbers::pi;
 
 /// As many as coarse boxes of a mesh.
-constexpr int most_voxels = 1 << 30;
+constexpr int most_made = 1 << 30;
 
 using Spot = std::array<double, 3>;
 
@@ -411,7 +411,7 @@ VoxelImage channel(const Generator& what) {
           make_rows_of(what.extent, [&](int, int y, int z) { return y >= width[1] || z >= width[2]; }), what.voxel};
 }
 
-void expect(bool in_range, std::string_view key, std::string_view expected, double value) {
+void require_range(bool in_range, std::string_view key, std::string_view expected, double value) {
   if (!in_range) throw InputError(fmt::format("`{}` is {}: expected {}", key, value, expected));
 }
 
@@ -420,13 +420,13 @@ void expect(bool in_range, std::string_view key, std::string_view expected, doub
 VoxelImage generate_image(const Generator& what, int threads) {
   validate_extent(what.dim, what.extent);
   const double voxels = static_cast<double>(what.extent[0]) * what.extent[1] * what.extent[2];
-  if (voxels > most_voxels) {
+  if (voxels > most_made) {
     throw InputError(fmt::format("`shape` is {}: expected at most {} voxels",
-                                 fmt::join(what.extent.begin(), what.extent.begin() + what.dim, " x "), most_voxels));
+                                 fmt::join(what.extent.begin(), what.extent.begin() + what.dim, " x "), most_made));
   }
   const bool regular = what.pattern == Pattern::channel || what.pattern == Pattern::duct;
   if (regular) return channel(what);
-  expect(what.porosity > 0.0 && what.porosity < 1.0, "porosity", "a number > 0 and < 1", what.porosity);
+  require_range(what.porosity > 0.0 && what.porosity < 1.0, "porosity", "a number > 0 and < 1", what.porosity);
   if (what.pattern == Pattern::array) return array(what);
   // Numbers of voxels while there is no image yet.
   const double bytes = 8.0 * voxels;
@@ -438,14 +438,14 @@ VoxelImage generate_image(const Generator& what, int threads) {
   }
   const double longest = *std::max_element(what.extent.begin(), what.extent.end());
   if (what.pattern == Pattern::blobs) {
-    expect(what.feature > 0.0 && what.feature <= longest, "feature", "a number > 0, not larger than the image",
-           what.feature);
+    require_range(what.feature > 0.0 && what.feature <= longest, "feature", "a number > 0, not larger than the image",
+                  what.feature);
     return blobs(what, threads);
   }
-  expect(what.radius >= 0.5 && what.radius <= longest, "radius", "a number >= 0.5, not larger than the image",
-         what.radius);
-  expect(what.length >= 0.0 && what.length <= 16.0 * longest, "length", "a number >= 0, at most 16 times the image",
-         what.length);
+  require_range(what.radius >= 0.5 && what.radius <= longest, "radius", "a number >= 0.5, not larger than the image",
+                what.radius);
+  require_range(what.length >= 0.0 && what.length <= 16.0 * longest, "length",
+                "a number >= 0, at most 16 times the image", what.length);
   return of_bodies(what, threads);
 }
 

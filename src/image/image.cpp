@@ -17,7 +17,7 @@ namespace solenoid {
 namespace {
 
 /// Far beyond any mesh, so that sizes in bytes are safe.
-constexpr std::int64_t most_voxels = std::int64_t{1} << 40;
+constexpr std::int64_t most_places = std::int64_t{1} << 40;
 
 std::vector<std::uint64_t> rows_from(int dim, const std::array<int, 3>& extent,
                                      const std::function<bool(const std::array<int, 3>&)>& solid) {
@@ -36,8 +36,8 @@ void validate_extent(int dim, const std::array<int, 3>& extent) {
           fmt::format("an image has at least one voxel in each direction, got {}", fmt::join(extent, " x ")));
     }
     const auto places = a == 0 ? static_cast<std::int64_t>(64 * VoxelImage::words_of_row(extent[0])) : extent[a];
-    if (places > most_voxels / rows) {
-      throw InputError(fmt::format("an image has at most {} voxels, got {}", most_voxels, fmt::join(extent, " x ")));
+    if (places > most_places / rows) {
+      throw InputError(fmt::format("an image has at most {} voxels, got {}", most_places, fmt::join(extent, " x ")));
     }
     rows *= places;
   }

@@ -120,14 +120,24 @@ void Smoother<T>::smooth_add(const Tables& tables, const CellData<T>& cell, int 
 
 template <class T>
 void Smoother<T>::smooth_small(const Tables& tables, int group, int t, const T* r, T* x, T damping) {
-  const auto& [shape, patches] = level_.small_patches.groups[group];
-  const auto& places = small_places_[shape];
-  const auto mine = team_.range(std::ssize(patches), t, interleave);
-  Team::in_pieces(mine, between_looks * interleave, [&](Team::Range range) {
-    table_.smooth_small({patches.data()->data(), range.begin, range.end, places.data(), static_cast<int>(places.size()),
-                         level_.equation.record(), tables.of_shapes_[shape].data(), r, x, damping,
-                         workspace_[t].get()});
-  });
+  const SmallGroup& of = level_.small_patches.groups[group];
+  const std::vector<SmallPlace>& unknowns = small_places_[of.shape];
+  SmallArguments<T> arguments{};
+  arguments.records = of.patches.data()->data();
+  arguments.unknowns = unknowns.data();
+  arguments.size = static_cast<int>(unknowns.size());
+  arguments.record_size = level_.equation.record();
+  arguments.inverse = tables.of_shapes_[of.shape].data();
+  arguments.r = r;
+  arguments.x = x;
+  arguments.damping = damping;
+  arguments.workspace = workspace_[t].get();
+  Team::in_pieces(team_.range(std::ssize(of.patches), t, interleave), between_looks * interleave,
+                  [&](Team::Range range) {
+                    arguments.begin = range.begin;
+                    arguments.end = range.end;
+                    table_.smooth_small(arguments);
+                  });
 }
 
 template <class T>

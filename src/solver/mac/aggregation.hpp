@@ -33,13 +33,15 @@ struct NodeLattice {
 struct NodePlace {
   std::array<std::int32_t, 3> at{};
   std::int32_t field = 0;
+  std::int32_t layer = 0;  ///< nodes of one place and field that are neighbours have different ones
 };
 
 /// How nodes are numbered as rows of a matrix: colour by colour, each padded (engine/sparse.hpp). Nodes of one colour
-/// are no neighbours, if neighbours are one place apart.
+/// are no neighbours, if neighbours are at most one place apart.
 struct RowOrder {
   RowOrder() = default;
-  RowOrder(const NodeLattice& lattice, std::span<const NodePlace> nodes);
+  /// `layers`: more than the largest layer of a node.
+  RowOrder(const NodeLattice& lattice, std::span<const NodePlace> nodes, int layers = 1);
 
   int colours = 0;
   std::array<std::int32_t, SparseFormat::most_colours + 1> colour_begin{};
@@ -132,19 +134,30 @@ SparseRows make_rows(RowOrder order, const Fill& fill) {
 /// What becomes one node.
 enum class Merge {
   block,      ///< all nodes of a block of the lattice (and of a field)
-  connected,  ///< those of them that are connected inside the block
+  connected,  ///< those of them that strong entries connect inside the block
 };
+
+/// Which nodes become one.
+struct Aggregation {
+  Unset<std::int32_t> of_node;  ///< the aggregate of each, -1 for those that have no neighbours
+  Unset<NodePlace> places;      ///< of the aggregates
+  NodeLattice lattice;
+  int layers = 1;
+};
+/// Blocks of the lattice, or parts of them.
+Aggregation aggregate_blocks(const SparseRows& rows, std::span<const NodePlace> nodes, const NodeLattice& lattice,
+                             Merge merge);
+/// Pairs with the largest entries, then pairs of these; what finds none joins the one that it is most coupled to. For
+/// matrices with few nodes, wherever they are: of their places is said no more than colours that go together.
+Aggregation aggregate_pairs(const SparseRows& rows);
 
 /// The next coarser matrix P^T A P, P the constants on aggregates.
 struct Coarsened {
   SparseRows matrix;
-  Unset<NodePlace> nodes;
-  NodeLattice lattice;
   Unset<std::int32_t> parent;  ///< [fine row]: the coarse row; that behind all rows where there is none
   Unset<std::int32_t> child_begin;
   Unset<std::int32_t> child;  ///< without rows of the last colour
 };
-/// `nodes`: of the fine matrix. Nodes without neighbours are left out.
-Coarsened coarsen(const SparseRows& fine, std::span<const NodePlace> nodes, const NodeLattice& lattice, Merge merge);
+Coarsened coarsen(const SparseRows& fine, const Aggregation& aggregation);
 
 }  // namespace solenoid

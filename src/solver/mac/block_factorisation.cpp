@@ -10,7 +10,7 @@ namespace {
 
 /// Steps of the inexact inverses.
 constexpr int velocity_steps = 2;
-int scalar_steps(const Equation& equation) { return equation.order == 0 ? 3 : 5; }
+constexpr int scalar_steps = 5;
 
 template <class T>
 std::unique_ptr<SparseKernels<T>> make_sparse(Engine& engine) {
@@ -24,8 +24,9 @@ std::unique_ptr<SparseKernels<T>> make_sparse(Engine& engine) {
 }  // namespace
 
 template <class T>
-BlockFactorisation<T>::BlockFactorisation(Engine& engine, const Level& level)
-    : engine_(engine), sparse_(make_sparse<T>(engine)) {
+BlockFactorisation<T>::BlockFactorisation(Engine& engine, Kernels<T>& kernels)
+    : engine_(engine), kernels_(kernels), sparse_(make_sparse<T>(engine)) {
+  const Level& level = kernels.level();
   if (level.equation.kind == EquationKind::stokes) {
     make_stokes(level);
     return;
@@ -33,8 +34,8 @@ BlockFactorisation<T>::BlockFactorisation(Engine& engine, const Level& level)
   MacScheme::Nodes cells = cells_as_nodes(level);
   cells_ = field(cells);
   SparseRows matrix = scalar_matrix(level, cells.order);
-  scalar_.emplace(engine_, *sparse_, std::move(matrix), std::move(cells.places), cells.lattice,
-                  SparseMultigridOptions{Merge::connected, scalar_steps(level.equation), true});
+  scalar_.emplace(engine_, *sparse_, kernels_, std::move(matrix), std::move(cells.places), cells.lattice,
+                  SparseMultigridOptions{Merge::connected, scalar_steps, true});
 }
 
 template <class T>
@@ -45,12 +46,12 @@ void BlockFactorisation<T>::make_stokes(const Level& level) {
   make_incidence(scheme);
   work_ = vector(scheme.faces().rows());
   other_ = vector(scheme.faces().rows());
-  velocity_.emplace(engine_, *sparse_, scheme.velocity_matrix(), scheme.faces().places, scheme.faces().lattice,
-                    SparseMultigridOptions{Merge::block, velocity_steps, false});
+  velocity_.emplace(engine_, *sparse_, kernels_, scheme.velocity_matrix(), scheme.faces().places,
+                    scheme.faces().lattice, SparseMultigridOptions{Merge::block, velocity_steps, false});
   const std::vector<T> w = weights(scheme, level);
   weight_ = on_device(engine_, w);
-  scalar_.emplace(engine_, *sparse_, scheme.pressure_matrix(w), scheme.cells().places, scheme.cells().lattice,
-                  SparseMultigridOptions{Merge::connected, scalar_steps(level.equation), true});
+  scalar_.emplace(engine_, *sparse_, kernels_, scheme.pressure_matrix(w), scheme.cells().places, scheme.cells().lattice,
+                  SparseMultigridOptions{Merge::connected, scalar_steps, true});
 }
 
 template <class T>
@@ -92,7 +93,7 @@ std::vector<T> BlockFactorisation<T>::weights(const MacScheme& scheme, const Lev
   }
   if (singular) {
     const double reaction = level.coefficients.viscosity / (longest * longest);
-    shifted.emplace(engine_, *sparse_, scheme.velocity_matrix(reaction), faces.places, faces.lattice,
+    shifted.emplace(engine_, *sparse_, kernels_, scheme.velocity_matrix(reaction), faces.places, faces.lattice,
                     SparseMultigridOptions{Merge::block, velocity_steps, false});
     solver = &*shifted;
   }
@@ -124,10 +125,12 @@ std::vector<T> BlockFactorisation<T>::weights(const MacScheme& scheme, const Lev
 }
 
 template <class T>
-void BlockFactorisation<T>::correct(Kernels<T>& kernels, const T* r, T* x) {
-  const auto load = [&](Field& field) { kernels.gather(field.index.size(), field.index.data(), r, field.load.data()); };
+void BlockFactorisation<T>::correct(const T* r, T* x) {
+  const auto load = [&](Field& field) {
+    kernels_.gather(field.index.size(), field.index.data(), r, field.load.data());
+  };
   const auto add = [&](Field& field) {
-    kernels.scatter_add(field.index.size(), field.index.data(), field.value.data(), x);
+    kernels_.scatter_add(field.index.size(), field.index.data(), field.value.data(), x);
   };
   load(cells_);
   if (!velocity_) {

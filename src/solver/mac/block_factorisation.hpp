@@ -23,11 +23,11 @@ namespace solenoid {
 template <class T>
 class BlockFactorisation {
  public:
-  /// Of the scheme on a level, for the coefficients that it has now.
-  BlockFactorisation(Engine& engine, const Level& level);
+  /// Of the scheme on the level of `kernels`, which outlive it, for the coefficients that it has now.
+  BlockFactorisation(Engine& engine, Kernels<T>& kernels);
 
   /// x += E C E^T r: r and x are vectors of the level, E has the scheme's functions. Always the same work.
-  void correct(Kernels<T>& kernels, const T* r, T* x);
+  void correct(const T* r, T* x);
 
  private:
   /// Of faces, or of cells.
@@ -44,6 +44,7 @@ class BlockFactorisation {
   [[nodiscard]] Vector<T> vector(std::int32_t rows) { return {engine_, rows + SparseFormat::slice}; }
 
   Engine& engine_;
+  Kernels<T>& kernels_;
   std::unique_ptr<SparseKernels<T>> sparse_;
   std::optional<SparseMultigrid<T>> velocity_;
   std::optional<SparseMultigrid<T>> scalar_;  ///< of the pressure, or of Poisson's u

@@ -11,67 +11,72 @@ namespace {
 
 constexpr int slice = SparseFormat::slice;
 
-/// Nodes of the coarsest matrix, which is inverted as a dense one.
-constexpr std::int64_t few_nodes = 400;
+/// Nodes of the coarsest matrix, which is inverted as a dense one, at least.
+constexpr std::int64_t always_dense = 400;
+
+/// Nodes up to which it pays to look for pairs, wherever they are, instead of blocks.
+constexpr std::int64_t most_paired = 30'000;
 
 /// What corrections of a V-cycle are multiplied with.
 constexpr double stiffness_of_constants = 1.8;
 
-/// Z with Z b the solution for right-hand sides without constants of parts that nothing holds.
-Eigen::MatrixXd pseudo_inverse(Eigen::MatrixXd matrix) {
+/// The nodes of each part of a matrix that nothing holds: constants there are mapped to zero.
+std::vector<std::vector<std::int64_t>> constants_of(const Eigen::MatrixXd& matrix) {
   const auto size = static_cast<int>(matrix.rows());
-  std::vector<int> part(size, -1);
+  std::vector<std::vector<std::int64_t>> constants;
+  std::vector<bool> seen(size, false);
   std::vector<int> front;
   for (int first = 0; first < size; ++first) {
-    if (part[first] >= 0) continue;
-    std::vector<int> members;
-    part[first] = first;
+    if (seen[first]) continue;
+    std::vector<std::int64_t> members;
+    seen[first] = true;
     front.assign(1, first);
     while (!front.empty()) {
       const int here = front.back();
       front.pop_back();
       members.push_back(here);
       for (int other = 0; other < size; ++other) {
-        if (part[other] >= 0 || matrix(here, other) == 0.0) continue;
-        part[other] = first;
+        if (seen[other] || matrix(here, other) == 0.0) continue;
+        seen[other] = true;
         front.push_back(other);
       }
     }
     double held = 0.0;
     double largest = 0.0;
-    for (const int i : members) {
+    for (const std::int64_t i : members) {
       largest = std::max(largest, matrix(i, i));
-      for (const int j : members) held += matrix(i, j);
+      for (const std::int64_t j : members) held += matrix(i, j);
     }
     constexpr double rounding = 1e-9;
-    if (held > rounding * largest) continue;
-    const double pin = (largest > 0.0 ? largest : 1.0) / static_cast<double>(members.size());
-    for (const int i : members) {
-      for (const int j : members) matrix(i, j) += pin;
-    }
+    if (held <= rounding * largest) constants.push_back(std::move(members));
   }
-  return matrix.ldlt().solve(Eigen::MatrixXd::Identity(size, size));
+  return constants;
 }
 
 }  // namespace
 
 template <class T>
-SparseMultigrid<T>::SparseMultigrid(Engine& engine, SparseKernels<T>& kernels, SparseRows finest,
+SparseMultigrid<T>::SparseMultigrid(Engine& engine, SparseKernels<T>& kernels, Kernels<T>& dense, SparseRows finest,
                                     Unset<NodePlace> nodes, NodeLattice lattice, const SparseMultigridOptions& options)
     : engine_(engine), kernels_(kernels), options_(options) {
   SparseRows rows = std::move(finest);
+  const std::int64_t few_nodes = std::max(always_dense, engine.dense_limits().than_by_cycle);
+  bool paired = false;
   for (;;) {
     add_level(rows);
-    const std::int64_t count = std::ssize(nodes);
+    const std::int64_t count = std::ssize(rows.order.row);
     if (count <= few_nodes) break;
-    Coarsened coarse = coarsen(rows, nodes, lattice, options.merge);
-    if (coarse.nodes.empty() || std::ssize(coarse.nodes) == count) break;
+    paired = paired || (options.merge == Merge::connected && count <= most_paired);
+    Aggregation aggregation = paired ? aggregate_pairs(rows) : aggregate_blocks(rows, nodes, lattice, options.merge);
+    const std::int64_t coarse_count = std::ssize(aggregation.places);
+    if (coarse_count == 0 || coarse_count == count) break;
+    Coarsened coarse = coarsen(rows, aggregation);
     set_aggregates(levels_.back(), coarse);
     rows = std::move(coarse.matrix);
-    nodes = std::move(coarse.nodes);
-    lattice = coarse.lattice;
+    nodes = std::move(aggregation.places);
+    lattice = aggregation.lattice;
   }
-  if (std::ssize(nodes) <= few_nodes) invert_coarsest(rows);
+  if (std::ssize(rows.order.row) <= few_nodes) invert_coarsest(rows, dense);
 }
 
 template <class T>
@@ -165,7 +170,7 @@ void SparseMultigrid<T>::set_aggregates(LevelData& fine, const Coarsened& coarse
 }
 
 template <class T>
-void SparseMultigrid<T>::invert_coarsest(const SparseRows& rows) {
+void SparseMultigrid<T>::invert_coarsest(const SparseRows& rows, Kernels<T>& dense) {
   const auto& row = rows.order.row;
   const auto count = static_cast<int>(row.size());
   if (count == 0) return;
@@ -178,10 +183,16 @@ void SparseMultigrid<T>::invert_coarsest(const SparseRows& rows) {
       matrix(i, node[rows.column[e]]) = rows.value[e];
     }
   }
-  const Eigen::Matrix<T, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor> inverse = pseudo_inverse(matrix).cast<T>();
-  coarsest_row_ = on_device(engine_, std::vector<std::int32_t>(row.begin(), row.end()));
-  coarsest_inverse_ = Vector<T>(engine_, inverse.size());
-  coarsest_inverse_.upload(inverse.data());
+  const DenseField all{0, count, constants_of(matrix)};
+  // What stands alone and is held by nothing is a constant, too; an inverse needs something on the diagonal.
+  for (int i = 0; i < count; ++i) {
+    if (matrix(i, i) == 0.0) matrix(i, i) = 1.0;
+  }
+  coarsest_row_ = on_device(engine_, row);
+  coarsest_inverse_ = Vector<T>(engine_, matrix.size());
+  Vector<double> symmetric(engine_, matrix.size());
+  symmetric.upload(matrix.data());
+  dense.invert_dense({&all, 1}, symmetric.data(), coarsest_inverse_.data());
 }
 
 template <class T>

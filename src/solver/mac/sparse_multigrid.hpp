@@ -25,9 +25,9 @@ struct SparseMultigridOptions {
 template <class T>
 class SparseMultigrid {
  public:
-  /// `finest`: its matrix; `nodes`: of it.
-  SparseMultigrid(Engine& engine, SparseKernels<T>& kernels, SparseRows finest, Unset<NodePlace> nodes,
-                  NodeLattice lattice, const SparseMultigridOptions& options);
+  /// `finest`: its matrix; `nodes`: of it. `dense`: kernels of any level.
+  SparseMultigrid(Engine& engine, SparseKernels<T>& kernels, Kernels<T>& dense, SparseRows finest,
+                  Unset<NodePlace> nodes, NodeLattice lattice, const SparseMultigridOptions& options);
 
   /// x = about A^-1 b. For a singular matrix b is orthogonal to its constants, and x may have some in it. b and x are
   /// other vectors than those of this object.
@@ -61,7 +61,7 @@ class SparseMultigrid {
 
   void add_level(const SparseRows& rows);
   void set_aggregates(LevelData& fine, const Coarsened& coarse);
-  void invert_coarsest(const SparseRows& rows);
+  void invert_coarsest(const SparseRows& rows, Kernels<T>& dense);
   void conjugate_gradients(int level, int steps, const T* b, T* x);
   /// x = one cycle for b.
   void cycle(int level, const T* b, T* x);

@@ -24,7 +24,7 @@ class MacCoarseSolver final : public CoarseSolver<T> {
 
  private:
   struct Tables final : CoefficientTables {
-    Tables(Engine& engine, const Level& level) : correction(engine, level) {}
+    Tables(Engine& engine, Kernels<T>& kernels) : correction(engine, kernels) {}
     BlockFactorisation<T> correction;
   };
 
