@@ -42,11 +42,7 @@ PermeabilityOptions read_permeability(const Value& value) {
   return options;
 }
 
-std::vector<KeyInfo> permeability_infos() {
-  std::vector<KeyInfo> result;
-  for (const auto& key : permeability_keys) result.push_back(key.info);
-  return result;
-}
+std::vector<KeyInfo> permeability_infos() { return infos(permeability_keys); }
 
 std::vector<std::string> keys_beside_permeability() {
   return {"physics",        "boundary",

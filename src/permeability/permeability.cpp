@@ -18,7 +18,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+double elapsed_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
 /// PermeabilityFlow::flux_deviation
 double flux_deviation(const Solution& flow, int direction) {
@@ -162,7 +162,7 @@ class Computation {
     const auto load = system.make_vector();
     const auto flow = system.make_vector();
     value.dofs = std::max(value.dofs, system.dofs_of_all());
-    value.time_setup += seconds_since(start);
+    value.time_setup += elapsed_since(start);
     result_.device = system.device();
     for (const int direction : setup.directions) {
       tell(fmt::format("{}, flow along {}", name, "xyz"[direction]));
@@ -182,7 +182,7 @@ class Computation {
                              .iterations = report.iterations,
                              .residual = report.residual_history.empty() ? 0.0 : report.residual_history.back(),
                              .flux_deviation = flux_deviation(solution, direction),
-                             .time_solve = seconds_since(start_of_solve)});
+                             .time_solve = elapsed_since(start_of_solve)});
       set_column(value, direction, solution.mean_velocity());
       if (options_.visit && &value == &result_.value) options_.visit(direction, solution);
       ++done_;
