@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Pictures of the documentation, small enough for a page. Needs Pillow (docs/requirements.txt).
 
-docs/pictures.py PROGRAM          solves every case in cases/ with the program `solenoid`: docs/images/cases
+docs/pictures.py PROGRAM          solves every case in cases/, and cases/permeability/rock.toml, with the program
+                                  `solenoid`: docs/images/cases
 docs/pictures.py PROGRAM FOLDER   marches the FLOWS of cases/time that have not left their files in FOLDER:
                                   docs/images/time
 """
@@ -45,6 +46,13 @@ def of_cases(program):
             keep(picture.rename(picture.with_stem(case.stem)), "cases")
 
 
+def of_permeability(program):
+    with tempfile.TemporaryDirectory() as folder:
+        case = DOCS.parent / "cases/permeability/rock.toml"
+        subprocess.run([program, "permeability", case, "--output", folder, "--quiet"], check=True)
+        keep((Path(folder) / "speed_x.png").rename(Path(folder) / "rock.png"), "cases")
+
+
 def of_flows(program, work):
     for name, settings in FLOWS.items():
         folder = Path(work) / name
@@ -56,4 +64,8 @@ def of_flows(program, work):
 
 
 if __name__ == "__main__":
-    (of_cases if len(sys.argv) == 2 else of_flows)(*sys.argv[1:])
+    if len(sys.argv) == 2:
+        of_cases(sys.argv[1])
+        of_permeability(sys.argv[1])
+    else:
+        of_flows(*sys.argv[1:])

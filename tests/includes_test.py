@@ -26,6 +26,7 @@ FOLDERS = [
     "engine",
     "solver",
     "time",
+    "permeability",
     "case",
     "output",
     "program",
@@ -52,6 +53,7 @@ PUBLIC = {
     "solver": "solver",
     "linear_system": "solver",
     "time_stepper": "time",
+    "permeability": "permeability",
     "case": "case",
     "output": "output",
 }

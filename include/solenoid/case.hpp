@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "solenoid/options.hpp"
+#include "solenoid/permeability.hpp"
 #include "solenoid/problem.hpp"
 #include "solenoid/time_stepper.hpp"
 
@@ -48,6 +49,7 @@ struct OutputOptions {
   bool permeability = false;
   std::vector<Plane> fluxes;
   std::vector<Samples> samples;
+  std::string speeds;  ///< name of a CSV file of how speeds are distributed, empty for none
   // Of a flow in time:
   double every = 0.0;       ///< time between VTU files and pictures; 0: at the end alone
   double checkpoint = 0.0;  ///< time between checkpoints; 0: none
@@ -73,8 +75,9 @@ struct Case {
   CaseSource source;
   Problem problem;
   SolverOptions solver;
-  Exact exact;                ///< of a flow in time at its end
-  std::optional<March> time;  ///< nullopt: a steady problem
+  Exact exact;                                      ///< of a flow in time at its end
+  std::optional<March> time;                        ///< nullopt: a steady problem
+  std::optional<PermeabilityOptions> permeability;  ///< that of the image; the problem is its first flow
   std::vector<Point> probes;
   OutputOptions output;
 };

@@ -13,7 +13,9 @@
 
 #include "solenoid/averages.hpp"
 #include "solenoid/case.hpp"
+#include "solenoid/image.hpp"
 #include "solenoid/interrupt.hpp"
+#include "solenoid/permeability.hpp"
 #include "solenoid/solver.hpp"
 
 namespace solenoid::python {
@@ -41,6 +43,11 @@ struct Ranks {
   std::shared_ptr<const Communicator> communicator;
 };
 
+/// An image as Python has it: meshes share it.
+struct Image {
+  std::shared_ptr<const VoxelImage> voxels;
+};
+
 /// The field with these components, as many as are given.
 VectorField vector_field(const std::vector<ScalarField>& components);
 
@@ -49,10 +56,13 @@ void bind_problem(nb::module_& m);
 void bind_solution(nb::module_& m);
 void bind_linear_system(nb::module_& m);
 void bind_flow(nb::module_& m);
+void bind_permeability(nb::module_& m);
 
 /// The options of `base` with those of a dictionary in place, by the names of the case file and of the command line,
 /// for several ranks or, with nullptr, this process alone. \throws InputError as the case file's reader does.
 SolverOptions options_of(SolverOptions base, const nb::dict& options, const Ranks* ranks);
+/// The table [permeability], of an image with so many dimensions.
+PermeabilityOptions permeability_options_of(const nb::dict& options, int dim);
 /// The same of the table [time], with steps by the default of `cfl` where neither names their lengths.
 TimeOptions time_options_of(March base, const nb::dict& options, const Problem& problem);
 

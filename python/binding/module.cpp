@@ -60,6 +60,7 @@ NB_MODULE(_core, m) {
   bind_solution(m);
   bind_linear_system(m);
   bind_flow(m);
+  bind_permeability(m);
 }
 
 }  // namespace

@@ -19,6 +19,7 @@
 
 #include "binding.hpp"
 #include "case/keys.hpp"
+#include "case/permeability_keys.hpp"
 #include "problem/names.hpp"
 #include "problem/parts.hpp"
 #include "problem/validate.hpp"
@@ -128,11 +129,6 @@ using NamedRegion = std::tuple<int, ScalarField, NamedSide>;  // side, where, co
 using NamedHole = std::pair<int, NamedSide>;                  // place in `holes`, condition
 
 Side side_of(const NamedSide& side) { return {choice<SideKind>(side.first), vector_field(side.second)}; }
-
-/// An image as Python has it: meshes share it.
-struct Image {
-  std::shared_ptr<const VoxelImage> voxels;
-};
 
 /// Of an array [x, y, z], or [x, y], that is true in solid.
 Image make_image(const nb::ndarray<const bool, nb::c_contig, nb::device::cpu>& solid,
@@ -277,7 +273,13 @@ toml::table table_of(const nb::dict& options) {
       table.insert(name, nb::cast<std::string>(value));
     } else if (nb::isinstance<nb::list>(value)) {
       toml::array entries;
-      for (const double entry : nb::cast<std::vector<double>>(value)) entries.push_back(entry);
+      for (const nb::handle entry : nb::cast<nb::list>(value)) {
+        if (nb::isinstance<nb::str>(entry)) {
+          entries.push_back(nb::cast<std::string>(entry));
+        } else {
+          entries.push_back(nb::cast<double>(entry));
+        }
+      }
       table.insert(name, std::move(entries));
     } else if (PyNumber_Check(value.ptr()) != 0) {
       table.insert(name, nb::cast<double>(nb::float_(value)));
@@ -304,6 +306,13 @@ TimeOptions time_options_of(March base, const nb::dict& options, const Problem& 
   TimeOptions& time = base.options;
   if (time.step == 0.0 && time.cfl == 0.0) time.cfl = default_cfl(time.scheme, problem.order);
   return time;
+}
+
+PermeabilityOptions permeability_options_of(const nb::dict& options, int dim) {
+  const toml::table table = table_of(options);
+  Document document{"options"};
+  document.dim = dim;
+  return read_permeability(Value(table, "permeability", "a table", document));
 }
 
 SolverOptions options_of(SolverOptions base, const nb::dict& options, const Ranks* ranks) {
@@ -434,6 +443,7 @@ void bind_problem(nb::module_& m) {
                    })
       .def_prop_ro("exact_pressure", [](const Case& c) { return c.exact.pressure; })
       .def_prop_ro("exact_value", [](const Case& c) { return c.exact.value; })
+      .def_prop_ro("is_permeability", [](const Case& c) { return c.permeability.has_value(); })
       .def_prop_ro("end", [](const Case& c) { return c.time ? std::optional(c.time->end) : std::nullopt; });
   m.def(
       "read_case", [](const std::filesystem::path& file) { return read_case(file); }, nb::arg("file"));

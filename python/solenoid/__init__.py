@@ -25,15 +25,18 @@ from .film import film
 from .flow import Averages, Flow, FlowState, Profile, StepReport
 from .linear import FlowIntegrals, LinearOperator, LinearReport, LinearSystem, Vector
 from .mesh import Mesh
+from .permeability import DARCY, DiscretePermeability, Permeability, permeability
 from .problem import Problem
 from .solution import Errors, Force, Solution, interpolate, load
 from .solving import Case, ConvergenceWarning, read_case, solve
 from .spectrum import Spectrum
 
 __all__ = [
+    "DARCY",
     "Averages",
     "Case",
     "ConvergenceWarning",
+    "DiscretePermeability",
     "Errors",
     "Flow",
     "FlowIntegrals",
@@ -44,6 +47,7 @@ __all__ = [
     "LinearReport",
     "LinearSystem",
     "Mesh",
+    "Permeability",
     "Poisson",
     "Problem",
     "Profile",
@@ -58,6 +62,7 @@ __all__ = [
     "info",
     "interpolate",
     "load",
+    "permeability",
     "read_case",
     "solve",
 ]

@@ -80,6 +80,8 @@ def read_case(file: str | os.PathLike) -> Case:
 def case_of(problem: Problem | Case) -> tuple[_core.Case, Problem]:
     """What is computed, as the compiled part takes it, and its problem."""
     if isinstance(problem, Case):
+        if problem._core.is_permeability:
+            raise InputError(f"{problem.name}: the case has a table [permeability]: permeability() computes these")
         return problem._core, problem.problem
     if isinstance(problem, Problem):
         return _core.make_case(problem._core), problem

@@ -6,7 +6,9 @@
 #include <sstream>
 
 #include "case/keys.hpp"
+#include "case/permeability_keys.hpp"
 #include "case/settings.hpp"
+#include "permeability/flow_setup.hpp"
 #include "problem/validate.hpp"
 #include "solenoid/solution.hpp"
 
@@ -28,9 +30,34 @@ void validate_checkpoints() {
   if (!why.empty()) throw InvalidEntry("output.checkpoint", why);
 }
 
+/// \throws InputError if there is something that has no place beside [permeability].
+void refuse_beside_permeability(const toml::table& document, const std::string& name) {
+  if (!document.contains("permeability")) return;
+  for (const std::string& key : keys_beside_permeability()) {
+    if (!toml::at_path(document, key)) continue;
+    throw InputError(fmt::format(
+        "{}: {}{}: has no place beside [permeability], which says what flows there are and what is measured: leave one "
+        "of them out",
+        name, key_label(key), source_of(document, key)));
+  }
+}
+
+/// What the rest of the case says of its permeability, and its first flow as the problem.
+void complete_permeability(Case& what) {
+  PermeabilityOptions& options = *what.permeability;
+  Problem& problem = what.problem;
+  options.order = problem.order;
+  options.lumped = problem.lumped;
+  options.refine = problem.mesh.refine;
+  const auto image = problem.mesh.image;
+  validate(image, options, what.solver);
+  problem = flow_problem(image, flow_setups(image->dim(), options).front(), options.drive, element_of(options));
+}
+
 Case case_of(const toml::table& document, const std::string& name) {
   Case result;
   result.name = std::filesystem::path(name).stem().string();
+  refuse_beside_permeability(document, name);
   Document shared{name};
   Value(document, "", "a table", shared).table<Case>(case_keys(), result);
   try {
@@ -54,6 +81,7 @@ Case case_of(const toml::table& document, const std::string& name) {
                                                           : "output.history",
                          "a steady flow has no history: add a table [time]");
     }
+    if (result.permeability) complete_permeability(result);
     validate(result.problem);
     validate(result.problem, result.solver);
     if (result.output.checkpoint > 0.0) validate_checkpoints();

@@ -7,6 +7,7 @@
 
 #include "case/expression.hpp"
 #include "case/image_keys.hpp"
+#include "case/permeability_keys.hpp"
 #include "problem/validate.hpp"
 #include "solenoid/solution.hpp"
 
@@ -595,6 +596,11 @@ constexpr Key<OutputDraft> output_keys[] = {
      [](const Value& v, OutputDraft& output) {
        if (!v.text().empty()) output.target.history = file_name(v, ".csv");
      }},
+    {{"speeds", csv_type, "\"\"", "how speeds are distributed over the domain"},
+     [](const Value& v, OutputDraft& output) {
+       v.require_equation(EquationKind::stokes);
+       if (!v.text().empty()) output.target.speeds = file_name(v, ".csv");
+     }},
     {{"flux", "tables [[output.flux]]", "", "planes through which the flux is reported"},
      [](const Value& v, OutputDraft& output) {
        v.require_equation(EquationKind::stokes);
@@ -667,6 +673,11 @@ constexpr Key<Case> top_keys[] = {
          c.problem.boundary.single_holes.push_back({draft.number, std::move(draft.side)});
        }
      }},
+    {{"permeability", "a table", "", "that of the image in [mesh], by `solenoid permeability`"},
+     [](const Value& v, Case& c) {
+       if (c.problem.mesh.image == nullptr) v.fail("is that of an image: add `image` to [mesh]");
+       c.permeability = read_permeability(v);
+     }},
     {{"solver", "a table", "", "how the discrete system is solved"},
      [](const Value& v, Case& c) { v.table<SolverOptions>(solver_keys, c.solver); }},
     {{"exact", "a table", "", "a known solution, to measure errors against"},
@@ -711,6 +722,7 @@ std::vector<Section> make_sections() {
   sections.push_back({"boundary.SIDE", "one side", infos(side_keys)});
   add("side", infos(side_region_keys));
   add("hole", infos(hole_side_keys));
+  add("permeability", permeability_infos());
   add("solver", infos(solver_keys));
   add("exact", infos(exact_keys));
   add("probe", infos(probe_keys));

@@ -1,9 +1,15 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdint>
+#include <numeric>
 #include <string>
 #include <vector>
 
 #include "base/new_file.hpp"
+#include "solenoid/arrays.hpp"
 #include "solenoid/output.hpp"
 #include "solution/joined.hpp"
 
@@ -41,6 +47,33 @@ void write_csv(const Solution& solution, std::span<const Point> points, const st
       fmt::format_to(std::back_inserter(text), "{}\n", scalar[i]);
     }
     output.stream() << text;
+  }
+  output.commit();
+}
+
+void write_speeds(const Solution& solution, const std::filesystem::path& file) {
+  require_whole(solution.grid(), "a distribution of speeds");
+  const int dim = solution.problem().mesh.dim;
+  const std::vector<double> velocity = velocity_at(solution);
+  std::vector<double> speeds;
+  for (std::size_t i = 0; i < velocity.size(); i += dim) {
+    double square = 0.0;
+    for (int c = 0; c < dim; ++c) square += velocity[i + c] * velocity[i + c];
+    if (!std::isnan(square)) speeds.push_back(std::sqrt(square));  // NaN: a hole
+  }
+  const auto cells = static_cast<double>(speeds.size());
+  const double mean = std::accumulate(speeds.begin(), speeds.end(), 0.0) / cells;
+  const double largest = *std::max_element(speeds.begin(), speeds.end());
+  constexpr int classes = 100;
+  std::array<std::int64_t, classes> count{};
+  for (const double speed : speeds) {
+    ++count.at(std::min(classes - 1, largest > 0.0 ? static_cast<int>(classes * (speed / largest)) : 0));
+  }
+  const double width = mean > 0.0 ? largest / mean / classes : 1.0;
+  NewFile output(file);
+  output.stream() << "speed,density\n";
+  for (int i = 0; i < classes; ++i) {
+    output.stream() << fmt::format("{},{}\n", (i + 0.5) * width, static_cast<double>(count.at(i)) / cells / width);
   }
   output.commit();
 }

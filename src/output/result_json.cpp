@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/new_file.hpp"
+#include "permeability/names.hpp"
 #include "problem/names.hpp"
 #include "problem/parts.hpp"
 #include "solenoid/error.hpp"
@@ -56,7 +57,15 @@ Json boundary(const Problem& problem) {
   return result;
 }
 
-Json settings(const Case& what, const Report& report) {
+Json directions(const std::array<bool, 3>& wanted, int dim) {
+  Json result = Json::array();
+  for (int a = 0; a < dim; ++a) {
+    if (wanted[a]) result.push_back(std::string(1, "xyz"[a]));
+  }
+  return result;
+}
+
+Json settings(const Case& what, int threads) {
   const Problem& problem = what.problem;
   const Mesh& mesh = problem.mesh;
   const SolverOptions& options = what.solver;
@@ -81,13 +90,19 @@ Json settings(const Case& what, const Report& report) {
     if (time.flow_rate) result["time"]["flow_rate"] = list(*time.flow_rate, mesh.dim);
     if (time.steady > 0.0) result["time"]["steady"] = time.steady;
     if (time.average_start) {
-      Json& average = result["average"] = {{"start", *time.average_start}, {"along", Json::array()}};
-      for (int a = 0; a < mesh.dim; ++a) {
-        if (along[a]) average["along"].push_back(std::string(1, "xyz"[a]));
-      }
+      result["average"] = {{"start", *time.average_start}, {"along", directions(along, mesh.dim)}};
     }
   }
-  result["boundary"] = boundary(problem);
+  if (what.permeability) {
+    const PermeabilityOptions& asked = *what.permeability;
+    result["permeability"] = {{"directions", directions(asked.directions, mesh.dim)},
+                              {"sides", name_of(asked.sides)},
+                              {"drive", name_of(asked.drive)},
+                              {"mac", asked.mac},
+                              {"error", name_of(asked.error)}};
+  } else {
+    result["boundary"] = boundary(problem);
+  }
   result["solver"] = {{"method", name_of(options.method)},
                       {"rtol", options.rtol},
                       {"max_iterations", options.max_iterations},
@@ -105,7 +120,7 @@ Json settings(const Case& what, const Report& report) {
   if (options.random_load != 0) result["solver"]["random_load"] = options.random_load;
   result["device"] = name_of(options.device);
   result["precision"] = name_of(options.precision);
-  result["threads"] = report.threads;
+  result["threads"] = threads;
   return result;
 }
 
@@ -168,6 +183,47 @@ void add_measures(const Case& what, const Measures& measures, Json& json) {
   if (measures.permeability) json["permeability"] = list(*measures.permeability, dim);
 }
 
+using Tensor = decltype(DiscretePermeability::tensor);
+
+/// A row for each component, null where nothing is known; in units of `unit` square metres.
+Json tensor(const Tensor& values, int dim, double unit = 1.0) {
+  Json rows = Json::array();
+  for (int i = 0; i < dim; ++i) {
+    Json& row = rows.emplace_back(Json::array());
+    for (int j = 0; j < dim; ++j) row.push_back(values[i][j] ? finite(*values[i][j] / unit) : Json(nullptr));
+  }
+  return rows;
+}
+
+Json discrete(const DiscretePermeability& value, int dim) {
+  Json result;
+  if (value.lumped) {
+    result["order"] = "mac";
+  } else {
+    result["order"] = value.order;
+  }
+  result["refine"] = value.refine;
+  result["permeability"] = tensor(value.tensor, dim);
+  result["asymmetry"] = finite(value.asymmetry);
+  result["converged"] = value.converged();
+  result["flows"] = Json::array();
+  for (const PermeabilityFlow& flow : value.flows) {
+    result["flows"].push_back({{"direction", std::string(1, "xyz"[flow.direction])},
+                               {"converged", flow.converged},
+                               {"reason", flow.reason},
+                               {"iterations", flow.iterations},
+                               {"residual", finite(flow.residual)},
+                               {"flux_deviation", finite(flow.flux_deviation)},
+                               {"time", finite(flow.time_solve)}});
+  }
+  result["dofs"] = value.dofs;
+  result["time_setup"] = finite(value.time_setup);
+  result["memory_bytes"] = value.memory_bytes;
+  return result;
+}
+
+std::string text_of(const Json& json) { return json.dump(2, ' ', false, Json::error_handler_t::replace) + '\n'; }
+
 }  // namespace
 
 Measures measure(const Case& what, const Solution& solution, const std::optional<Errors>& errors) {
@@ -222,9 +278,37 @@ std::string result_json(const Case& what, const Report& report, const Measures* 
     json["rank_cells"] = report.rank_cells;
     json["rank_memory_bytes"] = report.rank_memory_bytes;
   }
-  json["settings"] = settings(what, report);
+  json["settings"] = settings(what, report.threads);
 
-  return json.dump(2, ' ', false, Json::error_handler_t::replace) + '\n';
+  return text_of(json);
+}
+
+std::string result_json(const Case& what, const Permeability& result) {
+  const int dim = result.dim;
+  Json json;
+  json["converged"] = result.converged();
+  json["permeability"] = tensor(result.value.tensor, dim);
+  json["permeability_darcy"] = tensor(result.value.tensor, dim, darcy);
+  if (result.principal) {
+    Json& principal = json["principal"] = {{"values", result.principal->values}, {"axes", Json::array()}};
+    for (const Point& axis : result.principal->axes) principal["axes"].push_back(list(axis, dim));
+  }
+  if (result.error) json["error"] = finite(*result.error);
+  json["porosity"] = result.porosity;
+  json["pores"] = Json::array();
+  for (const PoresAlong& pores : result.pores) {
+    json["pores"].push_back({{"direction", std::string(1, "xyz"[pores.direction])},
+                             {"percolates", pores.percolates},
+                             {"porosity", pores.porosity},
+                             {"components", pores.components},
+                             {"throats", pores.throats}});
+  }
+  json["element"] = discrete(result.value, dim);
+  if (result.mac) json["mac"] = discrete(*result.mac, dim);
+  if (result.finer) json["finer"] = discrete(*result.finer, dim);
+  json["device"] = result.device;
+  json["settings"] = settings(what, what.solver.threads);
+  return text_of(json);
 }
 
 void check_same(const Communicator& ranks, const Case& what, std::string_view build) {

@@ -30,6 +30,8 @@ Measures measure(const Case& what, const Solution& solution, const std::optional
 
 /// The text of the result file; without measures what is known without evaluating the solution.
 std::string result_json(const Case& what, const Report& report, const Measures* measures);
+/// That of a permeability.
+std::string result_json(const Case& what, const Permeability& result);
 /// \throws InputError if the ranks do not have the same case and options, in the same build (a commit). Collective.
 void check_same(const Communicator& ranks, const Case& what, std::string_view build);
 /// write_result() with measures at hand.

@@ -4,6 +4,7 @@
 
 #include "engine/engine.hpp"
 #include "image/connectivity.hpp"
+#include "permeability/flow_setup.hpp"
 #include "problem/regions.hpp"
 #include "program/commands.hpp"
 #include "solver/discretisation.hpp"
@@ -21,28 +22,53 @@ std::string count_text(std::int64_t count, const char* what) {
   return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
 }
 
-/// What an image says of the flows that there can be in it.
-void print_image(const Problem& problem) {
-  const VoxelImage& image = *problem.mesh.image;
-  const int dim = image.dim();
-  std::array<bool, 3> periodic{};
-  for (const int a : periodic_directions(problem)) periodic[a] = true;
+std::string names_of(const std::array<bool, 3>& directions) {
+  std::vector<std::string_view> names;
+  for (int a = 0; a < 3; ++a) {
+    if (directions[a]) names.push_back(std::string_view("xyz").substr(a, 1));
+  }
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
+/// Which flows there can be in an image that is periodic in some directions.
+void print_pores(const VoxelImage& image, const std::array<bool, 3>& periodic) {
   const Connectivity pores(image, periodic);
   const std::array<bool, 3> percolates = pores.percolates();
-  std::vector<std::string_view> directions;
-  for (int a = 0; a < dim; ++a) {
-    if (percolates[a]) directions.push_back(std::string_view("xyz").substr(a, 1));
-  }
-  const auto voxels = static_cast<double>(image.size());
-  fmt::print("{:<10} {} of {:g} m\n", "voxels", fmt::join(image.extent().begin(), image.extent().begin() + dim, " x "),
-             fmt::join(image.voxel().begin(), image.voxel().begin() + dim, " x "));
   fmt::print("{:<10} {:.4f}, of pores that percolate {:.4f}\n", "porosity", image.porosity(),
-             static_cast<double>(pores.flowing(percolates)) / voxels);
+             static_cast<double>(pores.flowing(percolates)) / static_cast<double>(image.size()));
   fmt::print("{:<10} {} of pores\n", "components", pores.components().size());
   fmt::print("{:<10} {}\n", "percolates",
-             directions.empty() ? "in no direction" : fmt::format("in {}", fmt::join(directions, ", ")));
+             names_of(percolates).empty() ? "in no direction" : "in " + names_of(percolates));
   fmt::print("{:<10} {:.1f} % of the pore voxels, in runs of 1 or 2\n", "throats",
              100.0 * static_cast<double>(throat_voxels(image, periodic)) / static_cast<double>(image.pores()));
+}
+
+/// What an image says of the flows that there can be in it.
+void print_image(const Case& what) {
+  const VoxelImage& image = *what.problem.mesh.image;
+  const int dim = image.dim();
+  fmt::print("{:<10} {} of {:g} m\n", "voxels", fmt::join(image.extent().begin(), image.extent().begin() + dim, " x "),
+             fmt::join(image.voxel().begin(), image.voxel().begin() + dim, " x "));
+  if (!what.permeability) {
+    std::array<bool, 3> periodic{};
+    for (const int a : periodic_directions(what.problem)) periodic[a] = true;
+    return print_pores(image, periodic);
+  }
+  for (const FlowSetup& setup : flow_setups(dim, *what.permeability)) {
+    std::array<bool, 3> flows{};
+    for (const int direction : setup.directions) flows[direction] = true;
+    fmt::print("{:<10} along {}\n", "flow", names_of(flows));
+    print_pores(image, setup.periodic);
+  }
+}
+
+/// The problem that needs most memory.
+Problem largest_problem(const Case& what) {
+  if (!what.permeability || what.permeability->error == ErrorCheck::none) return what.problem;
+  const auto& image = what.problem.mesh.image;
+  const PermeabilityOptions& options = *what.permeability;
+  return flow_problem(image, flow_setups(image->dim(), options).front(), options.drive,
+                      finer_element(image->dim(), options));
 }
 
 /// Unknowns up to which the problem is discretised: seconds.
@@ -68,7 +94,7 @@ int check_case(const CaseArguments& arguments) {
   Case what = arguments.read();
   what.solver.communicator = launched_ranks();
   const int ranks = what.solver.communicator == nullptr ? 1 : what.solver.communicator->size();
-  const Problem& problem = what.problem;
+  const Problem problem = largest_problem(what);
   const Mesh& mesh = problem.mesh;
   const Estimate need = what.time ? estimate(problem, what.time->options, what.solver) : estimate(problem, what.solver);
   const bool fits = need.bytes_needed <= need.bytes_available;
@@ -84,7 +110,7 @@ int check_case(const CaseArguments& arguments) {
   fmt::print("{:<10} {} coarse boxes, refined {}{}\n", "mesh",
              fmt::join(mesh.cells.begin(), mesh.cells.begin() + mesh.dim, " x "), count_text(mesh.refine, "time"),
              mesh.holes.empty() ? "" : ", " + count_text(static_cast<std::int64_t>(mesh.holes.size()), "hole"));
-  if (mesh.image != nullptr) print_image(problem);
+  if (mesh.image != nullptr) print_image(what);
   fmt::print("{:<10} {}\n", "unknowns", need.dofs);
   fmt::print("{:<10} about {} of {} available{}\n", "memory", size_text(need.bytes_needed),
              size_text(need.bytes_available), ranks == 1 ? "" : fmt::format(", on each of {} ranks", ranks));

@@ -15,6 +15,7 @@ namespace solenoid::program {
 // Each adds its options to its part of the command line. The command must not outlive it.
 Command add_solve(const CommandOptions& line);
 Command add_restart(const CommandOptions& line);
+Command add_permeability(const CommandOptions& line);
 Command add_check(const CommandOptions& line);
 Command add_info(const CommandOptions& line);
 

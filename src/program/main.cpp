@@ -13,6 +13,7 @@ int main(int argc, char** argv) {
   line.add("solve", "Solve what a case file describes", add_solve);
   line.add("restart", "Go on with a flow in time from a checkpoint, to the same bits as if it had never stopped",
            add_restart);
+  line.add("permeability", "Compute the permeability of the image in a case file", add_permeability);
   line.add("check", "Validate a case file and say what would be solved", add_check);
   line.add("info", "The build, the devices and what is supported", add_info);
   line.add("study", "Reproductions and sweeps",

@@ -66,6 +66,7 @@ struct Targets {
   fs::path average;  ///< VTU
   fs::path profile;
   std::vector<fs::path> samples;  ///< or none
+  fs::path speeds;
   fs::path save;
   MarchTargets march;  ///< on the way
 
@@ -87,6 +88,7 @@ struct Targets {
       }
       if (!asked.picture.empty()) picture = arguments.output / asked.picture;
       for (const Samples& set : asked.samples) samples.push_back(arguments.output / set.file);
+      if (!asked.speeds.empty()) speeds = arguments.output / asked.speeds;
       if (!asked.history.empty()) march.history = arguments.output / asked.history;
       if (asked.checkpoint > 0.0) march.checkpoint = arguments.output / (name + "_checkpoint.h5");
       if (asked.every > 0.0) {
@@ -110,6 +112,7 @@ struct Targets {
     claim("the averages", average);
     claim("the profile", profile);
     for (const fs::path& file : samples) claim("the samples", file);
+    claim("the speeds", speeds);
     claim("the solution", save);
     claim("the history", march.history);
   }
@@ -205,6 +208,8 @@ Files write(const Targets& targets, const Case& what, const Solved& solved, Prog
           [&](const Solution& solution) { write_csv(solution, what.output.samples[i].points(), targets.samples[i]); });
     });
   }
+  file(targets.speeds, wanted(),
+       [&] { of_whole([&](const Solution& solution) { write_speeds(solution, targets.speeds); }); });
   return files;
 }
 
@@ -361,6 +366,10 @@ int solve_case(const Arguments& arguments) {
     }
     if (arguments.checkpoint.empty()) {
       what = arguments.problem.read();
+      if (what.permeability) {
+        throw InputError(
+            fmt::format("{0}: has a table [permeability]: use `solenoid permeability {0}`", arguments.problem.name()));
+      }
     } else {
       from = read_stopped(arguments.checkpoint, arguments.end);
       what = from->what;
@@ -401,7 +410,7 @@ int solve_case(const Arguments& arguments) {
     print_table(what, report, solved.measures, files.written);
     const OutputOptions& asked = what.output;
     const bool asks_for_files = asked.vtu || !asked.picture.empty() || !asked.samples.empty() ||
-                                !asked.history.empty() || asked.checkpoint > 0.0 ||
+                                !asked.speeds.empty() || !asked.history.empty() || asked.checkpoint > 0.0 ||
                                 (what.time && what.time->options.average_start);
     if (asks_for_files && arguments.output.empty()) {
       fmt::print("The case asks for files: add --output FOLDER to have them written.\n");
