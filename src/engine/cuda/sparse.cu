@@ -1,6 +1,8 @@
 /// \file
 /// A thread has a row; the rows of a slice are those of a warp, so that entries are read with unit stride. Per row and
 /// pass: the entries (4 + sizeof(T) bytes each), the diagonal and the vectors; x is gathered, mostly from the cache.
+/// Most kernels have little to do and take as long as their loads wait for each other. So entries, which no kernel
+/// writes, are loaded all at once, those of a thread's first row while the kernel before is still running.
 /// What sums are needed for a step of conjugate gradients stays on the device: blocks leave partial sums, and all
 /// blocks of the kernel that takes the step add these up in the same order.
 
@@ -29,22 +31,70 @@ __device__ void for_all(std::int64_t begin, std::int64_t end, const F& visit) {
   }
 }
 
-/// The entries of a row besides its diagonal times x.
+/// The entries of a row besides its diagonal.
 template <class T>
-__device__ T row_times(const SparseMatrix<T>& a, std::int64_t row, const T* x) {
-  const std::int64_t s = row / slice;
-  const int lane = static_cast<int>(row % slice);
-  T sum = 0;
-  const std::int64_t end = a.begin[s + 1];
-  for (std::int64_t e = a.begin[s] + lane; e < end; e += slice) sum += a.value[e] * x[a.column[e]];
-  return sum;
+class Row {
+ public:
+  __device__ Row(const SparseMatrix<T>& a, std::int64_t row) : a_(a) {
+    const std::int64_t s = row / slice;
+    next_ = a.begin[s] + row % slice;
+    end_ = a.begin[s + 1];
+    load();
+  }
+  /// Their products with x, added up.
+  __device__ T times(const T* x) {
+    T sum = 0;
+    for (;;) {
+#pragma unroll
+      for (int j = 0; j < ahead; ++j) sum += value_[j] * x[column_[j]];
+      if (next_ >= end_) return sum;
+      load();
+    }
+  }
+
+ private:
+  static constexpr int ahead = 6;  // neighbours on a lattice
+
+  __device__ void load() {
+#pragma unroll
+    for (int j = 0; j < ahead; ++j) {
+      const std::int64_t e = next_ + j * slice;
+      const bool there = e < end_;
+      column_[j] = there ? a_.column[e] : a_.rows;
+      value_[j] = there ? a_.value[e] : T(0);
+    }
+    next_ += ahead * slice;
+  }
+
+  const SparseMatrix<T>& a_;
+  std::int64_t next_;
+  std::int64_t end_;
+  std::int32_t column_[ahead];
+  T value_[ahead];
+};
+
+/// visit(i, entries of row i) for the rows in [begin, end), once earlier kernels are through.
+template <class T, class F>
+__device__ void for_rows(const SparseMatrix<T>& a, std::int64_t begin, std::int64_t end, const F& visit) {
+  const std::int64_t step = static_cast<std::int64_t>(gridDim.x) * blockDim.x;
+  std::int64_t i = begin + static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+  if (i >= end) {
+    wait_for_earlier_kernels();
+    return;
+  }
+  Row<T> first(a, i);
+  wait_for_earlier_kernels();
+  visit(i, first);
+  for (i += step; i < end; i += step) {
+    Row<T> row(a, i);
+    visit(i, row);
+  }
 }
 
 template <class T>
 __global__ void relax_kernel(const __grid_constant__ SparseMatrix<T> a, int colour, const T* b, T* x) {
-  wait_for_earlier_kernels();
-  for_all(a.colour_begin[colour], a.colour_begin[colour + 1],
-          [&](std::int64_t i) { x[i] = (b[i] - row_times(a, i, x)) * a.inverse_diagonal[i]; });
+  for_rows(a, a.colour_begin[colour], a.colour_begin[colour + 1],
+           [&](std::int64_t i, Row<T>& row) { x[i] = (b[i] - row.times(x)) * a.inverse_diagonal[i]; });
 }
 template <class T>
 __global__ void relax_zero_kernel(const __grid_constant__ SparseMatrix<T> a, const T* b, T* x) {
@@ -53,28 +103,57 @@ __global__ void relax_zero_kernel(const __grid_constant__ SparseMatrix<T> a, con
 }
 template <class T>
 __global__ void residual_kernel(const __grid_constant__ SparseMatrix<T> a, const T* b, const T* x, T* r) {
-  wait_for_earlier_kernels();
-  for_all(0, a.colour_begin[a.colours - 1],
-          [&](std::int64_t i) { r[i] = b[i] - a.diagonal[i] * x[i] - row_times(a, i, x); });
+  for_rows(a, 0, a.colour_begin[a.colours - 1],
+           [&](std::int64_t i, Row<T>& row) { r[i] = b[i] - a.diagonal[i] * x[i] - row.times(x); });
 }
 template <class T>
 __global__ void restrict_kernel(Aggregates to, const T* r, T* coarse) {
+  constexpr int ahead = 4;
+  const std::int64_t step = static_cast<std::int64_t>(gridDim.x) * blockDim.x;
+  std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+  std::int32_t next = 0;
+  std::int32_t end = 0;
+  std::int32_t child[ahead];
+  const auto load = [&] {
+#pragma unroll
+    for (int j = 0; j < ahead; ++j) child[j] = next + j < end ? to.child[next + j] : -1;
+    next += ahead;
+  };
+  const auto begin = [&] {
+    if (i >= to.coarse_rows) return;
+    next = to.child_begin[i];
+    end = to.child_begin[i + 1];
+    load();
+  };
+  begin();
   wait_for_earlier_kernels();
-  for_all(0, to.coarse_rows, [&](std::int64_t i) {
+  while (i < to.coarse_rows) {
     T sum = 0;
-    for (std::int32_t c = to.child_begin[i]; c < to.child_begin[i + 1]; ++c) sum += r[to.child[c]];
+    for (;;) {
+#pragma unroll
+      for (int j = 0; j < ahead; ++j) sum += child[j] >= 0 ? r[child[j]] : T(0);
+      if (next >= end) break;
+      load();
+    }
     coarse[i] = sum;
-  });
+    i += step;
+    begin();
+  }
 }
 template <class T>
 __global__ void prolong_kernel(std::int32_t rows, Aggregates to, T factor, const T* coarse, T* x) {
+  const std::int64_t step = static_cast<std::int64_t>(gridDim.x) * blockDim.x;
+  std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+  std::int32_t parent = i < rows ? to.parent[i] : 0;
   wait_for_earlier_kernels();
-  for_all(0, rows, [&](std::int64_t i) { x[i] += factor * coarse[to.parent[i]]; });
+  for (; i < rows; i += step) {
+    x[i] += factor * coarse[parent];
+    if (i + step < rows) parent = to.parent[i + step];
+  }
 }
 template <class T>
 __global__ void multiply_kernel(const __grid_constant__ SparseMatrix<T> a, const T* x, T* y) {
-  wait_for_earlier_kernels();
-  for_all(0, a.rows, [&](std::int64_t i) { y[i] = a.diagonal[i] * x[i] + row_times(a, i, x); });
+  for_rows(a, 0, a.rows, [&](std::int64_t i, Row<T>& row) { y[i] = a.diagonal[i] * x[i] + row.times(x); });
 }
 
 /// The sum over a thread block, for all its threads.
@@ -94,14 +173,13 @@ template <class T, int count>
 __global__ void __launch_bounds__(threads)
     multiply_sums_kernel(const __grid_constant__ SparseMatrix<T> a, const __grid_constant__ Directions<T> directions,
                          const T* r, double* partial) {
-  wait_for_earlier_kernels();
   constexpr int newest = count - 1;
   const T* const d = directions.d[newest];
   T* const a_d = directions.a_d[newest];
   double sums[count + 1]{};
-  for_all(0, a.rows, [&](std::int64_t i) {
+  for_rows(a, 0, a.rows, [&](std::int64_t i, Row<T>& row) {
     const T here = d[i];
-    const T image = a.diagonal[i] * here + row_times(a, i, d);
+    const T image = a.diagonal[i] * here + row.times(d);
     a_d[i] = image;
 #pragma unroll
     for (int t = 0; t < newest; ++t) sums[t] += static_cast<double>(here) * directions.a_d[t][i];
