@@ -101,6 +101,11 @@ TEST(Permeability, IsInSquareMetres) {
   const double voxel = 2e-6;
   EXPECT_NEAR(xx(permeability(open_box(2, {4, 3, 1}, voxel), along_x(false))), 9.0 / 12.0 * voxel * voxel,
               1e-6 * voxel * voxel);
+  // Half as wide in y as in x.
+  const auto flat = std::make_shared<const VoxelImage>(
+      2, std::array<int, 3>{4, 6, 1}, [](const auto&) { return false; },
+      std::array<double, 3>{voxel, 0.5 * voxel, 1.0});
+  EXPECT_NEAR(xx(permeability(flat, along_x(false))), 9.0 / 12.0 * voxel * voxel, 1e-6 * voxel * voxel);
 }
 
 // Symmetries ---------------------------------------------------------------------------------------------------------
