@@ -54,4 +54,8 @@ std::vector<double> velocity_at(const Solution& solution, int points = 1);
 /// Of several ranks all ask, and get the same. \throws InputError for Poisson's equation.
 std::array<std::vector<double>, 3> face_fluxes(const Solution& solution);
 
+/// The same, added up over each plane of faces across an axis, the lowest first: cells along the axis, and one more.
+/// \throws InputError as face_fluxes.
+std::vector<double> plane_fluxes(const Solution& solution, int axis);
+
 }  // namespace solenoid

@@ -22,18 +22,7 @@ double elapsed_since(Clock::time_point start) { return std::chrono::duration<dou
 
 /// PermeabilityFlow::flux_deviation
 double flux_deviation(const Solution& flow, int direction) {
-  const std::vector<double> fluxes = face_fluxes(flow)[direction];
-  std::array<int, 3> count = flow.problem().mesh.cells;
-  for (int a = 0; a < flow.problem().mesh.dim; ++a) count[a] <<= flow.problem().mesh.refine;
-  ++count[direction];
-  std::vector<double> through(count[direction]);
-  std::size_t face = 0;
-  std::array<int, 3> at{};
-  for (at[0] = 0; at[0] < count[0]; ++at[0]) {
-    for (at[1] = 0; at[1] < count[1]; ++at[1]) {
-      for (at[2] = 0; at[2] < count[2]; ++at[2]) through[at[direction]] += fluxes[face++];
-    }
-  }
+  const std::vector<double> through = plane_fluxes(flow, direction);
   double mean = 0.0;
   for (const double flux : through) mean += flux / static_cast<double>(through.size());
   double largest = 0.0;

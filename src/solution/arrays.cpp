@@ -302,4 +302,38 @@ std::array<std::vector<double>, 3> face_fluxes(const Solution& solution) {
   return fluxes;
 }
 
+std::vector<double> plane_fluxes(const Solution& solution, int axis) {
+  require_velocity(solution.problem());
+  const Grid& grid = solution.grid();
+  const int dim = grid.dim();
+  const int order = solution.problem().order;
+  const int record = record_size(dim, order);
+  const std::int64_t constant = std::int64_t{interleave} * axis * power(order + 1, dim);
+  const int planes = grid.extent()[axis] + 1;
+  const Ranges ranges{grid.layout().owned_cells().size(), 1 << 18};
+  std::vector<double> of_range(static_cast<std::size_t>(ranges.number()) * planes, 0.0);
+  parallel_ranges(ranges, [&](CellRange cells, std::int64_t i) {
+    double* const mine = &of_range[i * planes];
+    for (auto cell = static_cast<Record>(cells.begin); cell < cells.end; ++cell) {
+      const Point widths = grid.widths(cell);
+      double scale = 1.0 / std::sqrt(widths[axis]);
+      for (int b = 0; b < dim; ++b) scale *= b == axis ? 1.0 : std::sqrt(widths[b]);
+      const auto flux = [&](Record from) {
+        return scale * solution.coefficients()[record_offset(from, record) + constant];
+      };
+      const int at = grid.position(cell)[axis];
+      mine[at] += flux(cell);
+      // The upper face is the lower one of the next cell, if there is one on this side of the domain.
+      const Record above = grid.neighbour(cell, 2 * axis + 1);
+      if (at + 1 == grid.extent()[axis] || !grid.layout().is_cell(above)) mine[at + 1] += flux(above);
+    }
+  });
+  std::vector<double> fluxes(planes, 0.0);
+  for (std::int64_t i = 0; i < ranges.number(); ++i) {
+    for (int plane = 0; plane < planes; ++plane) fluxes[plane] += of_range[i * planes + plane];
+  }
+  grid.add_up<double>(fluxes);
+  return fluxes;
+}
+
 }  // namespace solenoid

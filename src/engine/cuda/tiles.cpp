@@ -1,7 +1,10 @@
 #include "engine/cuda/tiles.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
+#include <limits>
 #include <span>
 #include <unordered_map>
 
@@ -210,38 +213,70 @@ TileList find_tiles(const Grid& grid, const std::vector<std::int32_t>& blocks, i
     };
   });
   TileList list;
+  std::int64_t patterns_of_parts = 0;
   for (const Part& part : parts) {
     for (const auto& blocks : part.blocks) {
       list.most_blocks = std::max(list.most_blocks, static_cast<std::int32_t>(blocks.size()));
     }
     list.most_faces = std::max(list.most_faces, part.most_faces);
+    list.count += static_cast<std::int32_t>(part.blocks.size());
+    patterns_of_parts += std::ssize(part.patterns.all());
   }
   const int sides = 2 * grid.dim() * tile_blocks * interleave;
   const int size = tile_header + sides + 2 * grid.dim() * list.most_faces;
+
+  // Parts of a regular mesh have the same patterns; in an image hardly any two tiles do, and nobody looks for them.
+  const bool alike = patterns_of_parts <= list.count / 2;
   Patterns patterns;
-  for (const Part& part : parts) {
-    std::vector<std::int32_t> begin;
-    for (const Pattern* pattern : part.patterns.all()) begin.push_back(size * patterns.add(*pattern));
-    for (std::size_t tile = 0; tile < part.pattern.size(); ++tile) {
-      list.lists.push_back(begin[part.pattern[tile]]);
-      list.lists.insert(list.lists.end(), part.blocks[tile].begin(), part.blocks[tile].end());
-      list.lists.resize(static_cast<std::size_t>(++list.count) * (1 + list.most_blocks));
+  std::vector<const Pattern*> all_patterns;
+  std::vector<std::vector<std::int64_t>> number(parts.size());  // [part][pattern]
+  std::vector<std::int64_t> first_tile(parts.size());
+  for (std::size_t i = 0, tiles = 0; i < parts.size(); ++i) {
+    first_tile[i] = static_cast<std::int64_t>(tiles);
+    tiles += parts[i].blocks.size();
+    for (const Pattern* pattern : parts[i].patterns.all()) {
+      number[i].push_back(alike ? patterns.add(*pattern) : std::ssize(all_patterns));
+      if (!alike) all_patterns.push_back(pattern);
     }
   }
-  for (const Pattern* pattern : patterns.all()) {
-    auto from = pattern->begin();
-    const auto append = [&](std::uint32_t words, int room) {
-      list.patterns.insert(list.patterns.end(), from, from + words);
-      list.patterns.resize(list.patterns.size() + static_cast<std::size_t>(room) - words);
-      from += words;
-    };
-    append(tile_header + sides, tile_header + sides);
-    for (int c = 0; c < grid.dim(); ++c) {
-      std::uint32_t faces = 0;
-      for (int turn = 1; turn < grid.dim(); ++turn) faces += (*pattern)[(c + turn) % grid.dim()];
-      append(2 * faces, 2 * list.most_faces);
-    }
+  if (alike) all_patterns = patterns.all();
+  constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max();
+  if (size * std::ssize(all_patterns) > most) {
+    throw ResourceError(
+        fmt::format("the cuda engine cannot number what lies around {} groups of cells, as hardly any "
+                    "two are alike: use an image of at most {} of the voxels, or --device cpu",
+                    list.count, static_cast<double>(most) / (1.0 * size * std::ssize(all_patterns))));
   }
+
+  list.lists.resize(static_cast<std::size_t>(list.count) * (1 + list.most_blocks));
+  parallel_ranges({std::ssize(parts), 1}, [&](CellRange range, std::int64_t) {
+    for (std::int64_t i = range.begin; i < range.end; ++i) {
+      for (std::size_t tile = 0; tile < parts[i].blocks.size(); ++tile) {
+        auto to = list.lists.begin() + (first_tile[i] + static_cast<std::int64_t>(tile)) * (1 + list.most_blocks);
+        *to = static_cast<std::int32_t>(size * number[i][parts[i].pattern[tile]]);
+        const auto end = std::copy(parts[i].blocks[tile].begin(), parts[i].blocks[tile].end(), to + 1);
+        std::fill(end, to + 1 + list.most_blocks, 0);
+      }
+    }
+  });
+  list.patterns.resize(static_cast<std::size_t>(size) * all_patterns.size());
+  parallel_ranges({std::ssize(all_patterns), 64}, [&](CellRange range, std::int64_t) {
+    for (std::int64_t i = range.begin; i < range.end; ++i) {
+      auto from = all_patterns[i]->begin();
+      auto to = list.patterns.begin() + size * i;
+      const auto append = [&](std::uint32_t words, std::uint32_t room) {
+        std::fill(std::copy(from, from + words, to), to + room, 0);
+        from += words;
+        to += room;
+      };
+      append(tile_header + sides, tile_header + sides);
+      for (int c = 0; c < grid.dim(); ++c) {
+        std::uint32_t faces = 0;
+        for (int turn = 1; turn < grid.dim(); ++turn) faces += (*all_patterns[i])[(c + turn) % grid.dim()];
+        append(2 * faces, 2 * list.most_faces);
+      }
+    }
+  });
   return list;
 }
 

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/unset.hpp"
 #include "mesh/grid.hpp"
 
 namespace solenoid::cuda {
@@ -14,8 +15,8 @@ std::vector<std::uint8_t> boundary_sides(const Grid& grid);
 
 /// What Tiles (kernels/arguments.hpp) points to.
 struct TileList {
-  std::vector<std::int32_t> lists;
-  std::vector<std::uint32_t> patterns;
+  Unset<std::int32_t> lists;
+  Unset<std::uint32_t> patterns;
   std::int32_t count = 0;
   std::int32_t most_blocks = 0;
   std::int32_t most_faces = 0;
