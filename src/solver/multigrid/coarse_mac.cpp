@@ -7,10 +7,11 @@
 namespace solenoid {
 
 template <class T>
-MacCoarseSolver<T>::MacCoarseSolver(Engine& engine, Kernels<T>& kernels, const MultigridOptions& options)
+MacCoarseSolver<T>::MacCoarseSolver(Engine& engine, Kernels<T>& kernels, const MultigridOptions& options, int rounds)
     : engine_(engine),
       kernels_(kernels),
       options_(options),
+      rounds_(rounds),
       tables_(tables_by<Tables>(this, engine, kernels)),
       first_(engine, kernels.level().equation.lumped ? 0 : kernels.level().size()),
       other_(engine, first_.size()) {
@@ -35,12 +36,18 @@ void MacCoarseSolver<T>::solve(T* b, T* x) {
     tables_->correction.correct(b, x);
     return;
   }
-  T* y = smoothing_step<T>(kernels_, options_, b, nullptr, first_.data(), other_.data());
-  T* const rest = y == first_.data() ? other_.data() : first_.data();
-  kernels_.residual(b, y, rest);
-  tables_->correction.correct(rest, y);
-  T* const z = smoothing_step<T>(kernels_, options_, b, y, rest, y);
-  kernels_.copy(z, x);
+  T* y = nullptr;
+  for (int round = 0; round < rounds_; ++round) {
+    const auto free = [&] { return y == first_.data() ? other_.data() : first_.data(); };
+    const auto smooth = [&] {
+      y = smoothing_step<T>(kernels_, options_, b, y, free(), y == nullptr ? other_.data() : y);
+    };
+    smooth();
+    kernels_.residual(b, y, free());
+    tables_->correction.correct(free(), y);
+    smooth();
+  }
+  kernels_.copy(y, x);
 }
 
 template class MacCoarseSolver<float>;

@@ -17,7 +17,8 @@ namespace solenoid {
 template <class T>
 class MacCoarseSolver final : public CoarseSolver<T> {
  public:
-  MacCoarseSolver(Engine& engine, Kernels<T>& kernels, const MultigridOptions& options);
+  /// `rounds`: how often solve() does that.
+  MacCoarseSolver(Engine& engine, Kernels<T>& kernels, const MultigridOptions& options, int rounds);
   void solve(T* b, T* x) override;
   [[nodiscard]] std::shared_ptr<CoefficientTables> make_tables() override;
   std::shared_ptr<CoefficientTables> use_tables(std::shared_ptr<CoefficientTables> tables) override;
@@ -31,6 +32,7 @@ class MacCoarseSolver final : public CoarseSolver<T> {
   Engine& engine_;
   Kernels<T>& kernels_;
   const MultigridOptions options_;
+  int rounds_;
   std::shared_ptr<Tables> tables_;
   Vector<T> first_;  ///< of smoothing steps
   Vector<T> other_;

@@ -29,7 +29,9 @@ std::unique_ptr<CoarseSolver<T>> make_coarse_solver(Engine& engine, const Hierar
   switch (hierarchy.coarse) {
     case CoarseSolve::patch: return std::make_unique<PatchCoarseSolver<T>>(kernels);
     case CoarseSolve::dense: return std::make_unique<DenseCoarseSolver<T>>(engine, kernels, options.local_solver);
-    case CoarseSolve::mac: return std::make_unique<MacCoarseSolver<T>>(engine, kernels, options);
+    // Where there are finer levels further rounds cost little of a cycle, and save whole ones.
+    case CoarseSolve::mac:
+      return std::make_unique<MacCoarseSolver<T>>(engine, kernels, options, hierarchy.size() == 1 ? 1 : 3);
   }
   return nullptr;
 }
