@@ -4,6 +4,7 @@
 
 #include <Eigen/Dense>
 #include <cmath>
+#include <filesystem>
 #include <random>
 #include <utility>
 
@@ -11,6 +12,7 @@
 #include "gtest/gtest.h"
 #include "levels.hpp"
 #include "solenoid/solver.hpp"
+#include "solenoid/time_stepper.hpp"
 #include "solver/mac/block_factorisation.hpp"
 
 namespace solenoid {
@@ -253,6 +255,24 @@ Problem spheres(int n, int dim, double radius, double porosity, int order, bool 
     if (solid[i]) problem.mesh.holes.push_back({at, {at[0] + 1, at[1] + 1, at[2] + 1}});
   }
   return problem;
+}
+
+/// Files and flows in time know the scheme.
+TEST(Mac, IsSavedAndMarched) {
+  Problem problem = voxels({6, 4, 1}, 2, {false, true, false}, 0, true);
+  const Result result = solve(problem, {.rtol = 1e-12});
+  if (solution_files_unavailable().empty()) {
+    const auto file = std::filesystem::temp_directory_path() / "solenoid_mac_test.h5";
+    result.solution.save(file);
+    EXPECT_TRUE(load_solution(file).problem().lumped);
+    std::filesystem::remove(file);
+  }
+  // A channel flow that starts from rest becomes the steady one.
+  TimeOptions time;
+  time.step = 0.5;
+  TimeStepper stepper(problem, time, {});
+  stepper.advance(40.0);
+  EXPECT_NEAR(stepper.solution().mean_velocity()[0], result.solution.mean_velocity()[0], 1e-5);
 }
 
 TEST(Mac, IterationsDoNotGrow) {

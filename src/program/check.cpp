@@ -103,9 +103,10 @@ int check_case(const CaseArguments& arguments) {
   if (is_small) discretise(what);
 
   fmt::print("{}: {}\n", arguments.name(), fits ? "valid" : "does not fit into memory");
-  const std::string element = problem.equation == EquationKind::poisson
-                                  ? fmt::format("Q_{}, discontinuous", problem.order)
-                                  : fmt::format("RT_{} x Q_{}", problem.order, problem.order);
+  const std::string element =
+      problem.equation == EquationKind::poisson
+          ? fmt::format("Q_{}, discontinuous", problem.order)
+          : fmt::format("RT_{} x Q_{}{}", problem.order, problem.order, problem.lumped ? ", marker and cell" : "");
   fmt::print("{:<10} {} in {}D\n", "element", element, mesh.dim);
   fmt::print("{:<10} {} coarse boxes, refined {}{}\n", "mesh",
              fmt::join(mesh.cells.begin(), mesh.cells.begin() + mesh.dim, " x "), count_text(mesh.refine, "time"),

@@ -105,6 +105,7 @@ void describe(Io& io, Problem& problem) {
   io.choice("equation", problem.equation);
   io.number("dimension", mesh.dim, 2, 3);
   io.number("order", problem.order, 0, largest_order);
+  io.flag("lumped", problem.lumped);
   io.number("viscosity", problem.viscosity);
   io.number("mass", problem.mass);
   const auto dim = static_cast<std::size_t>(mesh.dim);
@@ -253,6 +254,10 @@ class Writer {
     }
     dataset(name, std::array<hsize_t, 3>{boxes.size(), 2, dim}, std::span<const int>(values));
   }
+  /// Nothing where it is false.
+  void flag(const std::string& name, bool value) {
+    if (value) number(name, 1);
+  }
   /// Nothing where there is none.
   void image(const char* name, const char* voxel, const Mesh& mesh) {
     if (mesh.image == nullptr) return;
@@ -389,6 +394,7 @@ class Reader {
       throw Failure(fmt::format("`{}` is {}, expected {} to {}", name, value, least, most));
     }
   }
+  void flag(const std::string& name, bool& value) { value = H5Aexists(group_, name.c_str()) > 0; }
   void number(const std::string& name, double& value) { read(group_, name, H5S_SCALAR, std::span(&value, 1)); }
   template <class T, std::size_t extent>
   void numbers(const std::string& name, std::span<T, extent> values) {
