@@ -131,7 +131,9 @@ TEST(SmallPatches, HaveAllUnknownsThatVertexPatchesLack) {
     }
     EXPECT_EQ(level.small_patches.groups.empty(), level.patches.cover_everything);
     // With Poisson's equation there may be faces in no vertex patch between cells that are.
-    if (image.equation == EquationKind::stokes) EXPECT_EQ(level.patches.cover_everything, missing.empty());
+    if (image.equation == EquationKind::stokes) {
+      EXPECT_EQ(level.patches.cover_everything, missing.empty());
+    }
     with_small_patches += missing.empty() ? 0 : 1;
     const std::set<std::int64_t> needed = missing;
     for (const auto& [shape, patches] : level.small_patches.groups) {
