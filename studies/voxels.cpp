@@ -23,7 +23,7 @@ struct Options : StudyArguments {
   std::vector<int> sizes{32, 64, 128};
   double rtol = 1e-8;
   int restart = 0;
-  bool without_mac = false;
+  bool mac_alone = false;
 };
 
 /// Samples named in the tables: sandstone-like blobs, a packing of spheres, overlapping grains.
@@ -66,10 +66,11 @@ class VoxelStudy {
         const std::array<bool, 3> periodic{true, true, options_.dim == 3};
         const auto image = std::make_shared<const VoxelImage>(
             keep_flowing(generate_image(sample(name, options_.dim, n)), {true, false, false}, periodic));
-        if (!options_.without_mac) add(name, n, image, 0, true);
+        add(name, n, image, 0, true);
+        if (options_.mac_alone) continue;
         for (const int order : options_.orders) {
-          add(name, n, image, order, false);
           if (StudyRun::interrupted()) return run_.finish(false);
+          add(name, n, image, order, false);
         }
       }
     }
@@ -142,7 +143,7 @@ Command add_voxels(const CommandOptions& line) {
   add_list(line, "--sizes", options->sizes, 4, 2048, "voxels per direction");
   line.add("--rtol", options->rtol, "relative residual").from(1e-15, 1).shows_default();
   line.add("--restart", options->restart, "of GMRES, to need less memory; 0: none").from(0, 1000).shows_default();
-  line.add_flag("--no-mac", options->without_mac, "without the marker-and-cell scheme");
+  line.add_flag("--mac-alone", options->mac_alone, "the marker-and-cell scheme, no orders beside it");
   return [options] { return VoxelStudy(*options)(); };
 }
 
