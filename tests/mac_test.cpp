@@ -9,8 +9,10 @@
 #include <utility>
 
 #include "engines.hpp"
+#include "flows.hpp"
 #include "gtest/gtest.h"
 #include "levels.hpp"
+#include "solenoid/linear_system.hpp"
 #include "solenoid/solver.hpp"
 #include "solenoid/time_stepper.hpp"
 #include "solver/mac/block_factorisation.hpp"
@@ -294,6 +296,38 @@ TEST(Mac, IterationsDoNotGrow) {
       EXPECT_TRUE(result.report.converged);
       EXPECT_LE(result.report.iterations, most) << dim << "D, n = " << n << ", porosity " << porosity;
       EXPECT_LE(result.solution.divergence_max(), 1e-6);
+    }
+  }
+}
+
+/// The result does not depend on what was solved before, nor on other coefficients in between.
+TEST(Mac, DoesTheSameAgain) {
+  for (const bool lumped : {true, false}) {
+    for (const int refine : {0, 1}) {
+      Problem problem = spheres(16, 2, 3.0, 0.6, lumped ? 0 : test::has_order(2, 2) ? 2 : 1, lumped, refine);
+      problem.mass = 2.0;
+      LinearSystem system(problem);
+      LinearSystem other(problem);
+      const auto r = system.make_vector();
+      const auto z = system.make_vector();
+      const auto again = system.make_vector();
+      system.load(r.get());
+      const auto bits = [&](const double* x) {
+        std::vector<double> values(system.size());
+        system.download(x, values);
+        return values;
+      };
+      system.precondition(r.get(), z.get());
+      system.precondition(z.get(), again.get());
+      system.precondition(r.get(), again.get());
+      EXPECT_EQ(bits(z.get()), bits(again.get())) << "after another one";
+      other.precondition(r.get(), again.get());
+      EXPECT_EQ(bits(z.get()), bits(again.get())) << "by another system";
+      system.set_reaction(50.0);
+      system.precondition(r.get(), again.get());
+      system.set_reaction(2.0);
+      system.precondition(r.get(), again.get());
+      EXPECT_EQ(bits(z.get()), bits(again.get())) << "after other coefficients";
     }
   }
 }

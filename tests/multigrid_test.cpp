@@ -467,8 +467,12 @@ class Iterations : public testing::TestWithParam<std::tuple<int, int>> {
   }
   void expect_few(const std::string& name, const Mesh& mesh, const Boundary& boundary = {}, int more = 1,
                   double mass = 0.0) const {
-    const int count = iterations({.mesh = mesh, .order = order(), .mass = mass, .boundary = boundary});
-    EXPECT_LE(count, usual() + more) << name;
+    const Problem problem{.mesh = mesh, .order = order(), .mass = mass, .boundary = boundary};
+    // A single level that is too large for an inverse is smoothed and corrected once an iteration.
+    constexpr int of_single_level = 11;
+    const Hierarchy hierarchy(problem, {});
+    const bool single = hierarchy.size() == 1 && hierarchy.coarse == CoarseSolve::mac;
+    EXPECT_LE(iterations(problem), single ? std::max(of_single_level, usual() + more) : usual() + more) << name;
   }
 };
 INSTANTIATE_TEST_SUITE_P(Orders, Iterations, testing::Combine(testing::Values(2, 3), testing::Range(0, 4)));
@@ -542,8 +546,8 @@ TEST_P(Iterations, PorousSamples) {
   }
   expect_few("walls", mesh, {}, 3);
   expect_few("periodic", mesh, test::periodic({0}), 3);
-  // Levels of a GPU may end earlier, with an inverse: one more.
-  expect_few("slip", mesh, test::sides({}, SideKind::slip), cuda_unavailable().empty() ? 4 : 3);
+  // Ends of small patches are walls, where nothing is here.
+  expect_few("slip", mesh, test::sides({}, SideKind::slip), order() == 3 ? 8 : 4);
 }
 
 TEST_P(Iterations, PeriodicDomains) {

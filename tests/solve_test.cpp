@@ -65,7 +65,7 @@ TEST_P(FlowInTheSpace, IsReproduced) {
     for (const auto precision : {Precision::mixed, Precision::full_double}) {
       const auto [solution, report] = solve(test::with_flow(problem, flow), options_with(precision, 1e-13));
       EXPECT_LE(report.residual_history.back(), 1e-12) << report.reason;
-      EXPECT_LE(solution.velocity_error(flow.velocity_field()), 1e-10);
+      EXPECT_LE(solution.velocity_error(flow.velocity_field()), 1e-9);
       const double size = std::max(1.0, solution.pressure_error(ScalarField(0.0)));
       EXPECT_LE(solution.pressure_error(flow.pressure.field()), 1e-9 * size);
       EXPECT_LE(solution.divergence_max(), 1e-11);
@@ -178,10 +178,14 @@ TEST(Solve, PeriodicDomainNeedsAForceWithoutMean) {
   EXPECT_NEAR(solution.velocity({{{0.3, 0.4, 0.0}}})[0][1], 2.0, 1e-7);
 }
 
-TEST(Solve, MeshWithoutInteriorVerticesIsAnError) {
-  // Two squares in a row, then a single layer of cells: nothing to put a patch around.
+/// A single layer of cells: nothing to put a vertex patch around, but small patches.
+TEST(Solve, MeshWithoutInteriorVertices) {
   Problem problem{.mesh = {.dim = 2, .cells = {400, 1, 1}, .refine = 0, .holes = {}}, .order = some_order(2)};
-  expect_contains(message(problem), {"mesh.refine:", "refine = 1"});
+  problem.force[0] = ScalarField::expression("sin(3*x)*y", 2);
+  const Result result = solve(problem);
+  EXPECT_TRUE(result.report.converged);
+  EXPECT_LE(result.report.iterations, 16);
+  EXPECT_LE(result.solution.divergence_max(), 1e-7);
 }
 
 // The report ---------------------------------------------------------------------------------------------------------

@@ -42,8 +42,9 @@ void write_picture(const Solution& solution, const std::filesystem::path& file,
 void write_csv(const Solution& solution, std::span<const Point> points, const std::filesystem::path& file);
 
 /// How speeds are distributed over the domain, as such a table: `speed`, in multiples of the mean speed, and `density`,
-/// the share of the domain with such speeds per unit of `speed`. Speeds are those in the middles of cells, in 100 classes
-/// of equal width. \throws InputError for Poisson's equation, or if the solution is the part of one of several ranks.
+/// the share of the domain with such speeds per unit of `speed`. Speeds are those in the middles of cells, in 100
+/// classes of equal width. \throws InputError for Poisson's equation, or if the solution is the part of one of several
+/// ranks.
 void write_speeds(const Solution& solution, const std::filesystem::path& file);
 
 /// A profile as such a table: coordinates across, u_x, u_y, u_z, p, the stresses r_xx, r_xy, ... and the dissipation.

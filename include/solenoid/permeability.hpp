@@ -117,8 +117,9 @@ struct Permeability {
 inline constexpr double darcy = 9.869233e-13;
 
 /// Pores that nothing can flow through are filled before. With all sides periodic flows along all directions share
-/// their set-up. \throws InputError if options are out of range or do not go with the image, ResourceError if device or
-/// memory do not suffice, Interrupted. A flow that does not converge is a result that says so.
+/// their set-up. GMRES is restarted after six iterations, if SolverOptions::restart is 0. \throws InputError if options
+/// are out of range or do not go with the image, ResourceError if device or memory do not suffice, Interrupted. A flow
+/// that does not converge is a result that says so.
 Permeability permeability(const std::shared_ptr<const VoxelImage>& image, const PermeabilityOptions& options = {},
                           const SolverOptions& solver = {});
 

@@ -65,6 +65,12 @@ Problem flow_problem(std::shared_ptr<const VoxelImage> image, const FlowSetup& s
   return problem;
 }
 
+SolverOptions flow_options(SolverOptions options) {
+  constexpr int few = 6;
+  if (options.restart == 0) options.restart = few;
+  return options;
+}
+
 void validate(const std::shared_ptr<const VoxelImage>& image, const PermeabilityOptions& options,
               const SolverOptions& solver) {
   if (image == nullptr) throw InvalidEntry("mesh.image", "a permeability is that of an image: there is none");

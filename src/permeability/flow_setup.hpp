@@ -35,6 +35,10 @@ FlowElement finer_element(int dim, const PermeabilityOptions& options);
 Problem flow_problem(std::shared_ptr<const VoxelImage> image, const FlowSetup& setup, Drive drive,
                      const FlowElement& element);
 
+/// How flows are solved for: GMRES restarts, where options do not say when. The directions that it keeps are most of
+/// the memory, and few more iterations are needed.
+SolverOptions flow_options(SolverOptions options);
+
 /// \throws InvalidEntry if options are out of range or do not go together, before anything is solved.
 void validate(const std::shared_ptr<const VoxelImage>& image, const PermeabilityOptions& options,
               const SolverOptions& solver);

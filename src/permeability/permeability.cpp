@@ -143,7 +143,7 @@ class Computation {
              DiscretePermeability& value) {
     const auto start = Clock::now();
     const std::string name = text_of(element);
-    SolverOptions options = solver_;
+    SolverOptions options = flow_options(solver_);
     options.progress = [&](const Progress& progress) {
       tell(fmt::format("{}, set-up{}{}", name, progress.text.empty() ? "" : ": ", progress.text));
     };

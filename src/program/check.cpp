@@ -96,7 +96,8 @@ int check_case(const CaseArguments& arguments) {
   const int ranks = what.solver.communicator == nullptr ? 1 : what.solver.communicator->size();
   const Problem problem = largest_problem(what);
   const Mesh& mesh = problem.mesh;
-  const Estimate need = what.time ? estimate(problem, what.time->options, what.solver) : estimate(problem, what.solver);
+  const SolverOptions solver = what.permeability ? flow_options(what.solver) : what.solver;
+  const Estimate need = what.time ? estimate(problem, what.time->options, solver) : estimate(problem, solver);
   const bool fits = need.bytes_needed <= need.bytes_available;
 
   const bool is_small = need.dofs <= few_unknowns;

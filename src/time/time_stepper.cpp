@@ -231,8 +231,11 @@ struct TimeStepper::Data {
     convergence.from_guess = from_guess;
     convergence.min_iterations = from_guess ? least_cycles : 0;
     convergence.rtol = rtol;
-    convergence.max_iterations = 50;
     if ((changes_data || sets_sides) && discretisation.lifted()) convergence.also = conservation();
+    return run(std::move(convergence), load, x);
+  }
+  Convergence run(Convergence convergence, const Vector<double>& load, Vector<double>& x) {
+    convergence.max_iterations = 50;
     solver->run(load.data(), x.data(), false, convergence);
     kernels().project(x.data());
     return convergence;
@@ -267,8 +270,11 @@ struct TimeStepper::Data {
 
   /// What of a flow is missing, by the gradient that is added to that of the state.
   void hold_flow_rate(State& state) {
+    // Nothing of a state is in its criterion: it is kept, and has to be the same after a restart.
     const auto response = [this](Vector<double>& load, Vector<double>& x) {
-      const Convergence convergence = solve(false, from_nothing, load, x);
+      Convergence criterion;
+      criterion.rtol = from_nothing;
+      const Convergence convergence = run(std::move(criterion), load, x);
       if (convergence.converged) return;
       throw StepFailed(fmt::format("step {}: the flow rate cannot be held: {} after {} cycles", number + 1,
                                    convergence.reason, convergence.iterations),

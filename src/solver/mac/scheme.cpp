@@ -119,7 +119,7 @@ void MacScheme::connect() {
       const std::int32_t row = faces_.order.row[node];
       cell_of_face_[0][row] = cell_row(grid.neighbour(r, 2 * c));
       cell_of_face_[1][row] = cell_row(r);
-      inverse_width_[row] = 1.0 / h[c];
+      inverse_width_[row] = level_.coefficients.coupling / h[c];
     }
   });
   for (int side = 0; side < 2 * dim; ++side) fill(face_of_cell_[side], cells_.rows(), faces_.rows());

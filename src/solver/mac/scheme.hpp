@@ -45,7 +45,7 @@ class MacScheme {
   [[nodiscard]] const std::array<Unset<std::int32_t>, 2>& cell_of_face() const { return cell_of_face_; }
   /// [side][cell row]: the face row; the null row of faces where there is no unknown.
   [[nodiscard]] const std::array<Unset<std::int32_t>, 6>& face_of_cell() const { return face_of_cell_; }
-  /// [face row]: 1 / h across it; 0 in padding.
+  /// [face row]: 1 / h across it, times the coupling of velocities and pressures; 0 in padding.
   [[nodiscard]] const Unset<double>& inverse_width() const { return inverse_width_; }
 
  private:
