@@ -715,8 +715,9 @@ TEST_F(Program, CheckFindsWhatSolveWould) {
   write("infinite.toml", square + "refine = 2\n[physics]\nforce = [\"sqrt(x-2)\", 0]\n");
   write("mean.toml", square + "refine = 2\n[boundary]\nxmin = {periodic = true}\nymin = {periodic = true}\n" +
                          "[physics]\nforce = [1, 0]\n");
-  for (const auto& [name, message] :
-       {std::pair{"flux", "balance"}, std::pair{"infinite", "[physics] force[0], line 5"}, std::pair{"mean", "mean"}}) {
+  write("narrow.toml", "[mesh]\ncells = [400, 1]\n");
+  for (const auto& [name, message] : {std::pair{"flux", "balance"}, std::pair{"infinite", "[physics] force[0], line 5"},
+                                      std::pair{"mean", "mean"}, std::pair{"narrow", "refine = 1"}}) {
     EXPECT_EQ(run(std::string("check ") + name + ".toml"), 2) << name;
     expect_contains(errors(), {message});
     EXPECT_EQ(output(), "") << name;

@@ -317,8 +317,8 @@ TEST(DenseInverse, ReplacesTheMarkerAndCellScheme) {
   check(on(boxes({4, 4, 4}, 0, holes), 2), 1, dense, 1, mac);
 }
 
-/// GMRES from the left needs a linear cycle: where an engine inverts the coarsest level, and not where conjugate
-/// gradients take part in its solution.
+/// GMRES from the left needs a linear cycle: where an engine inverts the coarsest level, and not where Krylov
+/// methods take part in its solution.
 TEST(Gmres, FromTheLeftIsRefusedWhereTheCycleIsNotLinear) {
   const Problem problem = on(boxes({5, 5, 5}, 1), 1);
   const DenseLimits large{.than_by_cycle = 2048, .than_by_mac = 8192};
@@ -331,7 +331,7 @@ TEST(Gmres, FromTheLeftIsRefusedWhereTheCycleIsNotLinear) {
     ADD_FAILURE() << "not refused";
   } catch (const InvalidEntry& refused) {
     EXPECT_EQ(refused.entry, "side");
-    EXPECT_THAT(refused.problem, testing::HasSubstr("conjugate gradients take part in solving it: use \"right\""));
+    EXPECT_THAT(refused.problem, testing::HasSubstr("Krylov methods take part in solving it: use \"right\""));
   }
 }
 
@@ -428,6 +428,7 @@ TEST(Hierarchy, GoesDownToASmallLevelWhateverTheAspect) {
     if (!test::has_order(mesh.dim, order)) return;
     const Hierarchy hierarchy(on(mesh, order), {});
     EXPECT_NE(hierarchy.coarse, CoarseSolve::mac);
+    EXPECT_NE(hierarchy.coarse, CoarseSolve::krylov);
     const Level& coarsest = *hierarchy.levels.front();
     EXPECT_TRUE(hierarchy.coarse == CoarseSolve::patch || coarsest.dofs() <= 1000) << coarsest.dofs();
     for (int l = 1; l < hierarchy.size(); ++l) EXPECT_TRUE(hierarchy.levels[l]->patches.cover_everything) << l;

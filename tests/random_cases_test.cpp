@@ -192,7 +192,7 @@ double Comparison<T>::tolerance() const {
   const double condition = std::pow(equation.n(), 4) * std::pow(*longest / *shortest, 2);
   double bound = 10.0 * std::numeric_limits<T>::epsilon() * std::sqrt(condition) + 1e-12 +
                  100.0 * std::numeric_limits<double>::epsilon() * condition;
-  if (hierarchy().coarse == CoarseSolve::mac) {
+  if (hierarchy().coarse == CoarseSolve::mac || hierarchy().coarse == CoarseSolve::krylov) {
     // An inner method that minimises residuals in a norm that hardly sees the mass balance where there is much
     // reaction; with the additive smoother it takes dozens of steps, and rounding shows in all that it is asked for:
     // two digits.

@@ -246,7 +246,8 @@ TEST_P(SolutionFile, IsTheSolutionToStartFrom) {
         options.max_iterations = 200;
         if (method == Method::gmres) options.side = side;
         // From the left, where the coarsest level is solved directly.
-        if (Hierarchy(problem(), options.multigrid).coarse == CoarseSolve::mac)
+        if (const auto coarse = Hierarchy(problem(), options.multigrid).coarse;
+            coarse == CoarseSolve::mac || coarse == CoarseSolve::krylov)
           options.side = PreconditionerSide::right;
         const Result first = solve(problem(), options);
         ASSERT_TRUE(first.report.converged) << first.report.reason;

@@ -178,9 +178,11 @@ TEST(Solve, PeriodicDomainNeedsAForceWithoutMean) {
   EXPECT_NEAR(solution.velocity({{{0.3, 0.4, 0.0}}})[0][1], 2.0, 1e-7);
 }
 
-/// A single layer of cells: nothing to put a vertex patch around, but small patches.
+/// A single layer of cells: nothing to put a vertex patch around, but small patches, where cells are near cubes.
 TEST(Solve, MeshWithoutInteriorVertices) {
   Problem problem{.mesh = {.dim = 2, .cells = {400, 1, 1}, .refine = 0, .holes = {}}, .order = some_order(2)};
+  expect_contains(message(problem), {"mesh.refine:", "refine = 1"});
+  problem.mesh.upper[0] = 400.0;
   problem.force[0] = ScalarField::expression("sin(3*x)*y", 2);
   const Result result = solve(problem);
   EXPECT_TRUE(result.report.converged);

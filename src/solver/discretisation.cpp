@@ -42,15 +42,15 @@ void check_mean_force(const Level& level, Kernels<double>& kernels, double* b) {
   }
 }
 
-/// Left preconditioning solves M A x = M b, which only makes sense of an M that is linear. A coarsest level that the
-/// marker-and-cell scheme helps to solve is not, so that the residual of M A x = M b would stop after a few digits.
+/// Left preconditioning solves M A x = M b, which only makes sense of an M that is linear. A coarsest level that
+/// Krylov methods take part in solving is not, so that the residual of M A x = M b would stop after a few digits.
 void check_linear(const Hierarchy& hierarchy, const SolverOptions& options) {
   if (options.method != Method::gmres || options.side != PreconditionerSide::left) return;
-  if (hierarchy.coarse != CoarseSolve::mac) return;
+  if (hierarchy.coarse != CoarseSolve::mac && hierarchy.coarse != CoarseSolve::krylov) return;
   throw InvalidEntry(
       "side",
       fmt::format("\"left\" needs a cycle that is linear, but here the coarsest level has {} unknowns, too many "
-                  "for a direct solve, and conjugate gradients take part in solving it: use \"right\"",
+                  "for a direct solve, and Krylov methods take part in solving it: use \"right\"",
                   hierarchy.levels.front()->dofs()));
 }
 

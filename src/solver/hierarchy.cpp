@@ -80,6 +80,14 @@ bool one_patch_is_exact(const Level& level, LocalSolverKind local) {
   return true;
 }
 
+/// The block factorisation of the marker-and-cell scheme is made for voxels, with widths that differ by two at most.
+bool near_cubes(const Level& level) {
+  constexpr double most = 2.0;
+  const Point& h = level.grid.metric().uniform_width();
+  const auto [narrowest, widest] = std::minmax_element(h.begin(), h.begin() + level.equation.dim);
+  return *widest <= 1.001 * most * *narrowest;
+}
+
 /// Of the equation on the level made by coarsening one with that of `fine` in `directions`. Levels finer than those
 /// coarsened in all three directions would not smooth what a weaker penalty lets through.
 double coarse_penalty(const MultigridOptions& options, const Equation& fine, const std::array<bool, 3>& directions) {
@@ -158,6 +166,12 @@ Hierarchy::Hierarchy(const Problem& problem, const MultigridOptions& options, co
     Level& level = *fine_to_coarse.back();
     const bool covered = level.patches.cover_everything;
     if (equation.lumped) {
+      if (!near_cubes(level)) {
+        throw InvalidEntry(
+            "order",
+            "the marker-and-cell scheme is for cells whose widths differ by two at most: use an order k, or "
+            "another mesh");
+      }
       coarse = small(level) ? CoarseSolve::dense : CoarseSolve::mac;
       break;
     }
@@ -210,14 +224,26 @@ Hierarchy::Hierarchy(const Problem& problem, const MultigridOptions& options, co
       make_whole();
       continue;
     }
-    // Below a level that can be inverted there is none with small patches.
-    if (next && (next->level->patches.cover_everything || invertible(*next->level) || !invertible(level))) {
+    // Small patches are for what the marker-and-cell scheme solves.
+    const bool by_mac = !invertible(level) && near_cubes(level);
+    if (next && (next->level->patches.cover_everything || invertible(*next->level) || by_mac)) {
       level.coarsening = next->pairs;
       next->level->schur_inverses = level.schur_inverses;
       fine_to_coarse.push_back(std::move(next->level));
       continue;
     }
-    coarse = invertible(level) ? CoarseSolve::dense : CoarseSolve::mac;
+    // What is refused does not depend on the engine.
+    if (!covered && is_finest(level) && !small(level) && !near_cubes(level)) {
+      throw InvalidEntry(
+          "mesh.refine",
+          fmt::format(
+              "the mesh has unknowns that no vertex patch reaches, and its cells are far from cubes: every cell "
+              "must belong to a block of 2^{} cells around an interior vertex (cells {} x {} x {}). Refine once "
+              "more: refine = {}",
+              level.equation.dim, level.grid.extent()[0], level.grid.extent()[1], level.grid.extent()[2],
+              problem.mesh.refine + 1));
+    }
+    coarse = invertible(level) ? CoarseSolve::dense : by_mac ? CoarseSolve::mac : CoarseSolve::krylov;
     break;
   }
   if (fine_to_coarse.back()->grid.partition() != nullptr) make_whole();

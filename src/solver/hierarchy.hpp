@@ -17,6 +17,7 @@ enum class CoarseSolve {
   patch,  ///< one patch covers the level: its local solver is exact
   dense,  ///< a dense (pseudo-)inverse
   mac,    ///< too large for a direct solve: smoothing and the marker-and-cell scheme, inside a flexible outer method
+  krylov  ///< the same where cells are far from cubes: GMRES with the smoother, and that scheme factorised
 };
 
 /// Unknowns up to which the coarsest level is inverted as a dense matrix on every engine.
@@ -36,8 +37,9 @@ struct Hierarchy {
   /// inverse (`limits`: Engine::dense_limits) and one patch does not do, unless the options ask for all levels. In
   /// cells that are not near square only the short directions are coarsened; where these have two cells left, the next
   /// longer ones. Coarse levels, and the coarsest always, are whole on each rank. A level with unknowns that no vertex
-  /// patch reaches is the coarsest, and has small patches. Collective. \throws InputError if there are more ranks than
-  /// pieces of the mesh, or if the coarsest level is too large for each rank to solve it.
+  /// patch reaches is the coarsest, and has small patches. Collective. \throws InputError if cells that are far from
+  /// cubes have unknowns that no vertex patch reaches, if there are more ranks than pieces of the mesh, or if the
+  /// coarsest level is too large for each rank to solve it.
   Hierarchy(const Problem& problem, const MultigridOptions& options, const DenseLimits& limits = {},
             const Distribution& distribution = {});
 

@@ -18,11 +18,10 @@ namespace solenoid {
 
 template <>
 struct Names<CoarseSolve> {
-  // Rows stored before the marker-and-cell scheme took its place have an inner Krylov method.
   static constexpr std::array<std::pair<std::string_view, CoarseSolve>, 4> all{{{"patch", CoarseSolve::patch},
                                                                                 {"dense", CoarseSolve::dense},
                                                                                 {"mac", CoarseSolve::mac},
-                                                                                {"krylov", CoarseSolve::mac}}};
+                                                                                {"krylov", CoarseSolve::krylov}}};
 };
 
 namespace studies::corners {

@@ -1,6 +1,7 @@
 #include "solver/multigrid/coarse_solver.hpp"
 
 #include "solver/multigrid/coarse_dense.hpp"
+#include "solver/multigrid/coarse_krylov.hpp"
 #include "solver/multigrid/coarse_mac.hpp"
 
 namespace solenoid {
@@ -32,6 +33,7 @@ std::unique_ptr<CoarseSolver<T>> make_coarse_solver(Engine& engine, const Hierar
     // Where there are finer levels further rounds cost little of a cycle, and save whole ones.
     case CoarseSolve::mac:
       return std::make_unique<MacCoarseSolver<T>>(engine, kernels, options, hierarchy.size() == 1 ? 1 : 3);
+    case CoarseSolve::krylov: return std::make_unique<KrylovCoarseSolver<T>>(engine, kernels, options);
   }
   return nullptr;
 }

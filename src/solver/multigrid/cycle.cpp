@@ -38,6 +38,7 @@ const T* Cycle<T>::run(int level) {
 
 template <class T>
 void Cycle<T>::record(int level) {
+  if (!coarsest_->same_work()) return;
   LevelData& data = levels_[level];
   data.recorded = engine_.record([this, &data, level] { data.result = without_constants(level); });
 }
