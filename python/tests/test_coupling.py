@@ -127,7 +127,8 @@ def test_velocities_and_fluxes(dim):
         assert flux.sum(axis=across) == pytest.approx(planes, abs=1e-13)
     assert np.abs(out).max() < 1e-15 and np.abs(fluxes[0]).max() > 1e-3
     steady = so.solve(so.Problem(mesh, force=FORCE[dim]), **OPTIONS)
-    assert np.abs(sum(np.diff(flux, axis=a) for a, flux in enumerate(steady.face_fluxes()))).max() < 1e-15
+    # Here conjugate gradients take part on the coarsest level, so that the divergence falls with the residual.
+    assert np.abs(sum(np.diff(flux, axis=a) for a, flux in enumerate(steady.face_fluxes()))).max() < 1e-13
     # At times between steps, too.
     assert flow.solution(flow.time - 0.001).face_fluxes()[0] == pytest.approx(fluxes[0], abs=0.01)
 
