@@ -2,6 +2,8 @@
 /// The marker-and-cell scheme and its solver: matrices against the weak form, sparse kernels against dense algebra,
 /// permeabilities that are known, iterations.
 
+#include <fmt/format.h>
+
 #include <Eigen/Dense>
 #include <cmath>
 #include <filesystem>
@@ -12,9 +14,12 @@
 #include "flows.hpp"
 #include "gtest/gtest.h"
 #include "levels.hpp"
+#include "random_cases.hpp"
+#include "solenoid/image.hpp"
 #include "solenoid/linear_system.hpp"
 #include "solenoid/solver.hpp"
 #include "solenoid/time_stepper.hpp"
+#include "solve_on.hpp"
 #include "solver/mac/block_factorisation.hpp"
 
 namespace solenoid {
@@ -331,6 +336,63 @@ TEST(Mac, DoesTheSameAgain) {
       EXPECT_EQ(bits(z.get()), bits(again.get())) << "after other coefficients";
     }
   }
+}
+
+/// Small images drawn at random, with every kind of side, reaction, all orders and the scheme itself: engines agree
+/// with the reference to what a solve to 1e-11 leaves. SOLENOID_RANDOM_CASES (40) is their number.
+TEST(Mac, RandomImagesEqualTheReference) {
+  const auto reference = make_reference_engine();
+  const int count = test::setting("SOLENOID_RANDOM_CASES", test::sanitized ? 8 : 40);
+  int solved = 0;
+  int by_mac = 0;
+  for (int seed = 1; seed <= count; ++seed) {
+    std::mt19937 random(seed);
+    const auto draw = [&](int below) { return static_cast<int>(random() % below); };
+    const int dim = 2 + draw(2);
+    Problem problem = voxels({4 + draw(dim == 2 ? 8 : 3), 3 + draw(dim == 2 ? 8 : 3), dim == 2 ? 1 : 2 + draw(3)}, dim,
+                             {draw(2) == 0, draw(2) == 0, draw(2) == 0}, 0, true);
+    const int order = draw(3);
+    if (order > 0 && test::has_order(dim, order)) problem.order = order, problem.lumped = false;
+    problem.mesh.upper[1] *= draw(2) == 0 ? 1.0 : 1.6;
+    problem.mass = draw(3) == 0 ? 5.0 : 0.0;
+    for (int side = 0; side < 2 * dim; ++side) {
+      constexpr std::array kinds{SideKind::velocity, SideKind::slip, SideKind::outflow};
+      SideKind& kind = problem.boundary.sides[side].kind;
+      if (kind != SideKind::periodic) kind = kinds[draw(3)];
+    }
+    problem.force[dim - 1] = ScalarField::expression("sin(x) + y*y", dim);
+    const auto& cells = problem.mesh.cells;
+    problem.mesh.image = std::make_shared<const VoxelImage>(
+        dim, std::array{cells[0], cells[1], cells[2]}, [&](const std::array<int, 3>& at) {
+          const unsigned mixed =
+              (seed * 2654435761U) ^ (at[0] * 40503U + at[1] * 30011U + at[2] * 20011U) * 2246822519U;
+          return (mixed >> 13) % 10 < 3;
+        });
+    SCOPED_TRACE(
+        fmt::format("seed {}, {}D, order {}, {} x {} x {}", seed, dim, problem.order, cells[0], cells[1], cells[2]));
+    const SolverOptions options{.rtol = 1e-11, .precision = Precision::full_double};
+    try {
+      Discretisation discretisation(problem, options, DenseLimits{});
+      const auto expected = test::solve_on<double>(*reference, discretisation, options);
+      for (const auto& choice : test::engines()) {
+        if (!test::has_order_of(choice.get(), discretisation.finest())) continue;
+        const auto actual = test::solve_on<double>(choice.get(), discretisation, options);
+        EXPECT_TRUE(expected.convergence.converged && actual.convergence.converged) << expected.convergence.reason;
+        EXPECT_LE(std::abs(actual.convergence.iterations - expected.convergence.iterations), 1);
+        const std::int64_t size = discretisation.finest().size();
+        Eigen::VectorXd x(size);
+        Eigen::VectorXd y(size);
+        reference->download(expected.x.data(), x.data(), size * sizeof(double));
+        choice.get().download(actual.x.data(), y.data(), size * sizeof(double));
+        EXPECT_LE((x - y).norm(), 1e-7 * x.norm());
+      }
+      ++solved;
+      by_mac += discretisation.hierarchy().coarse == CoarseSolve::mac ? 1 : 0;
+    } catch (const InputError&) {  // no pores, or a force that nothing balances
+    }
+  }
+  EXPECT_GE(solved, count / 2);
+  EXPECT_GE(by_mac, count / 8) << "of " << solved;
 }
 
 }  // namespace
