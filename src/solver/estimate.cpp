@@ -135,25 +135,34 @@ std::vector<double> cells_of_levels(const CoarseCounts& counts, const Problem& p
 /// What the coarsest level is solved by, as Hierarchy chooses it.
 struct CoarsestNeeds {
   double dense_unknowns = 0.0;  ///< of a dense inverse, if it is not a small one
-  double mac_cells = 0.0;       ///< of the marker-and-cell scheme
+  double mac_cells = 0.0;       ///< of the marker-and-cell scheme,
+  double mac_faces = 0.0;       ///< and faces with its velocities
 };
 CoarsestNeeds needs_of_coarsest(const CoarseCounts& counts, const Problem& problem, const std::vector<double>& cells,
                                 int refine, const MultigridOptions& options, const DenseLimits& limits) {
   const int dim = problem.mesh.dim;
-  const auto unknowns = [&](double of_level) {
+  const auto fixed_faces = [&](double of_level) {
     const double cells_of_face = std::pow(of_level / cells.front(), static_cast<double>(dim - 1) / dim);
-    const auto fixed = static_cast<double>(faces_at(counts.fixed - counts.outflow, dim, refine)) * cells_of_face;
-    return of_level * record_size(dim, problem.order, problem.equation) - fixed * power(problem.order + 1, dim - 1);
+    return static_cast<double>(faces_at(counts.fixed - counts.outflow, dim, refine)) * cells_of_face;
+  };
+  const auto unknowns = [&](double of_level) {
+    return of_level * record_size(dim, problem.order, problem.equation) -
+           fixed_faces(of_level) * power(problem.order + 1, dim - 1);
   };
   const bool is_small = unknowns(cells.back()) <= always_dense;
-  if (problem.lumped) return {.mac_cells = is_small ? 0.0 : cells.back()};
+  CoarsestNeeds by_mac;
+  if (!is_small) {
+    by_mac.mac_cells = cells.back();
+    by_mac.mac_faces = dim * cells.back() - fixed_faces(cells.back());
+  }
+  if (problem.lumped) return by_mac;
   for (std::size_t level = 1; !options.all_levels && level < cells.size(); ++level) {
     const double count = unknowns(cells[level]);
     if (count <= static_cast<double>(limits.than_by_cycle)) return {.dense_unknowns = count};
   }
   const double count = unknowns(cells.back());
   if (count <= static_cast<double>(limits.than_by_mac)) return {.dense_unknowns = count};
-  return {.mac_cells = is_small ? 0.0 : cells.back()};
+  return by_mac;
 }
 
 /// Bytes of a solve with the cycle in precision S.
@@ -172,10 +181,9 @@ std::int64_t bytes_at(const CoarseCounts& counts, const Problem& problem, const 
   // Load and solution have room for all boundary hats.
   const auto hats = static_cast<double>(faces_at(counts.upper, dim, refine));
   const double vector = bytes_of(on_finest<double>(1)) + number * sizeof(double) * hats;
-  const auto [unknowns, mac_cells] =
+  const auto [unknowns, mac_cells, mac_faces] =
       needs_of_coarsest(counts, problem, levels, refine, options.multigrid, engine.dense_limits());
-  const double coarsest =
-      sizeof(S) * unknowns * unknowns + static_cast<double>(block_factorisation_bytes<S>(dim)) * mac_cells;
+  const double coarsest = sizeof(S) * unknowns * unknowns + block_factorisation_bytes<S>(dim, mac_faces, mac_cells);
   const double levels_and_solution = bytes_of(Cycle<S>::needs(index)) + vector + coarsest;
   // Memory in which an inverse is computed serves the method afterwards.
   const double load_and_method = vector + bytes_of(solver_needs(options));

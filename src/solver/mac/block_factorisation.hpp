@@ -59,16 +59,17 @@ class BlockFactorisation {
   Incidence<T> incidence_;
 };
 
-/// Bytes per cell that a factorisation keeps, about: matrices with their aggregates, vectors, tables of faces and
-/// cells, on all levels. Per face, of which there are up to `dim` a cell: a matrix row with 2 dim entries, eleven
-/// vectors, what it touches and its place; per cell the same with fourteen vectors.
+/// Bytes that a factorisation keeps, about: matrices with their aggregates, vectors, tables of faces and cells, on all
+/// levels. Per face with an unknown: a matrix row with 2 dim entries, eleven vectors, what it touches and its place;
+/// per cell the same with fourteen vectors.
 template <class T>
-constexpr std::int64_t block_factorisation_bytes(int dim) {
+constexpr double block_factorisation_bytes(int dim, double faces, double cells) {
   constexpr std::int64_t number = sizeof(T);
+  constexpr double all_levels = 1.2;
   const std::int64_t row = 2 * dim * (number + 4) + 2 * number + 4;
   const std::int64_t face = row + 11 * number + 2 * 4 + number + 8;
   const std::int64_t cell = row + 14 * number + 2 * dim * 4 + 8;
-  return (dim * face + cell) * 6 / 5;
+  return all_levels * (static_cast<double>(face) * faces + static_cast<double>(cell) * cells);
 }
 
 }  // namespace solenoid
