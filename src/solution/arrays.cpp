@@ -266,36 +266,47 @@ std::vector<double> velocity_at(const Solution& solution, int points) {
   return values;
 }
 
+namespace {
+
+/// visit(position, flux) for the faces across `axis` of cells: the lower one, and the upper one if it is not the lower
+/// one of another cell on this side of the domain. A face has the lattice position of the cell above it.
+template <class Visit>
+void for_fluxes(const Solution& solution, int axis, CellRange cells, const Visit& visit) {
+  const Grid& grid = solution.grid();
+  const int order = solution.problem().order;
+  const int record = record_size(grid.dim(), order);
+  // Of the values on a face the constant one has an integral, as in Solution::flux().
+  const std::int64_t constant = std::int64_t{interleave} * axis * power(order + 1, grid.dim());
+  for (auto cell = static_cast<Record>(cells.begin); cell < cells.end; ++cell) {
+    const Point widths = grid.widths(cell);
+    double scale = 1.0;
+    for (int b = 0; b < grid.dim(); ++b) scale *= std::pow(widths[b], b == axis ? -0.5 : 0.5);
+    const auto flux = [&](Record from) {
+      return scale * solution.coefficients()[record_offset(from, record) + constant];
+    };
+    std::array<int, 3> at{};
+    std::ranges::copy(grid.position(cell), at.begin());
+    visit(at, flux(cell));
+    const Record above = grid.neighbour(cell, 2 * axis + 1);
+    ++at[axis];
+    if (at[axis] == grid.extent()[axis] || !grid.layout().is_cell(above)) visit(at, flux(above));
+  }
+}
+
+}  // namespace
+
 std::array<std::vector<double>, 3> face_fluxes(const Solution& solution) {
   require_velocity(solution.problem());
   const Grid& grid = solution.grid();
-  const int dim = grid.dim();
-  const int order = solution.problem().order;
-  const int record = record_size(dim, order);
   std::array<std::vector<double>, 3> fluxes;
-  for (int a = 0; a < dim; ++a) {
+  for (int a = 0; a < grid.dim(); ++a) {
     Counts count = grid.extent();
     ++count[a];
     fluxes[a].assign(static_cast<std::size_t>(count[0]) * count[1] * count[2], 0.0);
-    // Of the values on a face the constant one has an integral, as in Solution::flux().
-    const std::int64_t constant = std::int64_t{interleave} * a * power(order + 1, dim);
     parallel_ranges({grid.layout().owned_cells().size()}, [&](CellRange cells, std::int64_t) {
-      for (auto cell = static_cast<Record>(cells.begin); cell < cells.end; ++cell) {
-        const Point widths = grid.widths(cell);
-        double scale = 1.0;
-        for (int b = 0; b < dim; ++b) scale *= std::pow(widths[b], b == a ? -0.5 : 0.5);
-        std::array<int, 3> at{};
-        std::ranges::copy(grid.position(cell), at.begin());
-        const auto set = [&](Record from) {
-          fluxes[a][index(count, at[0], at[1], at[2])] =
-              scale * solution.coefficients()[record_offset(from, record) + constant];
-        };
-        set(cell);
-        // The upper face is the lower one of the next cell, if there is one.
-        const Record above = grid.neighbour(cell, 2 * a + 1);
-        ++at[a];
-        if (at[a] == grid.extent()[a] || !grid.layout().is_cell(above)) set(above);
-      }
+      for_fluxes(solution, a, cells, [&](const std::array<int, 3>& at, double flux) {
+        fluxes[a][index(count, at[0], at[1], at[2])] = flux;
+      });
     });
     grid.add_up<double>(fluxes[a]);
   }
@@ -305,28 +316,12 @@ std::array<std::vector<double>, 3> face_fluxes(const Solution& solution) {
 std::vector<double> plane_fluxes(const Solution& solution, int axis) {
   require_velocity(solution.problem());
   const Grid& grid = solution.grid();
-  const int dim = grid.dim();
-  const int order = solution.problem().order;
-  const int record = record_size(dim, order);
-  const std::int64_t constant = std::int64_t{interleave} * axis * power(order + 1, dim);
   const int planes = grid.extent()[axis] + 1;
   const Ranges ranges{grid.layout().owned_cells().size(), 1 << 18};
   std::vector<double> of_range(static_cast<std::size_t>(ranges.number()) * planes, 0.0);
   parallel_ranges(ranges, [&](CellRange cells, std::int64_t i) {
     double* const mine = &of_range[i * planes];
-    for (auto cell = static_cast<Record>(cells.begin); cell < cells.end; ++cell) {
-      const Point widths = grid.widths(cell);
-      double scale = 1.0 / std::sqrt(widths[axis]);
-      for (int b = 0; b < dim; ++b) scale *= b == axis ? 1.0 : std::sqrt(widths[b]);
-      const auto flux = [&](Record from) {
-        return scale * solution.coefficients()[record_offset(from, record) + constant];
-      };
-      const int at = grid.position(cell)[axis];
-      mine[at] += flux(cell);
-      // The upper face is the lower one of the next cell, if there is one on this side of the domain.
-      const Record above = grid.neighbour(cell, 2 * axis + 1);
-      if (at + 1 == grid.extent()[axis] || !grid.layout().is_cell(above)) mine[at + 1] += flux(above);
-    }
+    for_fluxes(solution, axis, cells, [&](const std::array<int, 3>& at, double flux) { mine[at[axis]] += flux; });
   });
   std::vector<double> fluxes(planes, 0.0);
   for (std::int64_t i = 0; i < ranges.number(); ++i) {

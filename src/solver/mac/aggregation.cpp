@@ -29,10 +29,8 @@ struct Groups {
 /// Without those of group -1.
 Groups sort(std::span<const std::int32_t> group_of_node, std::int64_t count) {
   Groups groups;
-  Unset<std::int32_t> next(count);
-  parallel_ranges({count}, [&](CellRange range, std::int64_t) {
-    std::fill(next.begin() + range.begin, next.begin() + range.end, 0);
-  });
+  Unset<std::int32_t> next;
+  fill(next, count, 0);
   const Ranges nodes{std::ssize(group_of_node)};
   const auto place_in = [&](std::int32_t group) {
     return std::atomic_ref(next[group]).fetch_add(1, std::memory_order_relaxed);
@@ -47,9 +45,7 @@ Groups sort(std::span<const std::int32_t> group_of_node, std::int64_t count) {
   std::partial_sum(next.begin(), next.end(), groups.begin.begin() + 1,
                    [](std::int64_t sum, std::int32_t n) { return sum + n; });
   groups.node.resize(groups.begin.back());
-  parallel_ranges({count}, [&](CellRange range, std::int64_t) {
-    std::fill(next.begin() + range.begin, next.begin() + range.end, 0);
-  });
+  fill(next, count, 0);
   parallel_ranges(nodes, [&](CellRange range, std::int64_t) {
     for (std::int64_t i = range.begin; i < range.end; ++i) {
       const std::int32_t group = group_of_node[i];
@@ -388,6 +384,7 @@ Aggregation aggregate_pairs(const SparseRows& rows) {
     if (alone(rows, i)) result.of_node[i] = -1;
   }
   const std::vector<int> colour = graph.colours();
+  if (std::any_of(colour.begin(), colour.end(), [](int c) { return c >= SparseFormat::most_colours; })) return {};
   result.lattice = {{2, 1, 1}, {}};
   result.places.resize(colour.size());
   for (std::size_t i = 0; i < colour.size(); ++i) {
@@ -405,10 +402,7 @@ Coarsened coarsen(const SparseRows& fine, const Aggregation& aggregation) {
   const std::int32_t none = coarse.rows();
 
   Coarsened result;
-  result.parent.resize(order.rows() + SparseFormat::slice);
-  parallel_ranges({std::ssize(result.parent)}, [&](CellRange range, std::int64_t) {
-    std::fill(result.parent.begin() + range.begin, result.parent.begin() + range.end, none);
-  });
+  fill(result.parent, order.rows() + SparseFormat::slice, none);
   parallel_ranges({std::ssize(order.row)}, [&](CellRange range, std::int64_t) {
     for (std::int64_t i = range.begin; i < range.end; ++i) {
       if (aggregation.of_node[i] >= 0) result.parent[order.row[i]] = coarse.row[aggregation.of_node[i]];

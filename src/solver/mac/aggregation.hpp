@@ -3,6 +3,7 @@
 /// Sparse symmetric matrices on lattices, and how they are coarsened: unsmoothed aggregation with Galerkin products.
 /// On the host, on all cores; results do not depend on their number.
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <iterator>
@@ -16,6 +17,15 @@
 #include "engine/sparse.hpp"
 
 namespace solenoid {
+
+/// `count` times the same, written by all threads.
+template <class T>
+void fill(Unset<T>& values, std::int64_t count, T value) {
+  values.resize(count);
+  parallel_ranges({count}, [&](CellRange range, std::int64_t) {
+    std::fill(values.begin() + range.begin, values.begin() + range.end, value);
+  });
+}
 
 /// Where the nodes of a matrix are.
 struct NodeLattice {
@@ -148,7 +158,8 @@ struct Aggregation {
 Aggregation aggregate_blocks(const SparseRows& rows, std::span<const NodePlace> nodes, const NodeLattice& lattice,
                              Merge merge);
 /// Pairs with the largest entries, then pairs of these; what finds none joins the one that it is most coupled to. For
-/// matrices with few nodes, wherever they are: of their places is said no more than colours that go together.
+/// matrices with few nodes, wherever they are: of their places is said no more than colours that go together. None
+/// where there would be more colours than a matrix can have.
 Aggregation aggregate_pairs(const SparseRows& rows);
 
 /// The next coarser matrix P^T A P, P the constants on aggregates.

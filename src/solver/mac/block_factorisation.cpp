@@ -8,9 +8,9 @@
 namespace solenoid {
 namespace {
 
-/// Steps of the inexact inverses.
-constexpr int velocity_steps = 2;
-constexpr int scalar_steps = 5;
+/// Of the inexact inverses A~ and S~.
+constexpr SparseMultigridOptions of_velocity{.merge = Merge::block, .steps = 2, .k_cycle = false};
+constexpr SparseMultigridOptions of_scalar{.merge = Merge::connected, .steps = 5, .k_cycle = true};
 
 template <class T>
 std::unique_ptr<SparseKernels<T>> make_sparse(Engine& engine) {
@@ -34,8 +34,7 @@ BlockFactorisation<T>::BlockFactorisation(Engine& engine, Kernels<T>& kernels)
   MacScheme::Nodes cells = cells_as_nodes(level);
   cells_ = field(cells);
   SparseRows matrix = scalar_matrix(level, cells.order);
-  scalar_.emplace(engine_, *sparse_, kernels_, std::move(matrix), std::move(cells.places), cells.lattice,
-                  SparseMultigridOptions{Merge::connected, scalar_steps, true});
+  scalar_.emplace(engine_, *sparse_, kernels_, std::move(matrix), std::move(cells.places), cells.lattice, of_scalar);
 }
 
 template <class T>
@@ -47,11 +46,11 @@ void BlockFactorisation<T>::make_stokes(const Level& level) {
   work_ = vector(scheme.faces().rows());
   other_ = vector(scheme.faces().rows());
   velocity_.emplace(engine_, *sparse_, kernels_, scheme.velocity_matrix(), scheme.faces().places,
-                    scheme.faces().lattice, SparseMultigridOptions{Merge::block, velocity_steps, false});
+                    scheme.faces().lattice, of_velocity);
   const std::vector<T> w = weights(scheme, level);
   weight_ = on_device(engine_, w);
   scalar_.emplace(engine_, *sparse_, kernels_, scheme.pressure_matrix(w), scheme.cells().places, scheme.cells().lattice,
-                  SparseMultigridOptions{Merge::connected, scalar_steps, true});
+                  of_scalar);
 }
 
 template <class T>
@@ -63,15 +62,14 @@ template <class T>
 void BlockFactorisation<T>::make_incidence(const MacScheme& scheme) {
   incidence_.faces = scheme.faces().rows();
   incidence_.cells = scheme.cells().rows();
-  incidence_.dim = 0;
+  incidence_.dim = scheme.dim();
   for (int end = 0; end < 2; ++end) {
     cell_of_face_[end] = on_device(engine_, scheme.cell_of_face()[end]);
     incidence_.cell_of_face[end] = cell_of_face_[end].data();
   }
-  for (int side = 0; side < 6 && !scheme.face_of_cell()[side].empty(); ++side) {
+  for (int side = 0; side < 2 * scheme.dim(); ++side) {
     face_of_cell_[side] = on_device(engine_, scheme.face_of_cell()[side]);
     incidence_.face_of_cell[side] = face_of_cell_[side].data();
-    incidence_.dim = side / 2 + 1;
   }
   const auto& width = scheme.inverse_width();
   inverse_width_ = on_device(engine_, std::vector<T>(width.begin(), width.end()));
@@ -94,7 +92,7 @@ std::vector<T> BlockFactorisation<T>::weights(const MacScheme& scheme, const Lev
   if (singular) {
     const double reaction = level.coefficients.viscosity / (longest * longest);
     shifted.emplace(engine_, *sparse_, kernels_, scheme.velocity_matrix(reaction), faces.places, faces.lattice,
-                    SparseMultigridOptions{Merge::block, velocity_steps, false});
+                    of_velocity);
     solver = &*shifted;
   }
   const std::int64_t size = solver->matrix().storage();

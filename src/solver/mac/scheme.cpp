@@ -23,15 +23,6 @@ struct Weights {
 
 Weights weights_of(const Equation& equation) { return equation.order == 0 ? Weights{1.0, 2.0} : Weights{1.5, 6.0}; }
 
-/// `count` times the same, by all threads.
-template <class T>
-void fill(Unset<T>& values, std::int64_t count, T value) {
-  values.resize(count);
-  parallel_ranges({count}, [&](CellRange range, std::int64_t) {
-    std::fill(values.begin() + range.begin, values.begin() + range.end, value);
-  });
-}
-
 /// [row]: the place of each node's value in a vector of the level.
 template <class Place>
 Unset<std::int64_t> places_of(const Level& level, const RowOrder& order, const Place& place) {
@@ -47,7 +38,7 @@ Unset<std::int64_t> places_of(const Level& level, const RowOrder& order, const P
 
 MacScheme::MacScheme(const Level& level) : level_(level) {
   number_faces();
-  number_cells();
+  cells_ = cells_as_nodes(level_);
   connect();
 }
 
@@ -101,8 +92,6 @@ void MacScheme::number_faces() {
     return level_.index(record_of_face_[node], faces_.places[node].field * block);
   });
 }
-
-void MacScheme::number_cells() { cells_ = cells_as_nodes(level_); }
 
 void MacScheme::connect() {
   const Grid& grid = level_.grid;

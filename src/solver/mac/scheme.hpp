@@ -34,6 +34,7 @@ class MacScheme {
 
     [[nodiscard]] std::int32_t rows() const { return order.rows(); }
   };
+  [[nodiscard]] int dim() const { return level_.grid.dim(); }
   [[nodiscard]] const Nodes& faces() const { return faces_; }
   [[nodiscard]] const Nodes& cells() const { return cells_; }
   /// The velocity block. With `more` reaction than the level has.
@@ -50,7 +51,6 @@ class MacScheme {
 
  private:
   void number_faces();
-  void number_cells();
   void connect();
   /// Row of the unknown on the lower face of a record in direction c, or -1.
   [[nodiscard]] std::int32_t row(Record record, int c) const { return row_of_hat_[c][record]; }
