@@ -159,13 +159,8 @@ template <class T>
 void solves(Engine& engine, const MeshCase& what) {
   const Level level = lumped_level(what);
   const MacScheme scheme(level);
-  std::unique_ptr<SparseKernels<T>> sparse;
+  const auto sparse = make_sparse_kernels<T>(engine);
   const auto kernels = make_kernels<T>(engine, level, LocalSolverKind::direct);
-  if constexpr (sizeof(T) == sizeof(float)) {
-    sparse = engine.sparse_float();
-  } else {
-    sparse = engine.sparse_double();
-  }
   const std::vector<double> ones(scheme.faces().rows() + SparseFormat::slice, 1.0);
   for (const Merge merge : {Merge::block, Merge::connected}) {
     const bool velocities = merge == Merge::block;

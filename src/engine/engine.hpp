@@ -297,6 +297,15 @@ std::unique_ptr<Kernels<T>> make_kernels(Engine& engine, const Level& level, Loc
   }
 }
 
+template <class T>
+std::unique_ptr<SparseKernels<T>> make_sparse_kernels(Engine& engine) {
+  if constexpr (sizeof(T) == sizeof(float)) {
+    return engine.sparse_float();
+  } else {
+    return engine.sparse_double();
+  }
+}
+
 /// Engine memory for `size` numbers, zeroed.
 template <class T>
 class Vector {

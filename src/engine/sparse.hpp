@@ -17,7 +17,7 @@ namespace solenoid {
 
 struct SparseFormat {
   static constexpr int slice = 32;
-  /// Two, and as many again for each periodic direction with an odd number of places.
+  /// A lattice needs two, and as many again for each periodic direction with an odd number of places.
   static constexpr int most_colours = 16;
 };
 

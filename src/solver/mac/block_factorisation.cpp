@@ -12,20 +12,11 @@ namespace {
 constexpr SparseMultigridOptions of_velocity{.merge = Merge::block, .steps = 2, .k_cycle = false};
 constexpr SparseMultigridOptions of_scalar{.merge = Merge::connected, .steps = 5, .k_cycle = true};
 
-template <class T>
-std::unique_ptr<SparseKernels<T>> make_sparse(Engine& engine) {
-  if constexpr (sizeof(T) == sizeof(float)) {
-    return engine.sparse_float();
-  } else {
-    return engine.sparse_double();
-  }
-}
-
 }  // namespace
 
 template <class T>
 BlockFactorisation<T>::BlockFactorisation(Engine& engine, Kernels<T>& kernels)
-    : engine_(engine), kernels_(kernels), sparse_(make_sparse<T>(engine)) {
+    : engine_(engine), kernels_(kernels), sparse_(make_sparse_kernels<T>(engine)) {
   const Level& level = kernels.level();
   if (level.equation.kind == EquationKind::stokes) {
     make_stokes(level);
