@@ -68,9 +68,9 @@ function(solenoid_add_cuda_engine library)
   set(templates ${sources}/kernels)
   set(generated ${PROJECT_BINARY_DIR}/src/engine/cuda/kernels)
   set(declarations "")
-  set(cuda_sources ${sources}/vector.cu ${sources}/messages.cu ${sources}/dense.cu ${sources}/sparse.cu
+  set(cuda_sources ${sources}/vector.cu ${sources}/messages.cu ${sources}/dense.cu ${sources}/sparse.cu ${sources}/assembly.cu ${sources}/mac_operator.cu
     ${sources}/ceilings.cu ${sources}/convection_hats.cu ${sources}/points/integrals.cu
-    ${sources}/smoother/schur_complement.cu ${sources}/smoother/small_patches.cu)
+    ${sources}/smoother/patch_scaling.cu ${sources}/smoother/schur_complement.cu ${sources}/smoother/small_patches.cu)
   foreach(dim 2 3)
     set(stokes_orders ${SOLENOID_CUDA_ORDERS_${dim}D})
     set(poisson_orders ${SOLENOID_CUDA_POISSON_ORDERS_${dim}D})
@@ -89,9 +89,11 @@ function(solenoid_add_cuda_engine library)
       configure_file(${templates}/instance.cu.in ${source} @ONLY)
       list(APPEND cuda_sources ${source})
       if(order IN_LIST stokes_orders)
-        set(source ${generated}/convection_${dim}d_k${order}.cu)
-        configure_file(${templates}/convection_instance.cu.in ${source} @ONLY)
-        list(APPEND cuda_sources ${source})
+        foreach(part convection varying)
+          set(source ${generated}/${part}_${dim}d_k${order}.cu)
+          configure_file(${templates}/${part}_instance.cu.in ${source} @ONLY)
+          list(APPEND cuda_sources ${source})
+        endforeach()
       endif()
       string(APPEND declarations "${instances}")
     endforeach()
@@ -100,7 +102,7 @@ function(solenoid_add_cuda_engine library)
   # The kernels stand apart from the library: nvcc does not know its warning options.
   add_library(solenoid_cuda_kernels OBJECT ${cuda_sources})
   target_include_directories(solenoid_cuda_kernels PRIVATE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/include)
-  target_compile_options(solenoid_cuda_kernels PRIVATE --expt-relaxed-constexpr)
+  target_compile_options(solenoid_cuda_kernels PRIVATE --expt-relaxed-constexpr --extended-lambda)
   # Kernels of several files have helpers of the same names: not to be compiled as one.
   set_target_properties(solenoid_cuda_kernels PROPERTIES POSITION_INDEPENDENT_CODE ON UNITY_BUILD OFF)
   target_sources(${library} PRIVATE
@@ -110,6 +112,7 @@ function(solenoid_add_cuda_engine library)
     ${sources}/smoother/colour_smoother.cpp ${sources}/smoother/general_smoother.cpp
     ${sources}/smoother/parity_smoother.cpp ${sources}/smoother/parity_tables.cpp ${sources}/smoother/poisson_smoother.cpp
     ${sources}/smoother/device_inverses.cpp ${sources}/smoother/small_smoother.cpp
+    ${sources}/smoother/varying_smoother.cpp
     $<TARGET_OBJECTS:solenoid_cuda_kernels>)
   target_link_libraries(${library} PRIVATE CUDA::cudart_static)
 endfunction()

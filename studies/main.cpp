@@ -26,6 +26,7 @@ int main(int argc, char** argv) {
   line.add("step104", "Error against time and unknowns on the problem of deal.II's step-104", add_step104);
   line.add("corners", "Time per unknown of everything else over that of the main path", add_corners);
   line.add("voxels", "Flow through images by size and element: iterations, times, memory", add_voxels);
+  line.add("sinkers", "Stiff bodies that sink: iterations and times by their number, contrast and shape", add_sinkers);
   line.add("scaling", "Times of several ranks, started by mpirun with as many of them", add_scaling);
   line.add("paper", "All tables and figures of the paper in one report", add_paper);
   return run_as_ranks([&] {

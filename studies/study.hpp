@@ -23,6 +23,7 @@ Command add_coefficients(const CommandOptions& line);
 Command add_step104(const CommandOptions& line);
 Command add_corners(const CommandOptions& line);
 Command add_voxels(const CommandOptions& line);
+Command add_sinkers(const CommandOptions& line);
 Command add_scaling(const CommandOptions& line);
 Command add_paper(const CommandOptions& line);
 

@@ -24,18 +24,22 @@ enum class Domain {
   outflow,    ///< walls, and xmax open
   slip,       ///< walls, and slip on the last side
   stretched,  ///< walls, and cells four times as long in x
+  viscosity,  ///< walls, and a viscosity by cell in the gradient form
+  stress,     ///< the same in the stress form
 };
 }  // namespace studies
 
 template <>
 struct Names<studies::Domain> {
-  static constexpr std::array<std::pair<std::string_view, studies::Domain>, 6> all{
+  static constexpr std::array<std::pair<std::string_view, studies::Domain>, 8> all{
       {{"walls", studies::Domain::walls},
        {"periodic", studies::Domain::periodic},
        {"holes", studies::Domain::holes},
        {"outflow", studies::Domain::outflow},
        {"slip", studies::Domain::slip},
-       {"stretched", studies::Domain::stretched}}};
+       {"stretched", studies::Domain::stretched},
+       {"viscosity", studies::Domain::viscosity},
+       {"stress", studies::Domain::stress}}};
 };
 
 namespace studies {
@@ -69,6 +73,11 @@ Problem problem_on(EquationKind equation, Domain domain, int dim, int order, int
     case Domain::outflow: problem.boundary.sides[1].kind = SideKind::outflow; break;
     case Domain::slip: problem.boundary.sides[2 * dim - 1].kind = SideKind::slip; break;
     case Domain::stretched: mesh.upper[0] = 4.0; break;
+    case Domain::viscosity:
+    case Domain::stress:
+      problem.varying_viscosity = ScalarField::expression("exp(3*x)*(2 + sin(5*y))", dim);
+      problem.form = domain == Domain::stress ? ViscousForm::stress : ViscousForm::gradient;
+      break;
   }
   return problem;
 }
@@ -102,8 +111,11 @@ class ThroughputStudy {
 
   int operator()() {
     check_orders(options_.dim, options_.orders, options_.equation);
-    if (poisson() && (asked_for(Domain::outflow) || asked_for(Domain::slip))) {
-      throw InputError("--domains outflow, slip: Poisson's equation has no open and no slip sides");
+    for (const Domain domain : {Domain::outflow, Domain::slip, Domain::viscosity, Domain::stress}) {
+      if (poisson() && asked_for(domain)) {
+        throw InputError(
+            fmt::format("--domains {}: Poisson's equation has no such sides or coefficients", name_of(domain)));
+      }
     }
     measure_ceilings();
     run_.json["rtol"] = options_.rtol;
@@ -133,6 +145,7 @@ class ThroughputStudy {
     print_rates();
     print_sustained();
     print_domains();
+    print_coefficients();
     print_kernels();
     return run_.finish(converged_);
   }
@@ -180,7 +193,7 @@ class ThroughputStudy {
     const Estimate need = estimate(problem, solver(method));
     const int ranks = run_.ranks() == nullptr ? 1 : run_.ranks()->size();
     const double extra =
-        method == Method::fmg ? 8.0 * static_cast<double>(need.dofs) / ranks : 0.0;  // of operands of the parts
+        method != Method::gmres ? 8.0 * static_cast<double>(need.dofs) / ranks : 0.0;  // of operands of the parts
     return static_cast<double>(need.bytes_needed) + extra <= static_cast<double>(need.bytes_available);
   }
 
@@ -190,7 +203,8 @@ class ThroughputStudy {
     Row row{.order = order, .refine = refine, .domain = domain};
     const Problem problem = problem_on(options_.equation, domain, dim, order, refine);
     const auto label = fmt::format("{}, {} cells, {}", element(row), cells_text(dim, refine), name_of(domain));
-    if (!fits(problem, Method::fmg)) {
+    const Method beside_kernels = has_coefficients_by_cell(problem) ? Method::vcycle : Method::fmg;
+    if (!fits(problem, beside_kernels)) {
       run_.print(label + ": left out, it does not fit into the memory");
       return;
     }
@@ -203,7 +217,7 @@ class ThroughputStudy {
     row.levels = hierarchy.size();
     row.dofs = static_cast<double>(hierarchy.finest().dofs());
     run_.show(label + ": kernels, full multigrid");
-    measure(Method::fmg, hierarchy, problem, row, largest);
+    measure(beside_kernels, hierarchy, problem, row, largest);
     if (domain == Domain::walls && fits(problem, Method::gmres)) {
       run_.show(label + ": solve");
       measure(Method::gmres, hierarchy, problem, row, largest);
@@ -212,7 +226,7 @@ class ThroughputStudy {
     rows_.push_back(std::move(row));
   }
 
-  /// Times a method. Beside full multigrid, for which there is room, the kernels.
+  /// Times a method. Beside one that leaves room for that, the kernels.
   void measure(Method method, const Hierarchy& hierarchy, const Problem& problem, Row& row, bool largest) {
     const bool walls = row.domain == Domain::walls;  // others are for the cost of kernels
     const SolverOptions options = solver(method);
@@ -227,7 +241,7 @@ class ThroughputStudy {
         row.iterations = timed.convergence().iterations;
         converged_ = converged_ && timed.convergence().converged;
       }
-      if (method == Method::fmg) {
+      if (method != Method::gmres) {
         const auto time_kernels = [&](Pace pace, std::array<double, parts>& seconds) {
           seconds[operator_fp64] = timed.operator_double_seconds(pace);
           seconds[operator_fp32] = timed.operator_seconds(pace);
@@ -351,6 +365,23 @@ class ThroughputStudy {
     }
   }
 
+  /// What coefficients by cell cost.
+  void print_coefficients() {
+    for (const Row& constant : rows_) {
+      if (constant.domain != Domain::walls) continue;
+      for (const Row& row : rows_) {
+        if (row.order != constant.order || row.refine != constant.refine) continue;
+        if (row.domain != Domain::viscosity && row.domain != Domain::stress) continue;
+        const auto ratio = [&](Part part) { return row.ns(part) / constant.ns(part); };
+        run_.print(fmt::format(
+            "{}, {} cells, {}: operator {:.2f} (fp64), {:.2f} (fp32), smoothing step {:.2f}, V-cycle {:.2f} times as "
+            "long as with constant coefficients",
+            element(row), cells_text(options_.dim, row.refine), name_of(row.domain), ratio(operator_fp64),
+            ratio(operator_fp32), ratio(smoothing_step_fp32), ratio(vcycle_fp32)));
+      }
+    }
+  }
+
   void print_kernels() {
     for (const Row& row : rows_) {
       if (row.kernels.empty()) continue;
@@ -390,9 +421,9 @@ Command add_throughput(const CommandOptions& line) {
   std::vector<std::string> names;
   for (const auto& [name, domain] : Names<Domain>::all) names.emplace_back(name);
   line.add("--domains", options->domains,
-           "unit cubes with walls or without (periodic), with holes, an open end (outflow), a side with slip, or "
-           "cells of "
-           "aspect ratio 4 (stretched)")
+           "unit cubes with walls or without (periodic), with holes, an open end (outflow), a side with slip, "
+           "cells of aspect ratio 4 (stretched), or walls and a viscosity by cell in the gradient form or the stress "
+           "form")
       .one_of(names)
       .shows_default();
   return [options] { return ThroughputStudy(*options)(); };

@@ -194,7 +194,9 @@ TEST(Case, DocumentedDefaultsAreTheDefaults) {
   for (const Section& section : case_sections()) {
     const bool top = section.name == "mesh" || section.name.find('.') == std::string_view::npos;
     if (!top || section.name == "exact" || section.name == "permeability") continue;  // the latter: of images alone
-    if (section.name == "probe" || section.name == "side" || section.name == "hole") continue;  // lists
+    if (section.name == "probe" || section.name == "side" || section.name == "hole" || section.name == "region") {
+      continue;  // lists
+    }
     if (section.name != "mesh") text += "[" + std::string(section.name) + "]\n";
     if (section.name == "time") text += in_time;
     if (section.name == "average") text += average;
@@ -207,6 +209,26 @@ TEST(Case, DocumentedDefaultsAreTheDefaults) {
   EXPECT_EQ(fingerprint(parse_case(text, "x.toml")),
             fingerprint(parse_case(mesh + "[time]\n" + in_time + "[average]\n" + average, "x.toml")))
       << text;
+}
+
+TEST(Case, KnowsShearedCells) {
+  const std::string mesh = "[mesh]\ncells = [2, 1]\norigin = [1, 2]\nedges = [[2, 0], [0.5, 1]]\n";
+  const Case c = parse_case(mesh + "[[probe]]\npoint = [3.2, 2.5]\n[[output.plane]]\nfile = \"x.csv\"\n", "x.toml");
+  EXPECT_EQ(c.problem.mesh.lower, (Point{1, 2, 0}));
+  ASSERT_TRUE(c.problem.mesh.edges.has_value());
+  EXPECT_EQ((*c.problem.mesh.edges)[0], (Point{2, 0, 0}));
+  EXPECT_EQ((*c.problem.mesh.edges)[1], (Point{0.5, 1, 0}));
+  EXPECT_EQ(c.output.samples.at(0).points().back(), (Point{3.5, 3, 0}));
+  expect_contains(message(mesh + "[[probe]]\npoint = [3.2, 2.3]\n"), {"point, line 6", "outside", "edge 0"});
+  expect_contains(message(mesh + "upper = [1, 1]\n"), {"[mesh]", "leave `lower` and `upper` out"});
+  expect_contains(message("[mesh]\ncells = [1, 1]\norigin = [0, 0]\n"), {"`origin` is where `edges` begin"});
+  expect_contains(message("[mesh]\ncells = [1, 1]\norigin = [0, 0]\nedgse = [[1, 0], [0, 1]]\n"), {"edgse", "edges"});
+  expect_contains(message("[mesh]\ncells = [1, 1]\nedges = [[1, 0], [2, 0]]\n"),
+                  {"[mesh] edges, line 3", "determinant"});
+  for (const auto* const key : {"forces = true", "speeds = \"x.csv\"", "normal_stress = {ymax = \"x.csv\"}"}) {
+    expect_contains(message(mesh + "[output]\n" + key + "\n"), {"[output]", "not yet on a mesh with `edges`"});
+  }
+  expect_contains(message(mesh + "[time]\nend = 1\nstep = 0.1\n"), {"steady flows"});
 }
 
 TEST(Case, PresetIsOverriddenBySingleSettingsInAnyOrder) {
@@ -233,7 +255,9 @@ TEST(Case, UnknownNamesSuggestTheNearest) {
 
 TEST(Case, TypesAndLengths) {
   expect_contains(message(square + "[physics]\nviscosity = \"abc\"\n"),
-                  {"test.toml: [physics] viscosity, line 4: expected a number > 0, got \"abc\""});
+                  {"test.toml: [physics] viscosity, line 4: unknown name `abc`", "did you mean `abs`?"});
+  expect_contains(message(square + "[physics]\nviscosity = -1\n"),
+                  {"test.toml: [physics] viscosity, line 4: must be positive and finite, got -1"});
   expect_contains(message(square + "[physics]\nforce = [\"x\"]\n"),
                   {"[physics] force, line 4: expected a list of 2 expressions or numbers", "\"x\""});
   expect_contains(message("[mesh]\ncells = [2, 2]\nrefine = 1.5\n"),

@@ -24,9 +24,9 @@
 namespace solenoid {
 namespace {
 
-constexpr Coefficients no_reaction{.viscosity = 0.7, .reaction = 0.0};
-constexpr Coefficients weak_reaction{.viscosity = 0.7, .reaction = 1.3};
-constexpr Coefficients strong_reaction{.viscosity = 0.02, .reaction = 40.0};
+const Coefficients no_reaction{.viscosity = 0.7, .reaction = 0.0};
+const Coefficients weak_reaction{.viscosity = 0.7, .reaction = 1.3};
+const Coefficients strong_reaction{.viscosity = 0.02, .reaction = 40.0};
 
 struct NamedEngine {
   std::string name;

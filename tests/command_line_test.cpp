@@ -99,6 +99,41 @@ TEST_F(Program, SetsKeys) {
   expect_contains(errors(), {"--set mesh.refine=x"});
 }
 
+/// A small stiff body in one cell of a fluid: how hard that is is said before, and by how much it went on after.
+TEST_F(Program, SaysHowMuchViscositiesDiffer) {
+  const std::string text = R"toml(
+[mesh]
+cells = [1, 1]
+refine = 3
+[element]
+order = 2
+[physics]
+viscosity = "abs(x-0.3) < 0.1 && abs(y-0.4) < 0.1 || abs(x-0.7) < 0.1 && abs(y-0.7) < 0.1 ? NU : 1"
+force = [0, "sin(3*x)"]
+[solver]
+max_iterations = 4
+)toml";
+  const auto of_contrast = [&](const std::string& viscosity) {
+    std::string changed = text;
+    changed.replace(changed.find("NU"), 2, viscosity);
+    return changed;
+  };
+  write("hard.toml", of_contrast("1e6"));
+  write("easy.toml", of_contrast("100"));
+  ASSERT_EQ(run("check easy.toml"), 0) << errors();
+  expect_contains(output(), {"largest over smallest 100, in a patch 100\n"});
+  ASSERT_EQ(run("check hard.toml"), 0) << errors();
+  expect_contains(output(), {"in a patch 1e+06: the solve may take many iterations", "`viscosity_cap` limits it"});
+  ASSERT_EQ(run("check hard.toml --set 'physics.viscosity_cap=[1, 500]'"), 0) << errors();
+  expect_contains(output(), {"in a patch 500\n"});
+  ASSERT_EQ(run("solve hard.toml --threads 1 --json result.json"), 1) << errors();
+  expect_contains(output(),
+                  {"not converged: max_iterations reached", "last residuals", "an iteration over the last 4"});
+  EXPECT_EQ(Json::parse(read("result.json"))["converged"], false);
+  ASSERT_EQ(run("solve hard.toml --threads 1 --set solver.max_iterations=200"), 0) << errors();
+  EXPECT_EQ(output().find("last residuals"), std::string::npos);
+}
+
 // ---- stdin and stdout
 
 TEST_F(Program, ReadsStdinAndWritesStdout) {

@@ -40,6 +40,7 @@ std::set<std::string> words_of(const KeyInfo& key) {
   const std::regex quoted("\"([^\"]+)\"");
   std::set<std::string> words;
   for (std::sregex_iterator word(type.begin(), type.end(), quoted), end; word != end; ++word) words.insert((*word)[1]);
+  words.erase("...");  // any text
   return words;
 }
 
@@ -54,6 +55,7 @@ TEST(Corners, ChangeEveryChoiceOfTheCaseFile) {
       ++choices;
       std::string fallback(key.fallback);
       fallback.erase(std::remove(fallback.begin(), fallback.end(), '"'), fallback.end());
+      if (key.name == "form") fallback = "gradient";  // where the viscosity is one number
       EXPECT_EQ(words.erase(fallback), 1) << key.name;
       EXPECT_EQ(values_of(std::string(key.name)), words) << key.name;
     }

@@ -5,11 +5,14 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstdint>
 #include <functional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "problem/regions.hpp"
+#include "solenoid/cellwise.hpp"
 #include "solenoid/solver.hpp"
 #include "studies/manufactured.hpp"
 
@@ -163,6 +166,26 @@ inline double relative_difference(const Solution& a, const Solution& b) {
 /// The problem of the paper's experiments.
 inline Problem paper(int dim, int order, int refine) {
   return manufactured_problem(ManufacturedKind::gaussian, dim, order, refine);
+}
+
+/// One thread of a processor, all in double precision.
+inline SolverOptions on_cpu(double rtol = 1e-12) {
+  SolverOptions options;
+  options.device = DeviceChoice::cpu;
+  options.threads = 1;
+  options.precision = Precision::full_double;
+  options.rtol = rtol;
+  return options;
+}
+
+/// A field with a number of its own in each cell: what draw() returns, x fastest.
+template <class Draw>
+ScalarField each_cell(const Mesh& mesh, const Draw& draw) {
+  std::array<std::int64_t, 3> extent{1, 1, 1};
+  for (int a = 0; a < mesh.dim; ++a) extent[a] = std::int64_t{mesh.cells[a]} << mesh.refine;
+  std::vector<double> values(extent[0] * extent[1] * extent[2]);
+  for (double& value : values) value = draw();
+  return cellwise(mesh, extent, std::move(values));
 }
 
 /// True if the build has this order.

@@ -42,6 +42,7 @@ PUBLIC = {
     "choices": "problem",
     "kernel_choices": "problem",
     "mesh": "problem",
+    "cellwise": "problem",
     "field": "problem",
     "problem": "problem",
     "options": "problem",

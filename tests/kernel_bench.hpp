@@ -70,6 +70,38 @@ class Bench {
   std::unique_ptr<Kernels<T>> kernels_;
 };
 
+/// A x and b - A x.
+template <class T>
+Results apply_and_residual(Bench<T>& bench, const Values& x, const Values& b) {
+  const auto vx = bench.vector(x);
+  const auto vb = bench.vector(b);
+  auto y = bench.output();
+  auto r = bench.output();
+  bench->apply(vx.data(), y.data());
+  bench->residual(vb.data(), vx.data(), r.data());
+  return {bench.values(y), bench.values(r)};
+}
+
+/// Of each colour: from zero, with old values, added.
+template <class T>
+Results smooth_each_colour(Bench<T>& bench, int colours, const Values& x, const Values& b) {
+  const auto vx = bench.vector(x);
+  const auto vb = bench.vector(b);
+  Results results;
+  for (int colour = 0; colour < colours; ++colour) {
+    auto from_zero = bench.output();
+    auto y = bench.output();
+    auto added = bench.vector(x);
+    bench->smooth(colour, vb.data(), nullptr, from_zero.data());
+    bench->smooth(colour, vb.data(), vx.data(), y.data());
+    bench->smooth_add(colour, vb.data(), vx.data(), added.data(), T(0.25));
+    results.push_back(bench.values(from_zero));
+    results.push_back(bench.values(y));
+    results.push_back(bench.values(added));
+  }
+  return results;
+}
+
 /// Largest difference, for each field relative to the field's largest value, and zeros where there is no unknown.
 inline void expect_same(const Level& level, const Values& expected, const Values& actual, double tolerance,
                         const std::string& what) {

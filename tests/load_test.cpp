@@ -12,6 +12,7 @@
 #include <limits>
 #include <numeric>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "engine/cuda/points/point_program.hpp"
@@ -150,9 +151,16 @@ TEST(PointProgram, HasTheValuesOfTheField) {
     const cuda::PointMemory memory{dim, 3, 4, 5, 5 + dim * 12, 4000};
     std::vector<double> coordinates;
     for (int i = 0; i < dim * 12; ++i) coordinates.push_back(0.1 + 0.9 * std::sin(1.0 + i * i));
-    for (const std::string& text : expressions(3)) {  // z is 0 in the plane
-      const ScalarField field = ScalarField::expression(text, 3);
-      const auto program = cuda::compile(*cuda::program_of(field), memory);
+    const auto expression = [](const std::string& text) { return ScalarField::expression(text, 3); };
+    std::vector<std::pair<std::string, ScalarField>> fields;  // z is 0 in the plane
+    for (const std::string& text : expressions(3)) fields.emplace_back(text, expression(text));
+    fields.emplace_back(
+        "pieces", ScalarField::piecewise(expression("x*y"), {{expression("x < 0.4"), 2.5},
+                                                             {1.0, expression("sin(x) + y")},
+                                                             {expression("x + y < 0.3"), expression("1/(x + y - 9)")},
+                                                             {expression("y > 0.7"), expression("x*y*z + x")}}));
+    for (const auto& [text, field] : fields) {
+      const auto program = cuda::compile(*program_of(field), memory);
       ASSERT_TRUE(program) << text;
       const auto values = carry_out(*program, memory, coordinates);
       for (int i = 0; i < memory.size((1 << dim) - 1); ++i) {
@@ -168,14 +176,14 @@ TEST(PointProgram, HasTheValuesOfTheField) {
 
 TEST(PointProgram, IsRefusedWhereItDoesNotFit) {
   const std::string text = "(x + y)*(x - y) + (x*y + 1)*(x/(2 + y))";
-  const Program program = *cuda::program_of(ScalarField::expression(text, 2));
+  const Program program = *program_of(ScalarField::expression(text, 2));
   cuda::PointMemory memory{2, 4, 8, 0, 64, 4000};
   const int needed = cuda::compile(program, memory)->end;
   memory.most = needed;
   EXPECT_TRUE(cuda::compile(program, memory));
   memory.most = needed - 1;
   EXPECT_FALSE(cuda::compile(program, memory));
-  EXPECT_FALSE(cuda::program_of(ScalarField(std::function<double(const Point&)>([](const Point& x) { return x[0]; }))));
+  EXPECT_FALSE(program_of(ScalarField(std::function<double(const Point&)>([](const Point& x) { return x[0]; }))));
 }
 
 double norm(const HostVector& v) { return std::sqrt(std::inner_product(v.begin(), v.end(), v.begin(), 0.0)); }

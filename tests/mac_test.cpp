@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <Eigen/Dense>
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <random>
@@ -21,6 +22,7 @@
 #include "solenoid/time_stepper.hpp"
 #include "solve_on.hpp"
 #include "solver/mac/block_factorisation.hpp"
+#include "solver/mac/pairs.hpp"
 
 namespace solenoid {
 namespace {
@@ -32,13 +34,31 @@ Level lumped_level(const MeshCase& what) {
   return {equation, {.viscosity = 0.7, .reaction = what.mass}, Grid(what.mesh, what.boundary), PatchRules{}};
 }
 
-Eigen::MatrixXd dense(const SparseRows& rows) {
-  Eigen::MatrixXd matrix = Eigen::MatrixXd::Zero(rows.order.rows(), rows.order.rows());
-  for (std::int32_t i = 0; i < rows.order.rows(); ++i) {
-    matrix(i, i) = rows.diagonal[i];
-    for (std::int64_t e = rows.begin[i]; e < rows.begin[i + 1]; ++e) matrix(i, rows.column[e]) += rows.value[e];
+template <class T>
+std::vector<T> values(const Vector<T>& vector) {
+  std::vector<T> values(vector.size());
+  vector.download(values.data());
+  return values;
+}
+
+Eigen::MatrixXd dense(Engine& engine, const SparseRows& rows, const AssembledMatrix& sparse) {
+  const HostMatrix host(engine, rows, sparse);
+  Eigen::MatrixXd matrix = Eigen::MatrixXd::Zero(host.rows, host.rows);
+  for (std::int32_t i = 0; i < host.rows; ++i) {
+    matrix(i, i) = host.diagonal[i];
+    host.for_row(i, [&](std::int32_t column, double value) { matrix(i, column) += value; });
   }
   return matrix;
+}
+
+std::vector<std::int32_t> nodes(const SparseRows& rows) {
+  std::vector<std::int32_t> nodes;
+  const std::vector<NodePlace> places = values(rows.place);
+  for (std::int32_t i = 0; i < rows.count(); ++i) {
+    if (places[i].field >= 0) nodes.push_back(i);
+  }
+  EXPECT_EQ(std::ssize(nodes), rows.nodes);
+  return nodes;
 }
 
 std::vector<MeshCase> all_cases() {
@@ -52,6 +72,22 @@ std::vector<MeshCase> all_cases() {
   return cases;
 }
 
+/// Voxels of size 1, periodic but for walls where `walls` says so.
+Problem voxels(const std::array<int, 3>& extent, int dim, const std::array<bool, 3>& walls, int order, bool lumped) {
+  Problem problem;
+  problem.mesh.dim = dim;
+  for (int a = 0; a < dim; ++a) {
+    problem.mesh.cells[a] = extent[a];
+    problem.mesh.upper[a] = extent[a];
+    const SideKind kind = walls[a] ? SideKind::velocity : SideKind::periodic;
+    problem.boundary.sides[2 * a].kind = problem.boundary.sides[2 * a + 1].kind = kind;
+  }
+  problem.order = order;
+  problem.lumped = lumped;
+  problem.force[0] = ScalarField(1.0);
+  return problem;
+}
+
 class Scheme : public testing::TestWithParam<MeshCase> {};
 INSTANTIATE_TEST_SUITE_P(Meshes, Scheme, testing::ValuesIn(all_cases()),
                          [](const auto& info) { return info.param.name; });
@@ -60,97 +96,196 @@ INSTANTIATE_TEST_SUITE_P(Meshes, Scheme, testing::ValuesIn(all_cases()),
 TEST_P(Scheme, IsTheLowestOrderElementWithLumpedMass) {
   if (GetParam().name == "long_box_3d") GTEST_SKIP() << "takes long";
   const Level level = lumped_level(GetParam());
-  const MacScheme scheme(level);
   const reference::ReferenceLevel oracle(level);
-  const Eigen::MatrixXd a = dense(scheme.velocity_matrix());
-  EXPECT_LE((a - a.transpose()).norm(), 1e-14 * a.norm());
-  const auto& faces = scheme.faces();
-  const auto& cells = scheme.cells();
-  for (std::size_t node = 0; node < faces.places.size(); ++node) {
-    const std::int32_t row = faces.order.row[node];
-    Eigen::VectorXd unit = Eigen::VectorXd::Zero(level.size());
-    unit[faces.index[row]] = 1.0;
-    const Eigen::VectorXd image = oracle.apply(unit);
-    for (std::size_t other = 0; other < faces.places.size(); ++other) {
-      const std::int32_t i = faces.order.row[other];
-      ASSERT_NEAR(image[faces.index[i]], a(i, row), 1e-12 * a.norm());
-    }
-    for (std::size_t cell = 0; cell < cells.places.size(); ++cell) {
-      const std::int32_t i = cells.order.row[cell];
-      double divergence = 0.0;
-      for (int side = 0; side < 2 * level.equation.dim; ++side) {
-        if (scheme.face_of_cell()[side][i] != row) continue;
-        divergence += (side % 2 == 0 ? -1.0 : 1.0) * scheme.inverse_width()[row];
+  for (const auto& choice : test::engines()) {
+    SCOPED_TRACE(choice.name);
+    const auto assembly = choice.get().make_assembly();
+    const MacScheme scheme = assembly->scheme(level);
+    const AssembledMatrix matrix = assembly->velocity_matrix(level, scheme, level.coefficients.reaction);
+    const Eigen::MatrixXd a = dense(choice.get(), scheme.faces.rows, matrix);
+    EXPECT_LE((a - a.transpose()).norm(), 1e-14 * a.norm());
+    const std::vector<std::int32_t> faces = nodes(scheme.faces.rows);
+    const std::vector<std::int32_t> cells = nodes(scheme.cells.rows);
+    const auto index_of_face = values(scheme.faces.index);
+    const auto index_of_cell = values(scheme.cells.index);
+    const auto inverse_width = values(scheme.inverse_width);
+    std::vector<std::vector<std::int32_t>> face_of_cell;
+    for (int side = 0; side < 2 * level.equation.dim; ++side) face_of_cell.push_back(values(scheme.face_of_cell[side]));
+    for (const std::int32_t row : faces) {
+      Eigen::VectorXd unit = Eigen::VectorXd::Zero(level.size());
+      unit[index_of_face[row]] = 1.0;
+      const Eigen::VectorXd image = oracle.apply(unit);
+      for (const std::int32_t i : faces) ASSERT_NEAR(image[index_of_face[i]], a(i, row), 1e-12 * a.norm());
+      for (const std::int32_t i : cells) {
+        double divergence = 0.0;
+        for (int side = 0; side < 2 * level.equation.dim; ++side) {
+          if (face_of_cell[side][i] != row) continue;
+          divergence += (side % 2 == 0 ? -1.0 : 1.0) * inverse_width[row];
+        }
+        ASSERT_NEAR(image[index_of_cell[i]], -divergence, 1e-12 * a.norm());
       }
-      ASSERT_NEAR(image[cells.index[i]], -divergence, 1e-12 * a.norm());
     }
+    EXPECT_EQ(std::ssize(faces) + std::ssize(cells), level.dofs());
   }
-  EXPECT_EQ(static_cast<std::int64_t>(faces.places.size() + cells.places.size()), level.dofs());
 }
 
 TEST_P(Scheme, PressureMatrixIsDivergenceTimesWeightsTimesGradient) {
   const Level level = lumped_level(GetParam());
-  const MacScheme scheme(level);
-  std::mt19937 random(1);
-  std::uniform_real_distribution<double> positive(0.5, 2.0);
-  std::vector<double> w(scheme.faces().rows() + SparseFormat::slice, 0.0);
-  for (const std::int32_t row : scheme.faces().order.row) w[row] = positive(random);
-  Eigen::MatrixXd b = Eigen::MatrixXd::Zero(scheme.cells().rows(), scheme.faces().rows());
-  for (std::int32_t face = 0; face < scheme.faces().rows(); ++face) {
+  for (const auto& choice : test::engines()) {
+    SCOPED_TRACE(choice.name);
+    const auto assembly = choice.get().make_assembly();
+    const MacScheme scheme = assembly->scheme(level);
+    std::mt19937 random(1);
+    std::uniform_real_distribution<double> positive(0.5, 2.0);
+    std::vector<double> w(scheme.faces.rows.storage(), 0.0);
+    for (const std::int32_t row : nodes(scheme.faces.rows)) w[row] = positive(random);
+    const auto inverse_width = values(scheme.inverse_width);
+    Eigen::MatrixXd b = Eigen::MatrixXd::Zero(scheme.cells.rows.count(), scheme.faces.rows.count());
     for (int end = 0; end < 2; ++end) {
-      const std::int32_t cell = scheme.cell_of_face()[end][face];
-      if (cell < b.rows()) b(cell, face) += (end == 0 ? 1.0 : -1.0) * scheme.inverse_width()[face];
+      const auto cell_of_face = values(scheme.cell_of_face[end]);
+      for (std::int32_t face = 0; face < scheme.faces.rows.count(); ++face) {
+        const std::int32_t cell = cell_of_face[face];
+        if (cell < b.rows()) b(cell, face) += (end == 0 ? 1.0 : -1.0) * inverse_width[face];
+      }
     }
+    const Eigen::VectorXd weights = Eigen::Map<const Eigen::VectorXd>(w.data(), b.cols());
+    const Eigen::MatrixXd expected = b * weights.asDiagonal() * b.transpose();
+    const AssembledMatrix matrix = assembly->pressure_matrix(scheme, on_device(choice.get(), w).data());
+    EXPECT_LE((dense(choice.get(), scheme.cells.rows, matrix) - expected).norm(), 1e-14 * expected.norm());
   }
-  const Eigen::VectorXd weights = Eigen::Map<const Eigen::VectorXd>(w.data(), b.cols());
-  const Eigen::MatrixXd expected = b * weights.asDiagonal() * b.transpose();
-  EXPECT_LE((dense(scheme.pressure_matrix(w)) - expected).norm(), 1e-14 * expected.norm());
 }
 
-/// Galerkin products, colours, and what children and parents say.
-TEST_P(Scheme, CoarsensByAggregates) {
-  const Level level = lumped_level(GetParam());
-  const MacScheme scheme(level);
-  const std::vector<double> ones(scheme.faces().rows() + SparseFormat::slice, 1.0);
-  for (const Merge merge : {Merge::block, Merge::connected}) {
-    const MacScheme::Nodes& nodes = merge == Merge::block ? scheme.faces() : scheme.cells();
-    SparseRows fine = merge == Merge::block ? scheme.velocity_matrix() : scheme.pressure_matrix(ones);
-    Unset<NodePlace> places = nodes.places;
-    NodeLattice lattice = nodes.lattice;
-    for (int step = 0; step < 4; ++step) {
-      for (int colour = 0; colour < fine.order.colours; ++colour) {
-        for (std::int32_t i = fine.order.colour_begin[colour]; i < fine.order.colour_begin[colour + 1]; ++i) {
-          for (std::int64_t e = fine.begin[i]; e < fine.begin[i + 1]; ++e) {
-            const bool same = fine.column[e] >= fine.order.colour_begin[colour] &&
-                              fine.column[e] < fine.order.colour_begin[colour + 1];
-            ASSERT_FALSE(same) << "rows " << i << " and " << fine.column[e] << " have one colour";
-          }
-        }
+/// The least row of every set of rows that strong entries connect inside a block: by search, in the order of rows.
+std::vector<std::int32_t> parts_of_blocks(const HostMatrix& matrix, const std::vector<NodePlace>& places,
+                                          const NodeLattice& lattice, Merge merge) {
+  const NodeLattice coarse = lattice.coarse();
+  const auto block = [&](std::int32_t row) {
+    std::array<int, 4> at{places[row].field};
+    for (int a = 0; a < 3; ++a) {
+      const int place = places[row].at[a];
+      at[a + 1] = lattice.periodic[a] ? place * coarse.extent[a] / lattice.extent[a] : place / 2;
+    }
+    return at;
+  };
+  std::vector<double> largest(matrix.rows, 0.0);
+  for (const std::int32_t row : matrix.nodes) {
+    matrix.for_row(row, [&](std::int32_t, double v) { largest[row] = std::max(largest[row], std::abs(v)); });
+  }
+  std::vector<std::int32_t> root(matrix.rows, -1);
+  for (const std::int32_t first : matrix.nodes) {
+    if (root[first] >= 0 || largest[first] == 0.0) continue;
+    std::vector<std::int32_t> front{first};
+    root[first] = first;
+    const auto join = [&](std::int32_t row) {
+      if (root[row] >= 0 || largest[row] == 0.0 || block(row) != block(first)) return;
+      root[row] = first;
+      front.push_back(row);
+    };
+    while (!front.empty()) {
+      const std::int32_t here = front.back();
+      front.pop_back();
+      if (merge == Merge::block) {
+        for (const std::int32_t other : matrix.nodes) join(other);
+      } else {
+        matrix.for_row(here, [&](std::int32_t column, double v) {
+          if (std::abs(v) >= 0.25 * std::min(largest[here], largest[column])) join(column);
+        });
       }
-      Aggregation aggregation = step >= 2 ? aggregate_pairs(fine) : aggregate_blocks(fine, places, lattice, merge);
-      Coarsened coarse = coarsen(fine, aggregation);
-      const std::int32_t rows = coarse.matrix.order.rows();
-      Eigen::MatrixXd p = Eigen::MatrixXd::Zero(fine.order.rows(), rows);
-      for (std::int32_t i = 0; i < fine.order.rows(); ++i) {
-        if (coarse.parent[i] < rows) p(i, coarse.parent[i]) = 1.0;
-      }
-      const Eigen::MatrixXd expected = p.transpose() * dense(fine) * p;
-      EXPECT_LE((dense(coarse.matrix) - expected).norm(), 1e-13 * std::max(1.0, dense(fine).norm()));
-      Eigen::MatrixXd children = Eigen::MatrixXd::Zero(fine.order.rows(), rows);
-      for (std::int32_t i = 0; i < rows; ++i) {
-        for (std::int32_t c = coarse.child_begin[i]; c < coarse.child_begin[i + 1]; ++c) {
-          children(coarse.child[c], i) += 1.0;
-        }
-      }
-      const std::int32_t last = fine.order.colour_begin[fine.order.colours - 1];
-      EXPECT_EQ(children.topRows(last), p.topRows(last));
-      EXPECT_EQ(children.bottomRows(fine.order.rows() - last).norm(), 0.0);
-      if (aggregation.places.size() < 2) break;
-      fine = std::move(coarse.matrix);
-      places = std::move(aggregation.places);
-      lattice = aggregation.lattice;
     }
   }
+  return root;
+}
+
+/// Blocks and their parts, Galerkin products, colours, and what children and parents say.
+TEST_P(Scheme, CoarsensByAggregates) {
+  const Level level = lumped_level(GetParam());
+  for (const auto& choice : test::engines()) {
+    SCOPED_TRACE(choice.name);
+    Engine& engine = choice.get();
+    const auto assembly = engine.make_assembly();
+    for (const Merge merge : {Merge::block, Merge::connected}) {
+      const bool velocities = merge == Merge::block;
+      MacScheme scheme = assembly->scheme(level);
+      // Weights over a wide range: some entries are weak.
+      std::mt19937 random(3);
+      std::uniform_real_distribution<double> exponent(-3.0, 3.0);
+      std::vector<double> w(scheme.faces.rows.storage());
+      for (double& one : w) one = std::exp(exponent(random));
+      const Vector<double> weight = on_device(engine, w);
+      AssembledMatrix fine = velocities ? assembly->velocity_matrix(level, scheme, level.coefficients.reaction)
+                                        : assembly->pressure_matrix(scheme, weight.data());
+      SparseRows rows = std::move(velocities ? scheme.faces.rows : scheme.cells.rows);
+      for (int step = 0; step < 4; ++step) {
+        const HostMatrix host(engine, rows, fine);
+        const auto colour = [&](std::int32_t row) {
+          return std::upper_bound(rows.colour_begin.begin(), rows.colour_begin.begin() + rows.colours, row) -
+                 rows.colour_begin.begin();
+        };
+        for (const std::int32_t row : host.nodes) {
+          host.for_row(row, [&](std::int32_t column, double) {
+            EXPECT_NE(colour(row), colour(column)) << "rows " << row << " and " << column;
+          });
+        }
+        const bool paired = !velocities && step >= 2;
+        const Aggregation aggregation =
+            paired ? *aggregate_pairs(engine, rows, fine) : assembly->aggregate(rows, fine, merge);
+        const auto root = values(aggregation.root);
+        if (!paired && rows.count() > 0) {
+          EXPECT_EQ(root, parts_of_blocks(host, values(rows.place), rows.lattice, merge)) << "step " << step;
+        }
+        const std::int32_t last = step % 2 == 0 ? rows.colour_begin[rows.colours - 1] : rows.count();
+        Coarsened coarse = assembly->coarsen(rows, fine, aggregation, last);
+        const std::int32_t coarse_rows = coarse.rows.count();
+        const auto parent = values(coarse.parent);
+        Eigen::MatrixXd p = Eigen::MatrixXd::Zero(rows.count(), coarse_rows);
+        for (const std::int32_t i : host.nodes) {
+          EXPECT_EQ(parent[i] < coarse_rows, root[i] >= 0);
+          if (root[i] >= 0) {
+            EXPECT_EQ(parent[i], parent[root[i]]);
+          }
+          if (parent[i] < coarse_rows) p(i, parent[i]) = 1.0;
+        }
+        const Eigen::MatrixXd before = dense(engine, rows, fine);
+        const Eigen::MatrixXd expected = p.transpose() * before * p;
+        const Eigen::MatrixXd actual = dense(engine, coarse.rows, coarse.matrix);
+        EXPECT_LE((actual - expected).norm(), 1e-13 * std::max(1.0, before.norm()));
+        Eigen::MatrixXd children = Eigen::MatrixXd::Zero(rows.count(), coarse_rows);
+        const auto child_begin = values(coarse.child_begin);
+        const auto child = values(coarse.child);
+        for (std::int32_t i = 0; i < coarse_rows; ++i) {
+          for (std::int32_t c = child_begin[i]; c < child_begin[i + 1]; ++c) children(child[c], i) += 1.0;
+        }
+        EXPECT_EQ(children.topRows(last), p.topRows(last));
+        EXPECT_EQ(children.bottomRows(rows.count() - last).norm(), 0.0);
+        if (coarse.rows.nodes < 2) break;
+        fine = std::move(coarse.matrix);
+        rows = std::move(coarse.rows);
+      }
+    }
+  }
+}
+
+/// All engines make the same aggregates.
+TEST(Mac, EnginesMakeTheSameAggregates) {
+  Problem problem = voxels({9, 8, 7}, 3, {true, false, true}, 0, true);
+  std::mt19937 random(5);
+  for (int box = 0; box < 9 * 8 * 7; ++box) {
+    const std::array<int, 3> at{box % 9, box / 9 % 8, box / 72};
+    if (random() % 10 < 3) problem.mesh.holes.push_back({at, {at[0] + 1, at[1] + 1, at[2] + 1}});
+  }
+  const Equation equation{.dim = 3, .order = 0, .lumped = true};
+  const Level level(equation, {.viscosity = 0.7}, Grid(problem.mesh, problem.boundary), PatchRules{});
+  const auto reference = make_reference_engine();
+  const auto roots = [&](Engine& engine) {
+    const auto assembly = engine.make_assembly();
+    const MacScheme scheme = assembly->scheme(level);
+    std::vector<double> w(scheme.faces.rows.storage());
+    for (std::size_t i = 0; i < w.size(); ++i) w[i] = 1.0 + static_cast<double>(i * i % 17);
+    const AssembledMatrix matrix = assembly->pressure_matrix(scheme, on_device(engine, w).data());
+    const Aggregation aggregation = assembly->aggregate(scheme.cells.rows, matrix, Merge::connected);
+    return std::pair{values(aggregation.root), aggregation.layers};
+  };
+  for (const auto& choice : test::engines()) EXPECT_EQ(roots(choice.get()), roots(*reference)) << choice.name;
 }
 
 /// Conjugate gradients with multigrid: each solve divides the error, in the norm of the matrix, by some factor; all
@@ -158,21 +293,24 @@ TEST_P(Scheme, CoarsensByAggregates) {
 template <class T>
 void solves(Engine& engine, const MeshCase& what) {
   const Level level = lumped_level(what);
-  const MacScheme scheme(level);
+  const auto assembly = engine.make_assembly();
+  const MacScheme scheme = assembly->scheme(level);
   const auto sparse = make_sparse_kernels<T>(engine);
   const auto kernels = make_kernels<T>(engine, level, LocalSolverKind::direct);
-  const std::vector<double> ones(scheme.faces().rows() + SparseFormat::slice, 1.0);
+  Vector<double> ones(engine, scheme.faces.rows.storage());
+  assembly->ones(scheme.faces.rows, ones.data());
   for (const Merge merge : {Merge::block, Merge::connected}) {
     const bool velocities = merge == Merge::block;
-    const MacScheme::Nodes& nodes = velocities ? scheme.faces() : scheme.cells();
-    const SparseRows rows = velocities ? scheme.velocity_matrix() : scheme.pressure_matrix(ones);
-    const Eigen::MatrixXd matrix = dense(rows);
-    SparseMultigrid<T> multigrid(engine, *sparse, *kernels, rows, nodes.places, nodes.lattice,
+    const SparseRows& rows = velocities ? scheme.faces.rows : scheme.cells.rows;
+    AssembledMatrix sparse_matrix = velocities ? assembly->velocity_matrix(level, scheme, level.coefficients.reaction)
+                                               : assembly->pressure_matrix(scheme, ones.data());
+    const Eigen::MatrixXd matrix = dense(engine, rows, sparse_matrix);
+    SparseMultigrid<T> multigrid(engine, *assembly, *sparse, *kernels, rows, std::move(sparse_matrix),
                                  {merge, velocities ? 2 : 3, !velocities});
     std::mt19937 random(2);
     std::normal_distribution<double> normal;
     Eigen::VectorXd exact = Eigen::VectorXd::Zero(matrix.rows());
-    for (const std::int32_t row : nodes.order.row) exact[row] = normal(random);
+    for (const std::int32_t row : nodes(rows)) exact[row] = normal(random);
     const Eigen::VectorXd load = matrix * exact;
     std::vector<T> b(multigrid.matrix().storage(), T(0));
     for (Eigen::Index i = 0; i < load.size(); ++i) b[i] = static_cast<T>(load[i]);
@@ -197,22 +335,6 @@ TEST_P(Scheme, IsSolvedByMultigrid) {
 }
 
 // Flows --------------------------------------------------------------------------------------------------------------
-
-/// Voxels of size 1, periodic but for walls where `walls` says so.
-Problem voxels(const std::array<int, 3>& extent, int dim, const std::array<bool, 3>& walls, int order, bool lumped) {
-  Problem problem;
-  problem.mesh.dim = dim;
-  for (int a = 0; a < dim; ++a) {
-    problem.mesh.cells[a] = extent[a];
-    problem.mesh.upper[a] = extent[a];
-    const SideKind kind = walls[a] ? SideKind::velocity : SideKind::periodic;
-    problem.boundary.sides[2 * a].kind = problem.boundary.sides[2 * a + 1].kind = kind;
-  }
-  problem.order = order;
-  problem.lumped = lumped;
-  problem.force[0] = ScalarField(1.0);
-  return problem;
-}
 
 /// K_xx of plane channels of w voxels is w^2 / 12 (1 + 2 / w^2), of square ducts .03514425 w^2 times what differences
 /// make of it (by how much was computed independently: ../VOXELS).

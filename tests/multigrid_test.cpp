@@ -513,6 +513,18 @@ TEST_P(Iterations, MeshesWithoutRefinement) {
   for (const auto& cells : meshes) expect_few(std::to_string(cells[0]) + " boxes", boxes(cells, 0));
 }
 
+/// Cells too far from cubes for the block factorisation, and too many for an inverse: an inner Krylov method.
+TEST_P(Iterations, StretchedCellsThatDoNotPairUp) {
+  for (const double ratio : {5.0, 17.0}) {
+    Mesh mesh = dim() == 2 ? boxes({41, 25}, 0) : boxes({9, 7, 7}, 0);
+    mesh.upper[0] = mesh.lower[0] + ratio * (mesh.upper[0] - mesh.lower[0]);
+    const Hierarchy hierarchy({.mesh = mesh, .order = order()}, {});
+    EXPECT_EQ(hierarchy.coarse, CoarseSolve::krylov);
+    EXPECT_EQ(hierarchy.size(), 1);
+    expect_few("1 : " + std::to_string(ratio), mesh, {}, 0);
+  }
+}
+
 TEST_P(Iterations, UnionsOfBoxes) {
   if (dim() == 2) {
     expect_few("L-shape", boxes({2, 2}, 4, {{{1, 1}, {2, 2}}}), {}, 2);

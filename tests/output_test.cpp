@@ -27,7 +27,9 @@
 #include "output/streamlines.hpp"
 #include "output/ticks.hpp"
 #include "problem/names.hpp"
+#include "solenoid/arrays.hpp"
 #include "solenoid/error.hpp"
+#include "solenoid/image.hpp"
 
 // The Python that has VTK: Debian's python3-vtk9 belongs to the system's.
 #ifndef SOLENOID_PYTHON
@@ -94,16 +96,18 @@ struct Others {
 };
 
 Others fields_of(const Solution& s, const std::vector<FlowField>& fields) {
-  Others others{{}, [&s, fields](const Point& x) {
-                  std::vector<double> values;
-                  for (const FlowField field : fields) {
-                    const Point value = s.flow_field(field, {&x, 1})[0];
-                    const bool whole = field == FlowField::vorticity && s.grid().dim() == 3;
-                    const int first = field == FlowField::vorticity && s.grid().dim() == 2 ? 2 : 0;
-                    values.insert(values.end(), value.begin() + first, value.begin() + (whole ? 3 : first + 1));
-                  }
-                  return values;
-                }};
+  Others others{
+      {}, [&s, fields](const Point& x) {
+        std::vector<double> values;
+        for (const FlowField field : fields) {
+          const FieldValue value = s.flow_field(field, {&x, 1})[0];
+          const bool tensor = field == FlowField::stress || field == FlowField::strain_rate;
+          const bool vector = field == FlowField::vorticity && s.grid().dim() == 3;
+          const int first = field == FlowField::vorticity && s.grid().dim() == 2 ? 2 : 0;
+          values.insert(values.end(), value.begin() + first, value.begin() + (tensor ? 6 : vector ? 3 : first + 1));
+        }
+        return values;
+      }};
   for (const FlowField field : fields) others.names.emplace_back(name_of(field));
   return others;
 }
@@ -143,6 +147,95 @@ void expect_vtk_agrees(const Solution& s, const fs::path& file, const Others& ot
   EXPECT_EQ(status, 0);
 }
 
+// Images -------------------------------------------------------------------------------------------------------------
+
+/// On a lopsided image with some solid voxels: u = (x^2, -2 x y, z), p = x + 2 y + 3 z; x^2 and x y are in the space
+/// for k >= 1.
+Solution in_image(int dim, int order, int refine) {
+  const std::array<int, 3> extent{4, 3, dim == 3 ? 2 : 1};
+  const auto solid = [](const std::array<int, 3>& at) { return (at[0] + 2 * at[1] + at[2]) % 5 == 0; };
+  Problem p;
+  p.mesh = Mesh::of(std::make_shared<const VoxelImage>(dim, extent, solid, std::array{2e-6, 3e-6, 2.5e-6}), refine);
+  p.order = order;
+  return test::interpolate(
+      p,
+      {[=](const Point& x) { return order == 0 ? x[0] : x[0] * x[0]; },
+       [=](const Point& x) { return order == 0 ? -x[1] : -2.0 * x[0] * x[1]; }, [](const Point& x) { return x[2]; }},
+      [](const Point& x) { return x[0] + 2.0 * x[1] + 3.0 * x[2]; });
+}
+
+/// What a voxel of it has, in metres: the velocity, the pressure.
+std::array<double, 4> exact_means(const Solution& flow, const std::array<int, 3>& at) {
+  const VoxelImage& image = *flow.problem().mesh.image;
+  if (image.solid(at)) return {0.0, 0.0, 0.0, std::nan("")};
+  Point x{};
+  for (int a = 0; a < image.dim(); ++a) x[a] = (at[a] + 0.5) * image.voxel()[a] / image.voxel()[0];
+  const double area = std::pow(image.voxel()[0], 2);
+  const double pressure = image.voxel()[0] * (x[0] + 2.0 * x[1] + 3.0 * x[2]);
+  if (flow.problem().order == 0) return {area * x[0], -area * x[1], area * x[2], pressure};
+  return {area * (x[0] * x[0] + 1.0 / 12.0), -2.0 * area * x[0] * x[1], area * x[2], pressure};
+}
+
+template <class Visit>
+void for_voxels(const VoxelImage& image, const Visit& visit) {
+  for (int x = 0; x < image.extent()[0]; ++x) {
+    for (int y = 0; y < image.extent()[1]; ++y) {
+      for (int z = 0; z < image.extent()[2]; ++z) visit(std::array{x, y, z});
+    }
+  }
+}
+
+TEST_F(Output, FieldsOfImagesAreMeansOverVoxels) {
+  for (const int dim : {2, 3}) {
+    for (const int order : {0, 1, 2}) {
+      for (const int refine : {0, 1}) {
+        const Solution flow = in_image(dim, order, refine);
+        const ImageFields fields = image_fields(flow);
+        const VoxelImage& image = *flow.problem().mesh.image;
+        ASSERT_EQ(std::ssize(fields.velocity), dim * image.size());
+        ASSERT_EQ(std::ssize(fields.pressure), image.size());
+        std::size_t voxel = 0;
+        for_voxels(image, [&](const std::array<int, 3>& at) {
+          const auto exact = exact_means(flow, at);
+          for (int c = 0; c < dim; ++c) EXPECT_NEAR(fields.velocity[dim * voxel + c], exact[c], 1e-6 * 16 * 4e-12);
+          EXPECT_EQ(std::isnan(fields.pressure[voxel]), image.solid(at));
+          if (image.pore(at)) {
+            EXPECT_NEAR(fields.pressure[voxel], exact[3], 1e-6 * 20 * 2e-6);
+          }
+          ++voxel;
+        });
+      }
+    }
+  }
+  EXPECT_THROW(image_fields(swirl(2, 1)), InputError);
+  EXPECT_THROW(image_fields(scalar(2, 1)), InputError);
+}
+
+TEST_F(Output, VtkFindsFieldsOfImages) {
+  for (const int dim : {2, 3}) {
+    const Solution flow = in_image(dim, 1, 0);
+    const VoxelImage& image = *flow.problem().mesh.image;
+    const fs::path file = folder_ / fmt::format("flow_{}d.vti", dim);
+    EXPECT_THROW(write_vti(flow, file, static_cast<double>(image_file_bytes(image)) - 1.0), InputError);
+    EXPECT_FALSE(fs::exists(file));
+    write_vti(flow, file);
+    {
+      std::ofstream out(folder_ / "voxels.txt");
+      out.precision(17);
+      for_voxels(image, [&](const std::array<int, 3>& at) {
+        for (int a = 0; a < 3; ++a) out << (a < dim ? (at[a] + 0.5) * image.voxel()[a] : 0.0) << ' ';
+        for (const double value : exact_means(flow, at)) out << value << ' ';
+        out << image.pore(at) << '\n';
+      });
+    }
+    const std::string command = SOLENOID_PYTHON " '" SOLENOID_SOURCE_DIR "/tests/vti_read.py' '" + file.string() +
+                                "' '" + (folder_ / "voxels.txt").string() + "'";
+    const int status = std::system(command.c_str());
+    if (WIFEXITED(status) && WEXITSTATUS(status) == 77) GTEST_SKIP() << "VTK for Python is not installed";
+    EXPECT_EQ(status, 0);
+  }
+}
+
 TEST_F(Output, VtkFindsTheSolutionInLagrangeCells2D) {
   for (const int order : {0, 1, 2, 5}) {
     const Solution s = swirl(2, order);
@@ -165,7 +258,8 @@ TEST_F(Output, VtkFindsTheSolutionInLagrangeCells3D) {
 TEST_F(Output, VtkFindsTheFieldsOfAFlow) {
   for (const int dim : {2, 3}) {
     for (const auto& [solution, fields] :
-         {std::pair{swirl(dim, 2), std::vector{FlowField::vorticity}},
+         {std::pair{swirl(dim, 2), std::vector{FlowField::vorticity, FlowField::stress, FlowField::viscosity}},
+          std::pair{swirl(dim, 2), std::vector{FlowField::mass, FlowField::strain_rate}},
           std::pair{swirl(dim, 1, true), std::vector{FlowField::q, FlowField::vorticity, FlowField::dissipation}}}) {
       write_vtu(solution, folder_ / "u.vtu", 0, fields);
       expect_vtk_agrees(solution, folder_ / "u.vtu", fields_of(solution, fields));
@@ -473,6 +567,11 @@ TEST_F(Output, PicturesShowFieldsWithTheirSign) {
     write_picture(swirl(2, 2), folder_ / "u.png", field);
     EXPECT_TRUE(find_text(Image(folder_ / "u.png"), field == FlowField::q ? "Q" : "dissipation", 18));
   }
+  write_picture(swirl(2, 2), folder_ / "u.png", FlowField::strain_rate_invariant);
+  EXPECT_TRUE(find_text(Image(folder_ / "u.png"), "strain rate invariant", 18));
+  write_picture(swirl(2, 2), folder_ / "u.png", FlowField::viscosity);
+  EXPECT_TRUE(find_text(Image(folder_ / "u.png"), "viscosity, log10", 18));
+  EXPECT_THROW(write_picture(swirl(2, 2), folder_ / "u.png", FlowField::stress), InputError);
   EXPECT_THROW(write_picture(scalar(2, 1), folder_ / "u.png", FlowField::q), InputError);
 }
 

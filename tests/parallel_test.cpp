@@ -5,15 +5,31 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <numeric>
+#include <random>
 #include <stdexcept>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "base/parallel_sort.hpp"
+
 namespace solenoid {
 namespace {
+
+TEST(Parallel, Sorts) {
+  std::mt19937 random(1);
+  for (const int count : {0, 1, 2, 1 << 14, (1 << 14) + 1, 100'003, 1 << 17}) {
+    std::vector<std::uint32_t> values(count);
+    for (auto& value : values) value = random() % 50'000;
+    std::vector<std::uint32_t> expected = values;
+    std::sort(expected.begin(), expected.end());
+    parallel_sort(values);
+    EXPECT_EQ(values, expected) << count;
+  }
+}
 
 TEST(Team, TakesEachRangeOnceInEveryStep) {
   constexpr int steps = 200;

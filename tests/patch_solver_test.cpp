@@ -19,7 +19,7 @@ namespace solenoid {
 namespace {
 
 constexpr Point h{0.5, 0.4, 0.3};
-constexpr Coefficients coefficients{.viscosity = 0.7, .reaction = 1.3};
+const Coefficients coefficients{.viscosity = 0.7, .reaction = 1.3};
 
 /// `cut`: Poisson's equation alone has patches with cut ends.
 PatchEnds random_ends(std::mt19937& random, bool cut) {

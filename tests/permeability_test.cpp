@@ -16,7 +16,10 @@
 #include <vector>
 
 #include "case/keys.hpp"
+#include "flows.hpp"
+#include "image/connectivity.hpp"
 #include "image/generate.hpp"
+#include "permeability/flow_setup.hpp"
 #include "program.hpp"
 #include "solenoid/case.hpp"
 #include "solenoid/error.hpp"
@@ -267,6 +270,56 @@ TEST(Permeability, WrongInput) {
   expect_contains(error(image, options), {"no order above", "refinement"});
   options = {.order = 77};
   expect_contains(error(image, options), {"77"});
+}
+
+// Memory -------------------------------------------------------------------------------------------------------------
+
+/// What `check` says and what is taken, pores and sides of all kinds.
+TEST(Permeability, MemoryIsPredictedWithinTenPercent) {
+  struct Sample {
+    Generator image;
+    SidesAcross sides;
+    Drive drive;
+    double rtol;
+  };
+  const auto blobs = [](int dim, int n, double porosity) {
+    return Generator{.pattern = Pattern::blobs,
+                     .dim = dim,
+                     .extent = {n, n, dim == 3 ? n : 1},
+                     .porosity = porosity,
+                     .feature = 4.0};
+  };
+  const auto expect_predicted = [](int order, bool mac_alone, const Sample& sample) {
+    const int dim = sample.image.dim;
+    if (!test::has_order(dim, order)) return;
+    PermeabilityOptions options = along_x(mac_alone);
+    options.order = order;
+    options.sides = sample.sides;
+    options.drive = sample.drive;
+    const SolverOptions solver{.rtol = sample.rtol, .device = DeviceChoice::cpu, .threads = 2};
+    const Image image = generated(sample.image);
+    const FlowSetup setup = flow_setups(dim, options).front();
+    const auto flowing = std::make_shared<const VoxelImage>(keep_flowing(*image, {true, false, false}, setup.periodic));
+    ASSERT_GT(flowing->pores(), 0);
+    const Problem problem = flow_problem(flowing, setup, options.drive, element_of(options));
+    const auto predicted = static_cast<double>(estimate_flow(problem, solver).bytes_needed);
+    const Permeability result = permeability(image, options, solver);
+    EXPECT_NEAR(predicted / static_cast<double>(result.value.memory_bytes), 1.0, 0.1)
+        << "order " << order << ", " << dim << "D, " << sample.image.extent[0] << " voxels, porosity "
+        << sample.image.porosity << ", sides " << static_cast<int>(sample.sides) << ", drive "
+        << static_cast<int>(sample.drive) << ", rtol " << sample.rtol;
+  };
+  constexpr auto periodic = SidesAcross::periodic;
+  constexpr auto wall = SidesAcross::wall;
+  expect_predicted(0, true, {blobs(3, 48, 0.2), periodic, Drive::force, 1e-8});
+  expect_predicted(0, true, {blobs(3, 40, 0.5), wall, Drive::pressure, 1e-3});
+  expect_predicted(0, true, {blobs(2, 256, 0.6), periodic, Drive::force, 1e-6});
+  expect_predicted(1, false, {blobs(3, 32, 0.2), periodic, Drive::force, 1e-3});
+  expect_predicted(1, false, {blobs(3, 24, 0.5), wall, Drive::force, 1e-8});
+  expect_predicted(1, false, {blobs(2, 128, 0.6), periodic, Drive::force, 1e-4});
+  expect_predicted(2, false, {blobs(3, 20, 0.3), periodic, Drive::force, 1e-6});
+  expect_predicted(2, false, {blobs(3, 16, 0.5), periodic, Drive::pressure, 1e-8});
+  expect_predicted(2, false, {blobs(2, 96, 0.6), wall, Drive::force, 1e-3});
 }
 
 // The case file and the command --------------------------------------------------------------------------------------

@@ -6,7 +6,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <cstdio>
 #include <limits>
 #include <thread>
@@ -220,9 +222,10 @@ template <class T>
 void Comparison<T>::solves() {
   const std::array solved{solve_on<T>(expected_, discretisation_, options_),
                           solve_on<T>(actual_, discretisation_, options_)};
-  EXPECT_LE(norm(level(), solved[0].b - solved[1].b), 1e-13 * norm(level(), solved[0].b)) << "right-hand side";
+  EXPECT_LE(norm(level(), solved[0].b - solved[1].b), 1e-12 * norm(level(), solved[0].b)) << "right-hand side";
   same_verdict(solved[0].convergence, solved[1].convergence);
-  if (!solved[0].convergence.converged || !solved[1].convergence.converged) return;
+  const bool converged = solved[0].convergence.converged && solved[1].convergence.converged;
+  if (!converged && options_.method != Method::fmg) return;  // full multigrid is one pass, whatever comes of it
 
   // M r, M a cycle of the engine that is trusted, is the error of x but for what the cycle leaves of it.
   FieldNorms error{};
@@ -254,13 +257,14 @@ void Comparison<T>::solves() {
   }
 }
 
-/// The same iterations but for one where the residual is about rtol, or where rounding delays an iteration that takes
-/// many; and one more in single precision where the reaction dominates: the pressure of a velocity with divergence,
-/// which random loads have, is then thousands of times as large as the force. One more, too, where iterations in local
-/// problems end at a tolerance, which rounding decides: such a cycle is not linear. Truncated local solves make cycles
-/// as good as 1.5 times as many, or, where they leave much of the error (high orders on flat cells), as many as it
-/// takes if an iteration leaves the square root of that; and if that is more than one half, the cycles of full
-/// multigrid, each of which has to halve the residual, may not do.
+/// The same iterations, those of the slower one until its residual is twice rtol: where residuals stand still for a
+/// while, as those of GMRES may, rounding decides on which side of rtol. But for one where the residual is about that,
+/// or where rounding delays an iteration that takes many; and one more in single precision where the reaction
+/// dominates: the pressure of a velocity with divergence, which random loads have, is then thousands of times as large
+/// as the force. One more, too, where iterations in local problems end at a tolerance, which rounding decides: such a
+/// cycle is not linear. Truncated local solves make cycles as good as 1.5 times as many, or, where they leave much of
+/// the error (high orders on flat cells), as many as it takes if an iteration leaves the square root of that; and if
+/// that is more than one half, the cycles of full multigrid, each of which has to halve the residual, may not do.
 template <class T>
 void Comparison<T>::same_verdict(const Convergence& a, const Convergence& b) const {
   const auto describe = [](const Convergence& c) {
@@ -276,14 +280,17 @@ void Comparison<T>::same_verdict(const Convergence& a, const Convergence& b) con
     const double iterations = std::log(options_.rtol) / std::log(left);
     slack = std::max(2 + fewer / 2, static_cast<int>(std::ceil(iterations)));
   }
-  const int more = std::max(a.iterations, b.iterations);
   if (a.converged && b.converged) {
+    const Convergence& slower = a.iterations < b.iterations ? b : a;
+    const auto near = std::find_if(slower.history.begin(), slower.history.end(),
+                                   [&](double residual) { return residual <= 2.0 * options_.rtol; });
+    const auto more = std::min<std::ptrdiff_t>(slower.iterations, near - slower.history.begin());
     EXPECT_LE(more - fewer, slack) << message();
   } else if (a.converged || b.converged) {
     const Convergence& converged = a.converged ? a : b;
     EXPECT_TRUE(options_.method == Method::fmg ? left > 0.5 : converged.iterations + slack > options_.max_iterations)
         << message() << ", truncated local solves leave " << left;
-  } else if (!truncated_ && std::isfinite(a.history.back())) {
+  } else if (!truncated_ && options_.method != Method::fmg && std::isfinite(a.history.back())) {
     EXPECT_LE(std::max(a.history.back(), b.history.back()), 2.0 * std::min(a.history.back(), b.history.back()))
         << message();
   }

@@ -41,9 +41,9 @@ struct Smoothing {
     const std::unique_ptr<void, void (*)(void*)> workspace(std::aligned_alloc(4096, bytes), std::free);
     std::vector<T> y(x.size(), std::numeric_limits<T>::quiet_NaN());
     const auto end = std::ssize(some);
-    table.smooth_halo({&cell, cpu::topology_of(level.grid), batches.kinds.data(), problems.data(),
-                       batches.splits.data(), count, some.data(), batches.places[colour].data(), 0, end, 0, end,
-                       b.data(), x.data(), y.data(), workspace.get()});
+    table.smooth_halo({&cell, topology_of(level.grid), batches.kinds.data(), problems.data(), batches.splits.data(),
+                       count, some.data(), batches.places[colour].data(), 0, end, 0, end, b.data(), x.data(), y.data(),
+                       workspace.get()});
     return y;
   }
 
@@ -87,7 +87,7 @@ void expect_own_lists(const Level& level) {
   for (std::size_t colour = 0; colour < smoothing.batches.colours.size(); ++colour) {
     for (const cpu::HaloBatch& batch : smoothing.batches.colours[colour]) {
       if (batch.places == cpu::HaloBatch::unknown) continue;
-      smoothing.table.find_places(cpu::topology_of(level.grid), batch, own.data());
+      smoothing.table.find_places(topology_of(level.grid), batch, own.data());
       EXPECT_TRUE(std::equal(own.begin(), own.end(), smoothing.batches.places[colour].begin() + batch.places * size));
     }
   }

@@ -26,6 +26,7 @@ Solved solve_on(Engine& engine, Discretisation& discretisation, const SolverOpti
   solve.reserve();
   solve.run(b.data(), x.data(), true, convergence);
   solve.outer().project(x.data());
+  solve.assess(x.data(), discretisation.lifted(), convergence);
   return result;
 }
 

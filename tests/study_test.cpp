@@ -7,8 +7,10 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <random>
+#include <string>
 
 #include "engine/cpu/ceilings.hpp"
 #include "solenoid/solver.hpp"
@@ -297,6 +299,28 @@ TEST_F(Study, CoefficientsInVCycles) {
     // Differences of times, which noise may make negative.
     for (const char* time : {"new_reaction", "known_reaction"}) EXPECT_TRUE(row["seconds"][time].is_number()) << row;
   }
+}
+
+/// Sinkers are where the same seed puts them, sharp ones take more iterations, and what does not converge says so.
+TEST_F(Study, SinkersBySharpnessAndContrast) {
+  if (!has_orders(2, {2})) GTEST_SKIP() << "this build has no order 2 in 2D";
+  ASSERT_EQ(run("sinkers --dim 2 --orders 2 --sizes 7e3 --sinkers 1,4 --contrasts 1e2,1e4 --diameter 0.2 "
+                "--max-iterations 60 --device cpu --threads 1"),
+            0);
+  const Json study = json();
+  ASSERT_EQ(study["rows"].size(), 8);
+  std::map<std::string, int> iterations;
+  for (const Json& row : study["rows"]) {
+    EXPECT_EQ(row["converged"], row["residual"] <= 1e-8) << row;
+    EXPECT_GT(row["ns_per_unknown"], 0.0);
+    EXPECT_GT(row["contrast_in_patches"], 1.0);
+    if (row["shape"] == "sharp") {
+      EXPECT_NEAR(row["contrast_in_patches"], row["contrast"], 0.7 * double(row["contrast"]));
+    }
+    iterations[row["shape"]] += int(row["iterations"]);
+  }
+  EXPECT_LT(iterations["smooth"], iterations["sharp"]);
+  EXPECT_LT(study["rows"][0]["iterations"], 25);  // one, smooth, 1e2
 }
 
 TEST_F(Study, CapacityOfAFewUnknowns) {

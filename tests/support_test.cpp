@@ -40,6 +40,13 @@ Problem problem_of(const Row& row) {
   problem.order = std::stoi(row.at("order"));
   problem.viscosity = 0.5;
   problem.mass = row.at("reaction") == "yes" ? 30.0 : 0.0;
+  if (row.at("reaction") == "varying") {
+    problem.varying_mass = ScalarField([](const Point& x) { return x[0] < 0.5 ? 30.0 : 0.0; });
+  }
+  if (row.at("viscosity") != "constant") {
+    problem.varying_viscosity = ScalarField([](const Point& x) { return x[1] < 0.5 ? 0.5 : 2.0; });
+    problem.form = row.at("viscosity") == "stress" ? ViscousForm::stress : ViscousForm::gradient;
+  }
   problem.convection = row.at("convection") == "yes";
   Mesh& mesh = problem.mesh;
   mesh.dim = std::stoi(row.at("dimension"));
@@ -50,6 +57,7 @@ Problem problem_of(const Row& row) {
   for (mesh.refine = 1; unknowns < wanted; ++mesh.refine) unknowns *= std::pow(2.0, mesh.dim);
   if (row.at("mesh") == "holes") mesh.holes.push_back({{1, 1, mesh.dim - 2}, {2, 2, mesh.dim - 1}});
   if (row.at("mesh") == "flat") mesh.upper[0] = 4.0;
+  if (row.at("mesh") == "sheared") mesh.edges = {Point{1, 0, 0}, Point{0.4, 0.9, 0}, Point{0.2, 0.1, 0.9}};
   const auto side = choice<SideKind>(row.at("boundary"));
   problem.boundary.sides[1].kind = side;
   if (side == SideKind::periodic) problem.boundary.sides[0].kind = side;
@@ -224,7 +232,7 @@ std::vector<DeviceChoice> devices() {
 
 /// The first row that there is: what the table lists first, wherever that goes.
 Row plain_row(DeviceChoice device, Row row) {
-  row["device"] = name_of(device);
+  row.emplace("device", name_of(device));
   for (const auto& [axis, values] : axes_on(device)) {
     if (row.contains(axis)) continue;
     row[axis] = values.front();
@@ -243,8 +251,10 @@ TEST(Support, WhatIsRefusedIsRefusedInTheWordsOfTheTable) {
       for (const auto other : with) {
         Row row{{std::string(rule.axis), std::string(value)}};
         if (!rule.with_axis.empty()) row[std::string(rule.with_axis)] = other;
-        // The rule alone is broken: fused local problems are Poisson's.
+        // The rule alone is broken: fused local problems are Poisson's, the stress form is not of order 0.
         if (rule.axis == "patch" && rule.with_axis != "equation") row["equation"] = "poisson";
+        const bool wants_order = rule.axis == "viscosity" || rule.axis == "mesh";
+        if (wants_order && rule.with_axis != "order") row["order"] = "2";
         if (row.contains("order") && !order_exists(plain_row(DeviceChoice::cpu, row))) continue;
         row = plain_row(DeviceChoice::cpu, row);
         const Refusal expected = refusal(decisions_of(row));
@@ -309,7 +319,8 @@ TEST(Support, EveryTwoChoicesThatGoTogetherAreSolved) {
       // One pass of full multigrid is near the solution; whether as near as it asks for, it says itself, and may not be
       // with a weak smoother.
       if (row.at("method") == "fmg") {
-        EXPECT_LT(error, 0.1) << report.reason;
+        const bool weak = row.at("smoother") == "additive" && !report.converged;
+        EXPECT_LT(error, weak ? 0.5 : 0.1) << report.reason;
         continue;
       }
       EXPECT_TRUE(report.converged || may_diverge) << report.reason;

@@ -14,10 +14,13 @@
 /// ranks too.
 
 #include <array>
+#include <cstdint>
+#include <filesystem>
 #include <string>
 #include <vector>
 
 #include "solenoid/field.hpp"
+#include "solenoid/image.hpp"
 #include "solenoid/mesh.hpp"
 #include "solenoid/solution.hpp"
 
@@ -40,9 +43,39 @@ std::array<std::vector<double>, 3> axes_of(const ArrayPoints& at);
 /// another, or there are no such points; where the field is evaluated if a value in the domain is not finite.
 VectorField field_of(const ArrayPoints& at, std::vector<double> values, const std::string& label);
 
+/// The same of an array of one component.
+ScalarField scalar_field_of(const ArrayPoints& at, std::vector<double> values, const std::string& label);
+
+/// An array of any type of number in a file, NumPy's .npy or a dataset of an HDF5 file (.h5, .hdf5, .hdf), in the order
+/// of C with the axes (z, y, x), in 2D (y, x), as files of images have it; of a vector field (component, z, y, x).
+struct FieldFile {
+  std::filesystem::path file;
+  std::string dataset{};  ///< of an HDF5 file
+  int points = 1;  ///< m > 1: values at m Gauss points per direction in every cell; 1: a number for each cell, each
+                   ///< coarse box or a refinement in between (cellwise.hpp)
+};
+
+/// The field in each cell, as field_of() or cellwise() make it of these values, with dim components, or with one.
+/// \throws InputError if the file cannot be read, or has an array of another shape.
+VectorField read_field(const Mesh& mesh, const FieldFile& from);
+ScalarField read_scalar_field(const Mesh& mesh, const FieldFile& from);
+
 /// The velocity at m points per direction of all cells, an array of dim components; NaN in holes. Of several ranks all
 /// ask, and get the same. \throws InputError for Poisson's equation, or if there are no such points.
 std::vector<double> velocity_at(const Solution& solution, int points = 1);
+
+/// In the same way the pressure, or Poisson's u; and du_c/dx_a, dim * dim components, that of c and a at c dim + a.
+std::vector<double> pressure_at(const Solution& solution, int points = 1);
+std::vector<double> gradient_at(const Solution& solution, int points = 1);
+/// And what else a flow has: a scalar; a vorticity, of one component in 2D and three in 3D; a tensor, dim * dim
+/// components as those of the gradient. \throws InputError for Poisson's equation
+std::vector<double> field_at(const Solution& solution, FlowField field, int points = 1);
+/// How many components that has.
+int field_components(FlowField field, int dim);
+/// On a side of the bounding box that is not periodic: n . (2 nu eps(u) - p I) n at the points {mesh, points, side}, an
+/// array of one component. Pulled outwards it is positive; less its mean, divided by what a height weighs, it is the
+/// topography that the flow holds up.
+std::vector<double> normal_stress_at(const Solution& solution, int side, int points = 1);
 
 /// For each direction a the integrals of u_a over the faces of cells normal to it, volumes per unit of time (in 2D per
 /// unit of depth): an array of one component, of one more in direction a than there are cells. Faces between two places
@@ -57,5 +90,23 @@ std::array<std::vector<double>, 3> face_fluxes(const Solution& solution);
 /// The same, added up over each plane of faces across an axis, the lowest first: cells along the axis, and one more.
 /// \throws InputError as face_fluxes.
 std::vector<double> plane_fluxes(const Solution& solution, int axis);
+
+/// A flow through an image: for each voxel the means of velocity and pressure over it, as arrays of all voxels in the
+/// order above. They are those of a flow as permeability() drives it, with lengths in metres instead of voxels:
+///
+///     u = G / mu velocity,   p = G pressure   for a mean pressure gradient G and a viscosity mu,
+///
+/// so that the mean of `velocity` over the image, in square metres, is a column of K. Where a force drives the flow
+/// `pressure`, in metres, is what there is besides the mean gradient.
+struct ImageFields {
+  std::vector<float> velocity;  ///< dim components; 0 in solid, and in pores that nothing flows through
+  std::vector<float> pressure;  ///< NaN there
+};
+
+/// \throws InputError for Poisson's equation, a mesh that is no image, or the part of one of several ranks.
+ImageFields image_fields(const Solution& flow);
+/// What they take in a file before they are compressed, with three components of the velocity, and a byte that says
+/// whether the voxel is a pore.
+std::int64_t image_file_bytes(const VoxelImage& image);
 
 }  // namespace solenoid

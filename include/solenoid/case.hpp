@@ -49,7 +49,12 @@ struct OutputOptions {
   bool permeability = false;
   std::vector<Plane> fluxes;
   std::vector<Samples> samples;
-  std::string speeds;  ///< name of a CSV file of how speeds are distributed, empty for none
+  std::map<int, std::string> normal_stresses;  ///< names of CSV files, by the numbers of sides
+  std::string speeds;                          ///< name of a CSV file of how speeds are distributed, empty for none
+  // Of each flow of a permeability:
+  bool vti = false;         ///< write_vti()
+  std::string arrays;       ///< name of an HDF5 file of write_image_fields(), empty for none
+  double size_limit = 1.0;  ///< of these files, in GB before they are compressed
   // Of a flow in time:
   double every = 0.0;       ///< time between VTU files and pictures; 0: at the end alone
   double checkpoint = 0.0;  ///< time between checkpoints; 0: none
@@ -80,6 +85,7 @@ struct Case {
   std::optional<PermeabilityOptions> permeability;  ///< that of the image; the problem is its first flow
   std::vector<Point> probes;
   OutputOptions output;
+  std::string image_axes;  ///< directions of the indices of the image in its file as an array; "": zyx, yx
 };
 
 /// Reads and validates. `settings` are read as if they stood in the file in place of what is there: KEY=VALUE with a

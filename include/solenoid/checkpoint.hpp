@@ -25,8 +25,8 @@ struct Checkpoint {
   std::vector<State> states{};  ///< the last one first, as many as a scheme wants
   int steps = 0;                ///< since the beginning
   std::optional<Averages> averages{};
-  /// Names of data that were set between steps, by TimeStepper::set_force() ("force"), set_boundary() ("xmin") and
-  /// set_reaction() ("mass"), which are not here: who goes on sets them again.
+  /// Names of data that were set between steps, by TimeStepper::set_force() ("force"), set_boundary() ("xmin"),
+  /// set_reaction() ("mass") and set_viscosity() ("viscosity"), which are not here: who goes on sets them again.
   std::vector<std::string> set{};
   std::string note{};  ///< whatever its owner needs to go on, besides the flow
 

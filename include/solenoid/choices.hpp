@@ -9,8 +9,15 @@ namespace solenoid {
 enum class SideKind {
   velocity,  ///< u = g (no-slip where g = 0); with Poisson u = g[0]
   slip,      ///< u.n = 0, no shear stress
-  outflow,   ///< nu du/dn - p n = traction
+  outflow,   ///< nu du/dn - p n = traction; in the stress form 2 nu eps(u) n - p n
   periodic,  ///< wraps to the opposite side
+};
+
+/// The viscous term: - div(nu grad u), or - div(2 nu eps(u)) with eps(u) = (grad u + grad u^T) / 2. The same where nu
+/// is constant, but for what is prescribed on outflow sides.
+enum class ViscousForm {
+  gradient,
+  stress,
 };
 
 enum class Method { gmres, fmg, vcycle };
@@ -37,11 +44,16 @@ enum class PreconditionerSide { right, left };
 enum class SmootherKind { multiplicative, additive };
 enum class ColourOrder { diagonal, lexicographic };
 enum class PatchProblem { symmetric, galerkin, fused };
-/// What derivatives of a velocity make, besides velocity and pressure.
+/// What a flow has at a point besides velocity and pressure. Tensors are symmetric.
 enum class FlowField {
-  vorticity,    ///< curl u; in 2D dv/dx - du/dy
-  q,            ///< Q = (|W|^2 - |S|^2) / 2, S and W the symmetric and the antisymmetric part of grad u
-  dissipation,  ///< nu |grad u|^2
+  vorticity,              ///< curl u; in 2D dv/dx - du/dy
+  q,                      ///< Q = (|W|^2 - |S|^2) / 2, S and W the symmetric and the antisymmetric part of grad u
+  dissipation,            ///< nu |grad u|^2, in the stress form 2 nu |S|^2
+  strain_rate,            ///< the tensor S = eps(u) = (grad u + grad u^T) / 2
+  strain_rate_invariant,  ///< the second one, sqrt(S:S / 2): half the shear rate
+  stress,                 ///< the tensor 2 nu eps(u) - p I
+  viscosity,              ///< nu of the cell
+  mass,                   ///< alpha of the cell
 };
 
 }  // namespace solenoid

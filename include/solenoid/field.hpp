@@ -9,6 +9,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "solenoid/mesh.hpp"
 
@@ -44,6 +45,11 @@ class ScalarField {
   /// \throws InputError with the position of a syntax error.
   static ScalarField expression(const std::string& text, int dim, std::string label = "",
                                 const Parameters& parameters = {});
+  /// A field, and where: where that is not 0.
+  struct Piece;
+  /// The field of the last piece that a point is in, and `elsewhere` in none. Fields are evaluated only where they
+  /// count. What they have of parameters is as it is now: at() changes nothing.
+  static ScalarField piecewise(ScalarField elsewhere, std::vector<Piece> pieces);
   /// The same expression with other values of those of its parameters that are in `values`, and of no others; a number
   /// or a function of the caller as it is. Nothing is parsed again. \throws InputError if it is the same everywhere and
   /// not finite.
@@ -78,6 +84,11 @@ class ScalarField {
   std::shared_ptr<const Formula> formula_;  ///< of an expression with parameters
   Parameters parameters_;
   std::string label_;
+};
+
+struct ScalarField::Piece {
+  ScalarField where;
+  ScalarField field;
 };
 
 /// Components in x, y, z; in 2D the last one is unused.

@@ -80,19 +80,27 @@ class LinearSystem {
   [[nodiscard]] bool on_gpu() const;                         ///< whether vectors live in the memory of a GPU
   [[nodiscard]] std::int64_t memory_bytes() const;           ///< what the system and make_vector() have allocated
 
-  /// Another mass term alpha, or another viscosity nu, from now on: of A, M, load(), solution() and problem(). Vectors
-  /// stay what they are. Nothing that depends on the mesh alone is made again; what is made of the coefficients is kept
-  /// for the last 8 pairs of values, so that one that was there before takes less than a cycle. A new one takes as long
-  /// as solving the local problems of all kinds of patches and inverting the coarsest level. \throws InputError for
-  /// values that no problem can have, and for a reaction that comes or goes where no side holds constants;
-  /// ResourceError. Nothing is changed then.
-  void set_reaction(double mass);
-  void set_viscosity(double viscosity);
-  void set_coefficients(double viscosity, double mass);
+  /// The most that was allocated at a time, with the levels where the host solves.
+  [[nodiscard]] std::int64_t peak_memory_bytes() const;
 
-  /// Other values of parameters of expressions, such as the time, from now on: of load(), solution() and problem().
-  /// Those that are not named keep theirs. What follows from boundary data is computed anew by the next load().
-  /// \throws InputError as with_parameters, and if it would change where a condition holds. Nothing is changed then.
+  /// Another mass term alpha, or another viscosity nu, from now on: of A, M, load(), solution() and problem(). Vectors
+  /// stay what they are. Nothing that depends on the mesh alone is made again. Numbers, what is made of which is kept
+  /// for the last 8 pairs, so that one that was there before takes less than a cycle: a new one takes as long as
+  /// solving the local problems of all kinds of patches and inverting the coarsest level. Where coefficients of the
+  /// problem vary by cell, fields as Problem::varying_viscosity and varying_mass are, such as those of cellwise(),
+  /// which hold in regions too; they take less than a cycle, and the inverse of the coarsest level. On one rank.
+  /// \throws InputError for values that no problem can have; for a reaction that comes or goes where no side holds
+  /// constants or rotations; and for fields that vary where the problem was set up with constant coefficients, or
+  /// without a word on the form of its viscous term, which would be another one. ResourceError. Nothing is changed
+  /// then.
+  void set_reaction(const ScalarField& mass);
+  void set_viscosity(const ScalarField& viscosity);
+  void set_coefficients(const ScalarField& viscosity, const ScalarField& mass);
+
+  /// Other values of parameters of expressions, such as the time, from now on: of load(), solution() and problem(), and
+  /// of A and M where coefficients depend on them. Those that are not named keep theirs. What follows from boundary
+  /// data is computed anew by the next load(). \throws InputError as with_parameters, and if it would change where a
+  /// condition holds. Nothing is changed then.
   void set_parameters(const Parameters& values);
 
   /// y = A x; x and y are different vectors.

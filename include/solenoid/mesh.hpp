@@ -4,6 +4,7 @@
 
 #include <array>
 #include <memory>
+#include <optional>
 #include <vector>
 
 namespace solenoid {
@@ -30,11 +31,16 @@ struct Mesh {
   std::vector<IndexBox> holes;  ///< where two overlap, the condition on the later one holds
   /// Holes are the solid voxels, each a coarse box; they are one hole, "holes[0]" in results. nullptr: none of this.
   std::shared_ptr<const VoxelImage> image{};
+  /// Cells that are parallelepipeds: the edges of the domain that begin at `lower`, a vector for each direction, in
+  /// place of `upper`; right-handed. In 2D the third one means nothing.
+  std::optional<std::array<Point, 3>> edges{};
 
   /// The unit square or cube as one coarse box.
   static Mesh unit(int dim, int refine);
   /// A coarse box for each voxel. It is 1 wide in x, and in other directions as wide as voxels are relative to that.
   static Mesh of(std::shared_ptr<const VoxelImage> image, int refine = 0);
+  /// A parallelogram or parallelepiped with these edges as one coarse box, from the origin.
+  static Mesh sheared(int dim, const std::array<Point, 3>& edges, int refine);
 };
 
 }  // namespace solenoid

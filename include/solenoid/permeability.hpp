@@ -50,7 +50,8 @@ struct PermeabilityOptions {
   /// the value.
   bool mac = true;
   ErrorCheck error = ErrorCheck::none;
-  /// Called with each flow of the element that is asked for, for pictures and files. Lengths are voxels in x.
+  /// Called with each flow of the element that is asked for, for pictures and files. Lengths are voxels in x. Of
+  /// several ranks by that which has the flow, or with `refine` by all with their parts.
   std::function<void(int direction, const Solution& flow)> visit{};
 };
 
@@ -79,7 +80,7 @@ struct DiscretePermeability {
   std::optional<double> asymmetry;      ///< and this |K - K^T| / |K| as it was computed (Frobenius norms)
   std::vector<PermeabilityFlow> flows;  ///< those that were solved for: nothing flows where no pore percolates
   double time_setup = 0.0;              ///< seconds
-  std::int64_t memory_bytes = 0;        ///< of the largest system
+  std::int64_t memory_bytes = 0;        ///< of the largest system at its peak
 
   [[nodiscard]] bool converged() const;
 };
@@ -117,9 +118,11 @@ struct Permeability {
 inline constexpr double darcy = 9.869233e-13;
 
 /// Pores that nothing can flow through are filled before. With all sides periodic flows along all directions share
-/// their set-up. GMRES is restarted after six iterations, if SolverOptions::restart is 0. \throws InputError if options
-/// are out of range or do not go with the image, ResourceError if device or memory do not suffice, Interrupted. A flow
-/// that does not converge is a result that says so.
+/// their set-up. Several ranks (SolverOptions::communicator; all call this and get the same) share the cells of what is
+/// refined; of what is not each rank solves for whole flows, along directions of its own. GMRES is restarted after six
+/// iterations, if SolverOptions::restart is 0. \throws InputError if options are out of range or do not go with the
+/// image, ResourceError if device or memory do not suffice, Interrupted. A flow that does not converge is a result that
+/// says so.
 Permeability permeability(const std::shared_ptr<const VoxelImage>& image, const PermeabilityOptions& options = {},
                           const SolverOptions& solver = {});
 

@@ -4,7 +4,11 @@
 ///
 ///     alpha u - nu Laplace u + grad p = f,   div u = 0   in the domain,
 ///
-/// with velocity, slip, outflow or periodic sides, discretised by RT_k x Q_k, or
+/// with velocity, slip, outflow or periodic sides, discretised by RT_k x Q_k; nu and alpha may vary,
+///
+///     alpha u - div(2 nu eps(u)) + grad p = f,   div u = 0,   eps(u) = (grad u + grad u^T) / 2,
+///
+/// or with div(nu grad u) in the gradient form. Or
 ///
 ///     alpha u - nu Laplace u = f
 ///
@@ -56,6 +60,15 @@ struct Exact {
   std::optional<ScalarField> value;  ///< of Poisson's u
 };
 
+/// Other coefficients, or another force, where `inside` is not 0: in a part of the domain. Quadrature points lie inside
+/// of cells, so that what jumps on faces is integrated exactly.
+struct Region {
+  ScalarField inside{1.0};
+  std::optional<ScalarField> viscosity{};
+  std::optional<ScalarField> mass{};
+  std::optional<VectorField> force{};  ///< all components
+};
+
 struct Problem {
   Mesh mesh;
   int order = 2;  ///< k of RT_k x Q_k, or of Q_k
@@ -64,11 +77,33 @@ struct Problem {
   bool lumped = false;
   double viscosity = 1.0;  ///< nu > 0
   double mass = 0.0;       ///< alpha >= 0
-  VectorField force{};     ///< Poisson's f is its first component
+  /// nu and alpha that vary, in place of these numbers: each cell has the mean over its (k + 2)^dim Gauss points.
+  std::optional<ScalarField> varying_viscosity{};
+  std::optional<ScalarField> varying_mass{};
+  std::vector<Region> regions{};  ///< where two overlap, the later one holds
+  /// Values of a viscosity that varies below or above these count as these.
+  std::optional<std::array<double, 2>> viscosity_cap{};
+  /// nullopt: the stress form where the viscosity varies, otherwise the gradient form.
+  std::optional<ViscousForm> form{};
+  VectorField force{};  ///< Poisson's f is its first component
   Boundary boundary{};
   EquationKind equation = EquationKind::stokes;
   bool convection = false;  ///< with div(u (x) u): of flows in time alone (time_stepper.hpp)
 };
+
+/// Whether a coefficient is not one number.
+bool viscosity_varies(const Problem& problem);
+bool mass_varies(const Problem& problem);
+/// Viscosity, mass and force with those of the regions, as of the values that parameters have now.
+ScalarField viscosity_field(const Problem& problem);
+ScalarField mass_field(const Problem& problem);
+VectorField force_field(const Problem& problem);
+/// Another force everywhere, in regions too.
+void set_force(Problem& problem, const VectorField& force);
+/// The form of the viscous term that a problem has.
+ViscousForm form_of(const Problem& problem);
+/// Whether its operator is that of coefficients by cell, which holds for the stress form even if they are all the same.
+bool has_coefficients_by_cell(const Problem& problem);
 
 /// The parameters that expressions of a problem depend on, with the values that they have. With other values a problem
 /// has other data; `where` of a SideRegion may say something else, too. \throws InputError for a name that no

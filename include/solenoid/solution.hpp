@@ -18,26 +18,33 @@ namespace solenoid {
 
 class Grid;
 struct HostVector;
+struct CellCoefficients;
+struct Coefficients;
 
 using Gradient = std::array<std::array<double, 3>, 3>;  ///< [component][direction]
+/// Of a FlowField at a point: a scalar first; a vorticity has three numbers, in 2D the last of these alone is not 0; a
+/// tensor those of xx, yy, zz, xy, yz, xz, in the order of ParaView.
+using FieldValue = std::array<double, 6>;
 
 /// Force and torque on a side of the bounding box or on a hole: what the flow does to the body outside the fluid.
 ///
-/// The stress is that of the equation, nu grad u - p I, so that the force is the integral of p n - nu du/dn, n out of
-/// the fluid. On walls that do not move, and on holes that move as a whole without turning, this is the force, and the
-/// torque, of the symmetric stress nu (grad u + grad u^T) - p I too. Without an outflow side p, and with it the force
-/// on a side, is that of a pressure with mean zero; on a hole inside of the domain a constant pressure has no force.
+/// The stress is that of the equation: in the stress form sigma = 2 nu eps(u) - p I, in the gradient form
+/// nu grad u - p I, nu that of each cell. The force is the integral of - sigma n, n out of the fluid. On walls that do
+/// not move, and on holes that move as a whole without turning, both forms have the same force and torque, if the
+/// viscosity is the same along the wall. Without an outflow side p, and with it the force on a side, is that of a
+/// pressure with mean zero; on a hole inside of the domain a constant pressure has no force.
 ///
 /// `force` and `torque` are made of the rows of the discrete equation that boundary conditions have replaced (normal
-/// component) and of the discrete stress nu (du/dn - 2 gamma (u - g)) (tangential ones). So all forces together are the
-/// integral of f - alpha u, to the residual of the solve (of a flow in time f - alpha u - du/dt, less the momentum that
-/// leaves through sides), and they are more accurate than a stress at points. Which part is pressure and which is
-/// friction, only the stress at points can tell: `sampled_pressure` and `sampled_viscous` are integrals of p_h n and of
-/// - nu du_h/dn, and their sum is not quite `force`.
+/// component) and of the discrete stress, sigma n less 2 gamma nu (u - g) (tangential ones). So all forces together are
+/// the integral of f - alpha u, to the residual of the solve (of a flow in time f - alpha u - du/dt, less the momentum
+/// that leaves through sides), and they are more accurate than a stress at points. In the stress form torques balance
+/// in the same way. Which part is pressure and which is friction, only the stress at points can tell:
+/// `sampled_pressure` and `sampled_viscous` are integrals of p_h n and of - (sigma_h + p_h I) n, and their sum is not
+/// quite `force`.
 struct BoundaryForce {
   std::string name;  ///< "xmin", "holes[0]"
   Point force{};
-  Point torque{};  ///< integral of (x - about) x (p n - nu du/dn); in 2D the last entry
+  Point torque{};  ///< integral of - (x - about) x sigma n; in 2D the last entry
   Point sampled_pressure{};
   Point sampled_viscous{};
 };
@@ -48,10 +55,10 @@ class Solution {
  public:
   /// Coefficients in record layout (docs/method.md: one record of (dim+1)(k+1)^dim numbers per cell, with Poisson's
   /// equation (k+1)^dim, the records interleaved by 16) on `grid`, which stores the normal unknowns of all upper
-  /// boundary faces if there is a velocity. `integrals` of the velocity, if they are known: others are computed when
-  /// they are asked for.
+  /// boundary faces if there is a velocity. `integrals` of the velocity, and the numbers for cells that nu and alpha
+  /// are, if they are known: others are computed when they are asked for.
   Solution(Problem problem, std::shared_ptr<const Grid> grid, HostVector coefficients,
-           const std::optional<FlowIntegrals>& integrals = {});
+           const std::optional<FlowIntegrals>& integrals = {}, std::shared_ptr<const CellCoefficients> by_cell = {});
 
   [[nodiscard]] const Problem& problem() const { return problem_; }
   [[nodiscard]] const Grid& grid() const { return *grid_; }
@@ -60,6 +67,9 @@ class Solution {
   /// which LinearSystem::pack() puts those of a vector (docs/method.md, "Vectors").
   [[nodiscard]] std::vector<double> unknowns() const;
 
+  /// nu and alpha: numbers, or those of each cell of the grid.
+  [[nodiscard]] Coefficients equation_coefficients() const;
+
   /// Cell that holds the point (of several, one), or -1 outside the domain.
   [[nodiscard]] std::int64_t find_cell(const Point& point) const;
   /// Values at points. Outside the domain they are NaN. Tangential velocity on a face is that of one of its cells.
@@ -67,9 +77,8 @@ class Solution {
   [[nodiscard]] std::vector<double> pressure(std::span<const Point> points) const;
   [[nodiscard]] std::vector<double> value(std::span<const Point> points) const;  ///< of Poisson's u
   [[nodiscard]] std::vector<Gradient> velocity_gradient(std::span<const Point> points) const;
-  /// What the gradient there makes: a scalar first in each point; a vorticity has three components, in 2D the last one
-  /// alone is not 0.
-  [[nodiscard]] std::vector<Point> flow_field(FlowField field, std::span<const Point> points) const;
+  /// What else there is.
+  [[nodiscard]] std::vector<FieldValue> flow_field(FlowField field, std::span<const Point> points) const;
 
   /// The solution as data of other problems, on any mesh: a force, boundary values, something to measure errors
   /// against. Evaluated outside the domain they throw an InputError. They hold the coefficients, but not the
@@ -105,10 +114,11 @@ class Solution {
   /// with a force along an axis its column of that axis. \throws InputError unless a constant force drives the flow in
   /// periodic directions, walls do not move and there is no mass term.
   [[nodiscard]] Point permeability() const;
-  /// All that the next five are made of. What has been computed once is kept.
+  /// All that the next five are made of, but for a dissipation where the viscosity varies or in the stress form. What
+  /// has been computed once is kept.
   [[nodiscard]] FlowIntegrals integrals() const;
   [[nodiscard]] double kinetic_energy() const;  ///< 1/2 integral |u|^2
-  [[nodiscard]] double dissipation() const;     ///< nu integral |grad u|^2, cell by cell
+  [[nodiscard]] double dissipation() const;     ///< integral of FlowField::dissipation, cell by cell
   [[nodiscard]] double enstrophy() const;       ///< 1/2 integral |curl u|^2, cell by cell
   [[nodiscard]] double divergence_max() const;  ///< max |div u| over quadrature points, scaled by max |u| / h
   [[nodiscard]] double max_speed() const;       ///< max |u| over quadrature points

@@ -4,7 +4,8 @@
 ///
 ///     du/dt + alpha u + div(u (x) u) - nu Laplace u + grad p = f,   div u = 0,
 ///
-/// or without the convective term where Problem::convection is not set. Force, boundary values and tractions may be
+/// or without the convective term where Problem::convection is not set. Viscosity and alpha may vary by cell, with
+/// either form of the viscous term (problem.hpp). Force, boundary values, tractions, and coefficients that vary may be
 /// expressions in the time, the parameter `t`.
 
 #include <memory>
@@ -83,9 +84,9 @@ struct StepFailed : Error {
 ///
 /// with the derivative c and the extrapolation w through the last steps, of any lengths; or a few of these, with c and
 /// w through the beginning of the step and the stages before. Solves begin with the extrapolated flow: cycles until a
-/// hundredth of the guess's residual is left, one at least. Velocities are divergence-free to rounding at every step.
-/// The first steps of multistep schemes are short, and become longer by the factor 1.3, or 2^(1/4) where they follow
-/// the flow.
+/// hundredth of the guess's residual is left, one at least. Where coefficients vary by cell the first cycle is followed
+/// by GMRES. Velocities are divergence-free to rounding at every step. The first steps of multistep schemes are short,
+/// and become longer by the factor 1.3, or 2^(1/4) where they follow the flow.
 class TimeStepper {
  public:
   /// Method and rtol of the options play no part. Several ranks may share the flow. \throws InputError, ResourceError
@@ -114,8 +115,10 @@ class TimeStepper {
   /// theirs. \throws InputError if there is no such side, or nothing to prescribe there. Velocities that do not
   /// balance, where they must, are an InputError of the next step.
   void set_boundary(int side, const VectorField& data);
-  /// Another alpha. \throws InputError unless it is finite and >= 0.
-  void set_reaction(double mass);
+  /// Another alpha, or another viscosity: a number, or a field where coefficients vary by cell, as
+  /// LinearSystem::set_reaction() and set_viscosity() take them. \throws InputError as these; nothing is changed then.
+  void set_reaction(const ScalarField& mass);
+  void set_viscosity(const ScalarField& viscosity);
   /// How long the next step is to be. \throws InputError if nothing limits it.
   [[nodiscard]] double next_step() const;
 
@@ -133,7 +136,8 @@ class TimeStepper {
   [[nodiscard]] std::int64_t dofs() const;
   /// What is known but for times and errors: sizes, device, ranks, memory, steps. Of several ranks all call this.
   [[nodiscard]] Report report() const;
-  /// The flow at time() as a whole, without a copy of it to the host. Of several ranks all call this.
+  /// The flow at time() as a whole, without a copy of it to the host unless coefficients vary by cell. Of several ranks
+  /// all call this.
   [[nodiscard]] FlowSummary summary() const;
   /// The flow at time(). There is no pressure before the first step. With Runge-Kutta schemes it is that of the last
   /// three steps' means, so that it is of first and second order after the first two steps. Of several ranks all call

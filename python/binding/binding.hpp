@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "problem/validate.hpp"
 #include "solenoid/averages.hpp"
 #include "solenoid/case.hpp"
 #include "solenoid/image.hpp"
@@ -33,6 +34,7 @@ struct Solved {
 inline Case case_of(const Problem& problem) {
   Case result;
   result.problem = problem;
+  result.solver.max_iterations = usual_max_iterations(problem);
   return result;
 }
 
@@ -119,10 +121,11 @@ inline std::vector<Point> points_of(const Points& array) {
 }
 
 /// The first `dim` entries of each row as an array (n, dim).
-inline NumpyArray<double> rows(const std::vector<Point>& values, std::size_t dim) {
+template <std::size_t count>
+NumpyArray<double> rows(const std::vector<std::array<double, count>>& values, std::size_t dim) {
   std::vector<double> numbers;
   numbers.reserve(values.size() * dim);
-  for (const Point& value : values) numbers.insert(numbers.end(), value.begin(), value.begin() + static_cast<int>(dim));
+  for (const auto& value : values) numbers.insert(numbers.end(), value.begin(), value.begin() + static_cast<int>(dim));
   return numpy_array(std::move(numbers), {values.size(), dim});
 }
 

@@ -44,7 +44,12 @@ class Flow {
   void set_boundary(int side, const std::vector<ScalarField>& data) {
     released([&] { stepper_.set_boundary(side, vector_field(data)); });
   }
-  void set_reaction(double mass) { stepper_.set_reaction(mass); }
+  void set_reaction(const ScalarField& mass) {
+    released([&] { stepper_.set_reaction(mass); });
+  }
+  void set_viscosity(const ScalarField& viscosity) {
+    released([&] { stepper_.set_viscosity(viscosity); });
+  }
 
   StepReport step() {
     StepReport report;
@@ -219,6 +224,7 @@ void bind_flow(nb::module_& m) {
       .def("set_force", &Flow::set_force)
       .def("set_boundary", &Flow::set_boundary)
       .def("set_reaction", &Flow::set_reaction)
+      .def("set_viscosity", &Flow::set_viscosity)
       .def_prop_ro("next_step", [](const Flow& f) { return f.stepper().next_step(); })
       .def("step", &Flow::step)
       .def("advance", &Flow::advance)

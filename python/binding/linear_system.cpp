@@ -48,8 +48,13 @@ class System {
 
   LinearSystem& system() { return system_; }
 
-  void set_coefficients(double viscosity, double mass) {
-    released([&] { system_.set_coefficients(viscosity, mass); });
+  /// Those that are given.
+  void set_coefficients(const std::optional<ScalarField>& viscosity, const std::optional<ScalarField>& mass) {
+    released([&] {
+      if (viscosity && mass) return system_.set_coefficients(*viscosity, *mass);
+      if (viscosity) system_.set_viscosity(*viscosity);
+      if (mass) system_.set_reaction(*mass);
+    });
   }
   void apply(const In& x, const Out& out) {
     run(x, out, [&](const double* from, double* to) { system_.apply(from, to); });
@@ -235,7 +240,7 @@ void bind_linear_system(nb::module_& m) {
           "__init__",
           [](System* self, const Problem& problem, const nb::dict& options, const Ranks* ranks) {
             Case run = case_of(problem);
-            run.solver = options_of({}, options, ranks);
+            run.solver = options_of(run.solver, options, ranks);
             released([&] {
               if (ranks != nullptr) check_same(*ranks->communicator, run, build_info::commit);
               new (self) System(problem, run.solver);
@@ -253,7 +258,8 @@ void bind_linear_system(nb::module_& m) {
              s.system().wait_for(reinterpret_cast<void*>(stream));  // NOLINT(performance-no-int-to-ptr): a handle
            })
       .def("expect_gpu", &System::expect_gpu)
-      .def("set_coefficients", &System::set_coefficients)
+      .def_prop_ro("problem", [](System& s) { return s.system().problem(); })
+      .def("set_coefficients", &System::set_coefficients, nb::arg("viscosity").none(), nb::arg("mass").none())
       .def("set_parameters", [](System& s, const Parameters& values) { s.system().set_parameters(values); })
       .def("apply", &System::apply, nb::arg("x").noconvert(), nb::arg("out").noconvert())
       .def("precondition", &System::precondition, nb::arg("x").noconvert(), nb::arg("out").noconvert())

@@ -2,6 +2,7 @@
 /// Fields, problems, cases and options.
 
 #include <nanobind/ndarray.h>
+#include <nanobind/stl/array.h>
 #include <nanobind/stl/filesystem.h>
 #include <nanobind/stl/map.h>
 #include <nanobind/stl/optional.h>
@@ -24,6 +25,7 @@
 #include "problem/parts.hpp"
 #include "problem/validate.hpp"
 #include "solenoid/arrays.hpp"
+#include "solenoid/cellwise.hpp"
 #include "solenoid/error.hpp"
 #include "solenoid/image.hpp"
 
@@ -149,8 +151,12 @@ Image make_image(const nb::ndarray<const bool, nb::c_contig, nb::device::cpu>& s
   return {std::make_shared<const VoxelImage>(dim, extent, solid_at, triple(voxel, {1, 1, 1}))};
 }
 
+/// A vector for each direction, of cells that are parallelepipeds.
+using Edges = std::optional<std::vector<std::vector<double>>>;
+
 Mesh make_mesh(const std::vector<double>& lower, const std::vector<double>& upper, const std::vector<int>& cells,
-               int refine, const std::vector<IntegerBox>& holes, const std::optional<Image>& image) {
+               int refine, const std::vector<IntegerBox>& holes, const std::optional<Image>& image,
+               const Edges& edges) {
   Mesh mesh;
   mesh.dim = static_cast<int>(cells.size());
   mesh.lower = triple(lower, mesh.lower);
@@ -159,22 +165,49 @@ Mesh make_mesh(const std::vector<double>& lower, const std::vector<double>& uppe
   mesh.refine = refine;
   for (const auto& [first, end] : holes) mesh.holes.push_back({triple(first, {0, 0, 0}), triple(end, {1, 1, 1})});
   if (image) mesh.image = image->voxels;
+  if (edges) {
+    mesh.edges.emplace();
+    for (std::size_t a = 0; a < edges->size(); ++a) mesh.edges->at(a) = triple((*edges)[a], Point{});
+  }
   return mesh;
+}
+
+using OptionalField = std::optional<ScalarField>;
+/// Where it is, viscosity, mass, force.
+using CoefficientRegion =
+    std::tuple<ScalarField, OptionalField, OptionalField, std::optional<std::vector<ScalarField>>>;
+
+/// A coefficient that is a number, or a field.
+void set_coefficient(const ScalarField& given, double& number, OptionalField& field) {
+  if (const auto constant = given.constant(); constant && given.parameters().empty()) {
+    number = *constant;
+  } else {
+    field = given;
+  }
 }
 
 Problem make_problem(const std::string& equation, const std::vector<double>& lower, const std::vector<double>& upper,
                      const std::vector<int>& cells, int refine, const std::vector<IntegerBox>& holes,
-                     const std::optional<Image>& image, int order, bool lumped, double viscosity, double mass,
+                     const std::optional<Image>& image, const Edges& edges, int order, bool lumped,
+                     const ScalarField& viscosity, const ScalarField& mass,
+                     const std::vector<CoefficientRegion>& coefficients,
+                     const std::optional<std::array<double, 2>>& viscosity_cap, const std::optional<std::string>& form,
                      bool convection, const std::vector<ScalarField>& force, const std::vector<NamedSide>& sides,
                      const NamedSide& holes_side, const std::vector<NamedRegion>& regions,
                      const std::vector<NamedHole>& single_holes) {
   Problem problem;
   problem.equation = choice<EquationKind>(equation);
-  problem.mesh = make_mesh(lower, upper, cells, refine, holes, image);
+  problem.mesh = make_mesh(lower, upper, cells, refine, holes, image, edges);
   problem.order = order;
   problem.lumped = lumped;
-  problem.viscosity = viscosity;
-  problem.mass = mass;
+  set_coefficient(viscosity, problem.viscosity, problem.varying_viscosity);
+  set_coefficient(mass, problem.mass, problem.varying_mass);
+  for (const auto& [inside, viscosity_there, mass_there, force_there] : coefficients) {
+    Region& region = problem.regions.emplace_back(Region{inside, viscosity_there, mass_there});
+    if (force_there) region.force = vector_field(*force_there);
+  }
+  problem.viscosity_cap = viscosity_cap;
+  if (form) problem.form = choice<ViscousForm>(*form);
   problem.convection = convection;
   problem.force = vector_field(force);
   for (std::size_t s = 0; s < sides.size(); ++s) problem.boundary.sides.at(s) = side_of(sides[s]);
@@ -225,9 +258,9 @@ std::vector<NamedHole> single_holes_of(const Problem& problem) {
   return holes;
 }
 
-/// Of a Mesh in Python: lower, upper, cells, refine, holes, image.
+/// Of a Mesh in Python: lower, upper, cells, refine, holes, image, edges.
 using MeshParts = std::tuple<std::vector<double>, std::vector<double>, std::vector<int>, int, std::vector<IntegerBox>,
-                             std::optional<Image>>;
+                             std::optional<Image>, Edges>;
 ArrayPoints array_points(const MeshParts& mesh, int points, int side) {
   return {std::apply(make_mesh, mesh), points, side};
 }
@@ -237,6 +270,18 @@ std::vector<ScalarField> array_field(const MeshParts& mesh, int points, int side
                                      const std::string& label) {
   const ArrayPoints at = array_points(mesh, points, side);
   return entries(field_of(at, {values.data(), values.data() + values.size()}, label), at.mesh.dim);
+}
+
+/// From an array [z, y, x], in 2D [y, x].
+ScalarField cellwise_field(const MeshParts& parts, const Values& values, const std::string& label) {
+  const Mesh mesh = std::apply(make_mesh, parts);
+  if (static_cast<int>(values.ndim()) != mesh.dim) {
+    throw InputError(
+        fmt::format("{}: the array has {} indices, and the mesh {} dimensions", label, values.ndim(), mesh.dim));
+  }
+  std::array<std::int64_t, 3> extent{1, 1, 1};
+  for (int a = 0; a < mesh.dim; ++a) extent[a] = static_cast<std::int64_t>(values.shape(mesh.dim - 1 - a));
+  return cellwise(mesh, extent, {values.data(), values.data() + values.size()}, label);
 }
 
 nb::list holes_of(const Mesh& mesh) {
@@ -361,6 +406,13 @@ void bind_problem(nb::module_& m) {
       .def_prop_ro("dim", [](const Problem& p) { return p.mesh.dim; })
       .def_prop_ro("lower", [](const Problem& p) { return entries(p.mesh.lower, p.mesh.dim); })
       .def_prop_ro("upper", [](const Problem& p) { return entries(p.mesh.upper, p.mesh.dim); })
+      .def_prop_ro("edges",
+                   [](const Problem& p) -> Edges {
+                     if (!p.mesh.edges) return {};
+                     std::vector<std::vector<double>> edges;
+                     for (int a = 0; a < p.mesh.dim; ++a) edges.push_back(entries((*p.mesh.edges)[a], p.mesh.dim));
+                     return edges;
+                   })
       .def_prop_ro("cells", [](const Problem& p) { return entries(p.mesh.cells, p.mesh.dim); })
       .def_prop_ro("refine", [](const Problem& p) { return p.mesh.refine; })
       .def_prop_ro("holes", [](const Problem& p) { return holes_of(p.mesh); })
@@ -371,6 +423,26 @@ void bind_problem(nb::module_& m) {
       .def_ro("lumped", &Problem::lumped)
       .def_ro("viscosity", &Problem::viscosity)
       .def_ro("mass", &Problem::mass)
+      .def_ro("varying_viscosity", &Problem::varying_viscosity)
+      .def_ro("varying_mass", &Problem::varying_mass)
+      .def_prop_ro("coefficients",
+                   [](const Problem& p) {
+                     std::vector<CoefficientRegion> regions;
+                     for (const Region& region : p.regions) {
+                       std::optional<std::vector<ScalarField>> force;
+                       if (region.force) force = components(p, *region.force);
+                       regions.emplace_back(region.inside, region.viscosity, region.mass, std::move(force));
+                     }
+                     return regions;
+                   })
+      .def_ro("viscosity_cap", &Problem::viscosity_cap)
+      .def_prop_ro("form_given",
+                   [](const Problem& p) -> std::optional<std::string> {
+                     if (!p.form) return {};
+                     return std::string(name_of(*p.form));
+                   })
+      .def_prop_ro("form", [](const Problem& p) { return std::string(name_of(form_of(p))); })
+      .def_prop_ro("by_cell", &has_coefficients_by_cell)
       .def_ro("convection", &Problem::convection)
       .def_prop_ro("parameters", &parameters_of)
       .def_prop_ro("force", [](const Problem& p) { return components(p, p.force); })
@@ -396,10 +468,10 @@ void bind_problem(nb::module_& m) {
   m.def(
       "validate_mesh",
       [](const std::vector<double>& lower, const std::vector<double>& upper, const std::vector<int>& cells, int refine,
-         const std::vector<IntegerBox>& holes,
-         const std::optional<Image>& image) { validate(make_mesh(lower, upper, cells, refine, holes, image)); },
+         const std::vector<IntegerBox>& holes, const std::optional<Image>& image,
+         const Edges& edges) { validate(make_mesh(lower, upper, cells, refine, holes, image, edges)); },
       nb::arg("lower"), nb::arg("upper"), nb::arg("cells"), nb::arg("refine"), nb::arg("holes"),
-      nb::arg("image").none());
+      nb::arg("image").none(), nb::arg("edges").none());
   m.def(
       "array_axes",
       [](const MeshParts& mesh, int points, int side) {
@@ -408,9 +480,11 @@ void bind_problem(nb::module_& m) {
       nb::arg("mesh"), nb::arg("points"), nb::arg("side"));
   m.def("array_field", &array_field, nb::arg("mesh"), nb::arg("points"), nb::arg("side"), nb::arg("values"),
         nb::arg("label"));
+  m.def("cellwise_field", &cellwise_field, nb::arg("mesh"), nb::arg("values"), nb::arg("label"));
   m.def("make_problem", &make_problem, nb::kw_only(), nb::arg("equation"), nb::arg("lower"), nb::arg("upper"),
-        nb::arg("cells"), nb::arg("refine"), nb::arg("holes"), nb::arg("image").none(), nb::arg("order"),
-        nb::arg("lumped"), nb::arg("viscosity"), nb::arg("mass"), nb::arg("convection"), nb::arg("force"),
+        nb::arg("cells"), nb::arg("refine"), nb::arg("holes"), nb::arg("image").none(), nb::arg("edges").none(),
+        nb::arg("order"), nb::arg("lumped"), nb::arg("viscosity"), nb::arg("mass"), nb::arg("coefficients"),
+        nb::arg("viscosity_cap").none(), nb::arg("form").none(), nb::arg("convection"), nb::arg("force"),
         nb::arg("sides"), nb::arg("holes_side"), nb::arg("regions"), nb::arg("single_holes"));
   m.def(
       "estimate",

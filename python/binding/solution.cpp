@@ -157,16 +157,36 @@ void bind_solution(nb::module_& m) {
            })
       .def("flow_field",
            [](const Solved& s, const std::string& name, const Points& points) {
-             return rows(released([&] { return s.solution.flow_field(field_named(name), points_of(points)); }), 3);
+             return rows(released([&] { return s.solution.flow_field(field_named(name), points_of(points)); }), 6);
            })
       .def("velocity_at", [](const Solved& s,
                              int points) { return scalars(released([&] { return velocity_at(s.solution, points); })); })
+      .def("pressure_at", [](const Solved& s,
+                             int points) { return scalars(released([&] { return pressure_at(s.solution, points); })); })
+      .def("gradient_at", [](const Solved& s,
+                             int points) { return scalars(released([&] { return gradient_at(s.solution, points); })); })
+      .def("field_at",
+           [](const Solved& s, const std::string& name, int points) {
+             return scalars(released([&] { return field_at(s.solution, field_named(name), points); }));
+           })
+      .def("normal_stress_at",
+           [](const Solved& s, int side, int points) {
+             return scalars(released([&] { return normal_stress_at(s.solution, side, points); }));
+           })
       .def("face_fluxes",
            [](const Solved& s) {
              auto fluxes = released([&] { return face_fluxes(s.solution); });
              nb::list result;
              for (std::size_t a = 0; a < dim_of(s); ++a) result.append(scalars(std::move(fluxes[a])));
              return result;
+           })
+      .def("image_fields",
+           [](const Solved& s) {
+             ImageFields fields = released([&] { return image_fields(s.solution); });
+             const auto velocity = fields.velocity.size();
+             const auto pressure = fields.pressure.size();
+             return nb::make_tuple(nb::cast(numpy_array(std::move(fields.velocity), {velocity})),
+                                   nb::cast(numpy_array(std::move(fields.pressure), {pressure})));
            })
       .def("flux", [](const Solved& s, int axis,
                       double position) { return released([&] { return s.solution.flux(axis, position); }); })
@@ -199,6 +219,8 @@ void bind_solution(nb::module_& m) {
              for (const std::string& name : fields) shown.push_back(field_named(name));
              released([&] { write_vtu(s.solution, file, subdivide, shown); });
            })
+      .def("write_vti", [](const Solved& s, const std::filesystem::path& file,
+                           double most_bytes) { released([&] { write_vti(s.solution, file, most_bytes); }); })
       .def("write_csv",
            [](const Solved& s, const Points& points, const std::filesystem::path& file) {
              released([&] { write_csv(s.solution, points_of(points), file); });

@@ -27,7 +27,7 @@ from .linear import FlowIntegrals, LinearOperator, LinearReport, LinearSystem, V
 from .mesh import Mesh
 from .permeability import DARCY, DiscretePermeability, Permeability, permeability
 from .problem import Problem
-from .solution import Errors, Force, Solution, interpolate, load
+from .solution import Errors, Force, ImageFields, Solution, interpolate, load
 from .solving import Case, ConvergenceWarning, read_case, solve
 from .spectrum import Spectrum
 
@@ -42,6 +42,7 @@ __all__ = [
     "FlowIntegrals",
     "FlowState",
     "Force",
+    "ImageFields",
     "InputError",
     "LinearOperator",
     "LinearReport",

@@ -13,7 +13,7 @@ import numpy as np
 
 from . import _core
 from ._core import InputError
-from .fields import Vector, vector
+from .fields import Scalar, Vector, vector
 from .problem import Problem
 from .ranks import ranks_of
 from .solution import Report, Solution
@@ -72,7 +72,9 @@ class Profile(NamedTuple):
 class Averages:
     """What a Flow has averaged: with <.> the mean over the time from `start` on, `length` long,
 
-        U = <u>,  P = <p>,  R_cd = <(u_c - U_c) (u_d - U_d)>,  <nu |grad u|^2>.
+        U = <u>,  P = <p>,  R_cd = <(u_c - U_c) (u_d - U_d)>,  <nu |grad u|^2>,
+
+    the last one the dissipation, which is 2 nu eps(u) : eps(u) in the stress form.
 
     Each step counts with the flow at its middle and with its length. R and the dissipation are projected to Q_k, cell
     by cell. Of several ranks each has its part, and all ask for the same, as of a Solution.
@@ -137,13 +139,14 @@ class Flow:
 
         du/dt + alpha u + div(u (x) u) - nu Laplace u + grad p = f,   div u = 0,
 
-    or without the convective term where the problem has no `convection`.
+    or without the convective term where the problem has no `convection`. Coefficients may vary by cell, as Problem() takes
+    them, with the viscous term in either form.
 
     What is linear is implicit, convection is extrapolated. A step is one multigrid solve, from the extrapolated flow:
     cycles until a hundredth of the guess's residual is left, one at least. Velocities are divergence-free to rounding
     at every step. The first steps are short and become longer; time begins at 0.
 
-    Expressions of the problem (force, velocities, tractions) may depend on the time: its `parameters` have "t" then,
+    Expressions of the problem (force, velocities, tractions, coefficients that vary) may depend on the time: its `parameters` have "t" then,
     which is given the value of each step. Functions of points know no time.
 
         >>> import solenoid as so
@@ -269,11 +272,23 @@ class Flow:
         number = self.problem.mesh._side(side)
         self._core.set_boundary(number, self._data(data, side, side))
 
-    def set_reaction(self, mass: float) -> None:
-        """Another alpha, >= 0, from now on: one number for all cells."""
-        if np.ndim(mass) != 0:
-            raise InputError("mass: expected one number: a reaction that differs from cell to cell is not there yet")
-        self._core.set_reaction(float(mass))
+    def set_reaction(self, mass: Scalar | np.ndarray) -> None:
+        """Another alpha, >= 0, from now on: a number; or, where coefficients of the problem vary by cell, what `mass` of
+        Problem() may be. As LinearSystem.set_reaction(), and as set_force() in time."""
+        self._core.set_reaction(self._coefficient(mass, "mass"))
+
+    def set_viscosity(self, viscosity: Scalar | np.ndarray) -> None:
+        """Another viscosity from now on, in the same way: of a temperature, for example, or of the flow's own strain
+        rate, `solution().field_at_points("strain_rate_invariant")`. The problem wants a viscosity that varies from the
+        start, be it an array of one and the same number.
+
+        Raises:
+            InputError: as LinearSystem.set_viscosity(). Nothing is changed.
+        """
+        self._core.set_viscosity(self._coefficient(viscosity, "viscosity"))
+
+    def _coefficient(self, data: Scalar | np.ndarray, label: str) -> _core.Field:
+        return self.problem._coefficient(data, label, {"t": self.time})
 
     def _data(self, data: Vector | np.ndarray, side: str | None, label: str) -> list[_core.Field]:
         """Fields, or an array on a mesh."""

@@ -282,22 +282,41 @@ class LinearSystem:
         """What the system has allocated on its device."""
         return self._core.memory_bytes
 
-    def set_coefficients(self, *, viscosity: float | None = None, mass: float | None = None) -> None:
+    def set_coefficients(
+        self, *, viscosity: Scalar | np.ndarray | None = None, mass: Scalar | np.ndarray | None = None
+    ) -> None:
         """Another viscosity, another mass term, or both, from now on: of `problem`, of A, M and load(), and of operators
         that were taken from the system before. Vectors stay what they are.
 
         Only what depends on these numbers is made again. It is kept for the last 8 pairs of values, so that one that was
         there before takes less time than a product with M.
 
+        Where coefficients of the problem vary by cell, what Problem() takes: arrays of a number for each cell,
+        expressions, functions of points, numbers. They hold in parts of the domain with `coefficients` of their own too,
+        and take less than a product with M, and the inverse of the coarsest level; `viscosity_cap` and the form of the
+        viscous term stay. On one rank.
+
         Raises:
-            InputError: for values that no problem can have, and for a mass term that comes or goes where no side holds
-                constants, as in a periodic domain: the unknowns are others then. Nothing is changed.
+            InputError: for values that no problem can have; for a mass term that comes or goes where no side holds
+                constants, as in a periodic domain: the unknowns are others then; and for a field that varies if the
+                problem has constant coefficients, or a viscosity that is a number and no `form`: set up the system with
+                an array of one and the same number, or with the form that is meant. Nothing is changed.
             ResourceError: if memory does not suffice. Nothing is changed.
         """
-        given = {"viscosity": viscosity, "mass": mass}
-        problem = self.problem.replace(**{name: value for name, value in given.items() if value is not None})
-        self._core.set_coefficients(problem.viscosity, problem.mass)
-        self.problem = problem
+        field = self.problem._coefficient
+        self._core.set_coefficients(
+            viscosity=None if viscosity is None else field(viscosity, "viscosity"),
+            mass=None if mass is None else field(mass, "mass"),
+        )
+        self.problem = Problem._of(self._core.problem, self.problem.parameters)
+
+    def set_viscosity(self, viscosity: Scalar | np.ndarray) -> None:
+        """set_coefficients(viscosity=viscosity)"""
+        self.set_coefficients(viscosity=viscosity)
+
+    def set_reaction(self, mass: Scalar | np.ndarray) -> None:
+        """set_coefficients(mass=mass)"""
+        self.set_coefficients(mass=mass)
 
     def set_parameters(self, **values: float) -> None:
         """Other values of some of the problem's `parameters`, from now on: of `problem`, load() and solution(). Loads of
@@ -317,21 +336,21 @@ class LinearSystem:
         self.problem = problem
 
     @property
-    def mass(self) -> float:
+    def mass(self) -> float | Scalar:
         """alpha, the factor of the mass term. To be set, as by set_coefficients(mass=...): 1/dt for another time step."""
         return self.problem.mass
 
     @mass.setter
-    def mass(self, mass: float) -> None:
+    def mass(self, mass: Scalar | np.ndarray) -> None:
         self.set_coefficients(mass=mass)
 
     @property
-    def viscosity(self) -> float:
+    def viscosity(self) -> float | Scalar:
         """nu. To be set, as by set_coefficients(viscosity=...)."""
         return self.problem.viscosity
 
     @viscosity.setter
-    def viscosity(self, viscosity: float) -> None:
+    def viscosity(self, viscosity: Scalar | np.ndarray) -> None:
         self.set_coefficients(viscosity=viscosity)
 
     def operator(self) -> LinearOperator:

@@ -29,9 +29,21 @@ def _numbers(name: str, values, kind, dim: int) -> tuple:
     return result
 
 
+def _boxes(holes: Sequence[Hole], dim: int) -> tuple[Box, ...]:
+    boxes = []
+    for i, hole in enumerate(holes):
+        try:
+            first, end = (hole["lower"], hole["upper"]) if isinstance(hole, Mapping) else hole
+        except (KeyError, TypeError, ValueError):
+            raise InputError(f"mesh: holes[{i}]: expected (lower, upper), got {hole!r}") from None
+        boxes.append((_numbers(f"holes[{i}]", first, int, dim), _numbers(f"holes[{i}]", end, int, dim)))
+    return tuple(boxes)
+
+
 @dataclass(frozen=True)
 class Mesh:
-    """A box cut into equal coarse boxes, some of them removed, all refined uniformly. Made by `Mesh.box` or `Mesh.image`.
+    """A box cut into equal coarse boxes, some of them removed, all refined uniformly. Made by `Mesh.box`, `Mesh.image`
+    or, with parallelepipeds for boxes, `Mesh.sheared`.
 
     Attributes:
         cells: coarse boxes per direction; its length is the dimension, 2 or 3.
@@ -40,6 +52,8 @@ class Mesh:
         holes: removed boxes as (lower, upper), in coarse boxes counted from 0; `upper` is the first after the hole.
         voxels: an image of which every voxel is a coarse box, solid ones holes: `extent`, `voxel` (its size in
             metres), `porosity`, `pores` (how many); or None.
+        edges: of a sheared mesh, a vector for each direction; or None.
+        origin: where they begin; otherwise the same as `lower`.
     """
 
     cells: tuple[int, ...]
@@ -48,8 +62,12 @@ class Mesh:
     upper: tuple[float, ...]
     holes: tuple[Box, ...] = ()
     voxels: Image | None = None
+    edges: tuple[tuple[float, ...], ...] | None = None
+    origin: tuple[float, ...] | None = None
 
     def __post_init__(self) -> None:
+        if self.origin is None:
+            object.__setattr__(self, "origin", self.lower)
         validate_mesh(*self._parts())
 
     @classmethod
@@ -80,19 +98,51 @@ class Mesh:
         dim = len(cells) if hasattr(cells, "__len__") else 0
         if dim not in (2, 3):
             raise InputError(f"mesh: cells: expected 2 or 3 integers, got {cells!r}")
-        boxes = []
-        for i, hole in enumerate(holes):
-            try:
-                first, end = (hole["lower"], hole["upper"]) if isinstance(hole, Mapping) else hole
-            except (KeyError, TypeError, ValueError):
-                raise InputError(f"mesh: holes[{i}]: expected (lower, upper), got {hole!r}") from None
-            boxes.append((_numbers(f"holes[{i}]", first, int, dim), _numbers(f"holes[{i}]", end, int, dim)))
         return cls(
             cells=_numbers("cells", cells, int, dim),
             refine=_numbers("refine", (refine,), int, 1)[0],
             lower=_numbers("lower", (0,) * dim if lower is None else lower, float, dim),
             upper=_numbers("upper", (1,) * dim if upper is None else upper, float, dim),
-            holes=tuple(boxes),
+            holes=_boxes(holes, dim),
+        )
+
+    @classmethod
+    def sheared(
+        cls,
+        edges: Sequence[Sequence[float]],
+        cells: Sequence[int] | None = None,
+        refine: int = 0,
+        origin: Sequence[float] | None = None,
+        holes: Sequence[Hole] = (),
+    ) -> Mesh:
+        """A parallelogram or parallelepiped: its cells are translates of one, "xmin" is the side where the first edge
+        begins, "xmax" that where it ends, and so on.
+
+        Args:
+            edges: of the domain, a vector for each direction; right-handed. Where they are far from right angles more
+                iterations are needed, and pressures are less accurate.
+            cells: coarse boxes along each edge (default: one).
+            refine, holes: as of box().
+            origin: where the edges begin (default: zero).
+
+        >>> mesh = Mesh.sheared([(1, 0), (0.5, 0.9)], refine=3)
+        >>> mesh.n_cells, mesh.upper
+        (64, (1.5, 0.9))
+        """
+        dim = len(edges) if hasattr(edges, "__len__") else 0
+        if dim not in (2, 3):
+            raise InputError(f"mesh: edges: expected 2 or 3 vectors, got {edges!r}")
+        vectors = tuple(_numbers(f"edges[{a}]", edge, float, dim) for a, edge in enumerate(edges))
+        start = _numbers("origin", (0,) * dim if origin is None else origin, float, dim)
+        reach = [[vector[i] for vector in vectors] for i in range(dim)]
+        return cls(
+            cells=_numbers("cells", (1,) * dim if cells is None else cells, int, dim),
+            refine=_numbers("refine", (refine,), int, 1)[0],
+            lower=tuple(x + sum(min(0.0, step) for step in steps) for x, steps in zip(start, reach)),
+            upper=tuple(x + sum(max(0.0, step) for step in steps) for x, steps in zip(start, reach)),
+            holes=_boxes(holes, dim),
+            edges=vectors,
+            origin=start,
         )
 
     @classmethod
@@ -189,17 +239,26 @@ class Mesh:
             raise InputError(
                 f"{label}: expected an array of numbers in the memory of the host, got {type(values).__name__}: {error}"
             ) from None
-        extent = [count << self.refine for a, count in enumerate(self.cells) if side is None or a != number // 2]
-        m = array.shape[0] // extent[0] if array.ndim > 0 else 0
-        if m < 1 or array.shape != (*(count * m for count in extent), self.dim):
+        m = self._points_per_cell(array.shape, number)
+        if m is None:
             raise InputError(
-                f"{label}: expected an array of shape {(*extent, self.dim)}, or with m times as many points along each "
+                f"{label}: expected an array of shape {(*self._extent(number), self.dim)}, or with m times as many points along each "
                 f"axis but the last, got {array.shape}"
             )
         return array_field(self._parts(), m, number, array, label)
 
+    def _extent(self, side: int = -1) -> tuple[int, ...]:
+        """Cells per direction, or faces on a side."""
+        return tuple(count << self.refine for a, count in enumerate(self.cells) if side < 0 or a != side // 2)
+
+    def _points_per_cell(self, shape: tuple[int, ...], side: int = -1) -> int | None:
+        """m for which points(m, side) have this shape; None: for none."""
+        extent = self._extent(side)
+        m = shape[0] // extent[0] if len(shape) > 0 else 0
+        return m if m >= 1 and shape == (*(count * m for count in extent), self.dim) else None
+
     def _parts(self) -> tuple:
-        return self.lower, self.upper, self.cells, self.refine, self.holes, self.voxels
+        return self.origin, self.upper, self.cells, self.refine, self.holes, self.voxels, self.edges
 
     def _side(self, side: str | None) -> int:
         """Its number; -1: in cells."""

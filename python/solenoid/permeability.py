@@ -13,7 +13,7 @@ from ._core import InputError
 from .mesh import Mesh
 from .problem import Problem, _integer
 from .progress import ProgressBar
-from .solution import Solution
+from .solution import ImageFields, Solution
 from .solving import ConvergenceWarning
 
 #: Square metres of a darcy.
@@ -58,11 +58,14 @@ class Permeability:
             `throats` (the share of that in runs of one or two voxels).
         value, mac, finer: DiscretePermeability of the element, of the marker-and-cell scheme, and of what the error is
             estimated with; None where it was not computed.
+        fields: if asked for, ImageFields by direction, "x", "y" or "z": velocity and pressure of each voxel. Where no
+            pore percolates there are none.
         converged: whether all flows have.
         device: where; empty if nothing percolates.
     """
 
-    def __init__(self, core: _core.Permeability):
+    def __init__(self, core: _core.Permeability, fields: dict[str, ImageFields]):
+        self.fields = fields
         self.value = DiscretePermeability(core.value)
         self.mac = None if core.mac is None else DiscretePermeability(core.mac)
         self.finer = None if core.finer is None else DiscretePermeability(core.finer)
@@ -96,6 +99,7 @@ def permeability(
     error: str = "none",
     mac: bool = True,
     refine: int = 0,
+    fields: bool = False,
     visit: Callable[[str, Solution], None] | None = None,
     progress: bool | Callable[[str, float, str], None] = False,
     **options: Any,
@@ -119,6 +123,8 @@ def permeability(
         error: "none", or an estimate of the discretisation's error by a higher "order" or by "refinement".
         mac: beside orders >= 1 the permeability by the marker-and-cell scheme, if the build has order 0.
         refine: cuts each voxel into 2^(refine dim) cells.
+        fields: whether the result has velocity and pressure of each voxel, by `order`: 4 (dim + 1) bytes a voxel and
+            direction.
         visit: called with "x", "y" or "z" and the flow along it, by `order`; its lengths are voxels, its driving force
             (or mean gradient of the pressure) is 1, as is its viscosity.
         progress, options: as of solve().
@@ -134,16 +140,31 @@ def permeability(
             raise InputError(f"directions: expected some of {', '.join(names)}, got {directions!r}")
     asked = {"directions": wanted, "sides": sides, "drive": drive, "error": error, "mac": bool(mac)}
     show = None
-    if visit is not None:
+    kept: dict[str, ImageFields] = {}
+    if fields or visit is not None:
 
-        def show(direction: str, flow: _core.Solution) -> None:
-            visit(direction, Solution(flow, Problem._of(flow.problem)))
+        def show(direction: str, core: _core.Solution) -> None:
+            flow = Solution(core, Problem._of(core.problem))
+            if fields:
+                kept[direction] = flow.image_fields()
+            if visit is not None:
+                visit(direction, flow)
 
     lumped = order == "mac"
 
     def compute(tell: Callable[[str, float, str], None] | None) -> Permeability:
         return Permeability(
-            _core.permeability(mesh.voxels, 0 if lumped else _integer("order", order), lumped, _integer("refine", refine), asked, options, show, tell)
+            _core.permeability(
+                mesh.voxels,
+                0 if lumped else _integer("order", order),
+                lumped,
+                _integer("refine", refine),
+                asked,
+                options,
+                show,
+                tell,
+            ),
+            kept,
         )
 
     if progress is True:

@@ -7,6 +7,8 @@ from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from typing import Any
 
+import numpy as np
+
 from . import _core
 from ._core import InputError
 from .fields import Scalar, Vector, scalar, vector
@@ -14,6 +16,14 @@ from .mesh import SIDES, Mesh
 from .ranks import ranks_of
 
 EQUATIONS = ("stokes", "poisson")
+
+
+def _coefficient(mesh: Mesh, data: Any, label: str, parameters: Mapping[str, float]) -> _core.Field:
+    """A scalar field, perhaps from an array of numbers for cells."""
+    if isinstance(data, np.ndarray) and data.ndim > 0:
+        values = np.ascontiguousarray(data, dtype=np.float64)
+        return _core.cellwise_field(mesh._parts(), values, label)
+    return scalar(data, mesh.dim, label, parameters)
 
 
 class _Sides:
@@ -80,6 +90,40 @@ class _Sides:
         if kind in ("velocity", "traction"):
             return "velocity" if kind == "velocity" else "outflow", self.vector(data, label)
         return kind, []
+
+    def coefficient(self, mesh: Mesh, data: Any, label: str) -> _core.Field:
+        return _coefficient(mesh, data, label, self.parameters)
+
+    def force(self, mesh: Mesh, data: Any, label: str, poisson: bool) -> list[_core.Field]:
+        """The components of a force, perhaps from arrays: of numbers for cells, or of values at points."""
+        if poisson:
+            return [self.coefficient(mesh, data, label)]
+        if isinstance(data, np.ndarray) and data.ndim == self.dim + 1:
+            of_components, at_points = len(data) == self.dim, mesh._points_per_cell(data.shape) is not None
+            if of_components and at_points:
+                raise InputError(
+                    f"{label}: an array of shape {data.shape} has components first or last: give list(array), or "
+                    "mesh.field(array)"
+                )
+            if not of_components:
+                return mesh.field(data, label=label)
+        if isinstance(data, (list, tuple, np.ndarray)) and len(data) == self.dim:
+            return [self.coefficient(mesh, component, f"{label}[{c}]") for c, component in enumerate(data)]
+        return self.vector(data, label)
+
+    def coefficients(self, mesh: Mesh, entry: str, given: Any, poisson: bool) -> tuple[_core.Field, Any, Any, Any]:
+        """An entry of `coefficients`: where, viscosity, mass, force."""
+        rest = _entry(entry, given, ("inside",))
+        inside = self.scalar(rest.pop("inside"), f"{entry}.inside")
+        known = ("viscosity", "mass", "force")
+        for key in rest:
+            if key not in known:
+                raise InputError(f"{entry}: unknown key {key!r}: expected {', '.join(known[:-1])} or {known[-1]}")
+        if not rest:
+            raise InputError(f"{entry}: expected {', '.join(known[:-1])} or {known[-1]}")
+        there = [self.coefficient(mesh, rest[key], f"{entry}.{key}") if key in rest else None for key in known[:-1]]
+        force = self.force(mesh, rest["force"], f"{entry}.force", poisson) if "force" in rest else None
+        return inside, there[0], there[1], force
 
     def scalar(self, data: Any, label: str) -> _core.Field:
         return scalar(data, self.dim, label, self.parameters)
@@ -152,10 +196,19 @@ class Problem:
         order: k; `solenoid.info()` lists those of this build. Or "mac", order 0 with a diagonal mass matrix: the
             marker-and-cell scheme.
         equation: "stokes" or "poisson".
-        viscosity: nu > 0.
-        mass: alpha >= 0.
+        viscosity: nu > 0: a number, a scalar field, or an array [z, y, x], in 2D [y, x], of one number for each cell of
+            the mesh or each coarse box. Each cell has the mean of one that varies.
+        mass: alpha >= 0, in the same way.
+        coefficients: other coefficients in parts of the domain, as dictionaries such as {"inside": "x^2 + y^2 < 1",
+            "viscosity": 10, "force": [0, -1]}: where the scalar field `inside` is not 0 `viscosity`, `mass` and `force`,
+            or some of them, are others. Where two overlap, the later one holds.
+        viscosity_cap: (least, most): a viscosity that varies counts as these where it is smaller or larger.
+        form: of the viscous term: "gradient", - div(nu grad u), or "stress", - div(2 nu eps(u)) with eps(u) the symmetric
+            part of grad u. None: stress where the viscosity varies, otherwise gradient.
         convection: Stokes: with the term div(u (x) u), which makes them the Navier-Stokes equations: of a Flow alone.
-        force: f, a vector field; with Poisson's equation a scalar field.
+        force: f, a vector field; with Poisson's equation a scalar field. A component may be an array as `viscosity` may.
+            An array for all components has either these one after the other, [component, z, y, x], in 2D
+            [component, y, x], or the shape of mesh.points(m): values at the points of cells.
         velocity: Stokes: {side: vector field}: u on these sides.
         value: Poisson: {side: scalar field}: u on these sides.
         slip: Stokes: names of sides with u.n = 0 and no shear stress.
@@ -181,10 +234,13 @@ class Problem:
         order: int | str = 2,
         *,
         equation: str = "stokes",
-        viscosity: float = 1.0,
-        mass: float = 0.0,
+        viscosity: Scalar | np.ndarray = 1.0,
+        mass: Scalar | np.ndarray = 0.0,
+        coefficients: Iterable[Mapping[str, Any]] = (),
+        viscosity_cap: tuple[float, float] | None = None,
+        form: str | None = None,
         convection: bool = False,
-        force: Vector | Scalar | None = None,
+        force: Vector | Scalar | np.ndarray | None = None,
         velocity: Mapping[str, Vector] | None = None,
         value: Mapping[str, Scalar] | None = None,
         slip: Iterable[str] = (),
@@ -217,17 +273,23 @@ class Problem:
         for side, data in tractions.items():
             conditions.add("outflow", side, "outflow", [] if data is None else conditions.vector(data, f"outflow {side}"))
         if force is not None:
-            force = [conditions.scalar(force, "force")] if poisson else conditions.vector(force, "force")
+            force = conditions.force(mesh, force, "force", poisson)
         self._core = _core.make_problem(
             equation=equation,
             order=0 if order == "mac" else _integer("order", order),
             lumped=order == "mac",
-            viscosity=_number("viscosity", viscosity),
-            mass=_number("mass", mass),
+            viscosity=conditions.coefficient(mesh, viscosity, "viscosity"),
+            mass=conditions.coefficient(mesh, mass, "mass"),
+            coefficients=[
+                conditions.coefficients(mesh, f"coefficients[{i}]", given, poisson) for i, given in enumerate(coefficients)
+            ],
+            viscosity_cap=None if viscosity_cap is None else [_number("viscosity_cap", end) for end in viscosity_cap],
+            form=form,
             convection=bool(convection),
             force=force or [],
-            lower=list(mesh.lower),
+            lower=list(mesh.origin),
             upper=list(mesh.upper),
+            edges=None if mesh.edges is None else [list(edge) for edge in mesh.edges],
             cells=list(mesh.cells),
             refine=mesh.refine,
             holes=[(list(first), list(end)) for first, end in mesh.holes],
@@ -245,6 +307,10 @@ class Problem:
         problem._core = core
         problem._parameters = dict(core.parameters if parameters is None else parameters)
         return problem
+
+    def _coefficient(self, data: Any, label: str, parameters: Mapping[str, float] | None = None) -> _core.Field:
+        """What `viscosity` or `mass` of this problem would be; `parameters` that it knows besides."""
+        return _coefficient(self.mesh, data, label, {**self._parameters, **(parameters or {})})
 
     def replace(self, **changes: Any) -> Problem:
         """The same problem but for some arguments, also where it was read from a case file.
@@ -299,12 +365,19 @@ class Problem:
                 "value": {name: data[0] for name, data in sides["velocity"].items()},
                 "periodic": sides["periodic"],
             }
+        coefficients = []
+        for inside, nu, alpha, there in self._core.coefficients:
+            others = {"viscosity": nu, "mass": alpha, "force": there[0] if poisson and there else there}
+            coefficients.append({"inside": inside, **{key: value for key, value in others.items() if value is not None}})
         return {
             "mesh": self.mesh,
             "order": self.order,
             "equation": self.equation,
             "viscosity": self.viscosity,
             "mass": self.mass,
+            "coefficients": coefficients,
+            "viscosity_cap": self._core.viscosity_cap,
+            "form": self._core.form_given,
             "convection": self.convection,
             "force": force[0] if poisson else force,
             "sides": regions,
@@ -318,6 +391,8 @@ class Problem:
         core = self._core
         if core.image is not None:
             return Mesh._of(core.image, core.refine)
+        if core.edges is not None:
+            return Mesh.sheared(core.edges, core.cells, core.refine, core.lower, core.holes)
         return Mesh.box(core.cells, core.refine, core.lower, core.upper, core.holes)
 
     @property
@@ -336,14 +411,21 @@ class Problem:
         return "mac" if self._core.lumped else self._core.order
 
     @property
-    def viscosity(self) -> float:
-        """nu"""
-        return self._core.viscosity
+    def viscosity(self) -> float | Scalar:
+        """nu: a number, or a field where it varies."""
+        field = self._core.varying_viscosity
+        return self._core.viscosity if field is None else field
 
     @property
-    def mass(self) -> float:
-        """alpha"""
-        return self._core.mass
+    def mass(self) -> float | Scalar:
+        """alpha, in the same way."""
+        field = self._core.varying_mass
+        return self._core.mass if field is None else field
+
+    @property
+    def form(self) -> str:
+        """The form of the viscous term: "gradient" or "stress"."""
+        return self._core.form
 
     @property
     def convection(self) -> bool:
@@ -375,13 +457,16 @@ class Problem:
         element = f"{flow}: RT_{k} x Q_{k}{' (marker and cell)' if self._core.lumped else ''}" if self.equation == "stokes" else f"Poisson: Q_{k}"
         cells = " x ".join(str(count << mesh.refine) for count in mesh.cells)
         box = " x ".join(f"[{a:g}, {b:g}]" for a, b in zip(mesh.lower, mesh.upper))
+        if mesh.edges is not None:
+            box = "the edges " + ", ".join(f"({', '.join(f'{x:g}' for x in edge)})" for edge in mesh.edges)
         holes = f", {len(mesh.holes)} hole{'s' if len(mesh.holes) > 1 else ''}" if mesh.holes else ""
         if mesh.voxels is not None:
             holes = f", an image of porosity {mesh.voxels.porosity:.4g}"
-        mass = f", mass={self.mass:g}" if self.mass else ""
+        viscosity = f"{self._core.viscosity:g}" if not self._core.by_cell else f"by cell ({self.form} form)"
+        mass = ", mass by cell" if self._core.varying_mass else f", mass={self._core.mass:g}" if self._core.mass else ""
         sides: dict[str, list[str]] = {}
         for name, kind in self.sides.items():
             sides.setdefault(kind, []).append(name)
-        return f"{element}, {cells} cells on {box}{holes}, viscosity={self.viscosity:g}{mass}; " + "; ".join(
+        return f"{element}, {cells} cells on {box}{holes}, viscosity={viscosity}{mass}; " + "; ".join(
             f"{kind}: {' '.join(names)}" for kind, names in sides.items()
         )

@@ -20,6 +20,10 @@ from .problem import Problem
 from .spectrum import spectrum
 
 
+#: Of field().
+TENSORS = ("strain_rate", "stress")
+
+
 class Errors(NamedTuple):
     """L2 norms of errors; None for what was not asked for."""
 
@@ -41,21 +45,35 @@ def known_fields(problem: Problem, exact: Any, pressure: Any) -> dict[str, Any]:
     }
 
 
+class ImageFields(NamedTuple):
+    """A flow through an image: the means over each voxel of velocity and pressure, indexed as the image is.
+
+    They are those of a flow as permeability() drives it, with lengths in metres: for a mean pressure gradient G and a
+    viscosity mu the velocity is G / mu times `velocity` and the pressure G times `pressure`, where a force drives the
+    flow what there is besides the mean gradient.
+    """
+
+    #: (n_x, n_y, n_z, 3), (n_x, n_y, 2) in square metres; 0 in solid and where nothing flows. Its mean is a column of K.
+    velocity: np.ndarray
+    #: (n_x, n_y, n_z), (n_x, n_y) in metres; NaN there.
+    pressure: np.ndarray
+
+
 class Force(NamedTuple):
     """What the flow does to a side of the bounding box or to a hole.
 
-    The stress is that of the equation, nu grad u - p I: the force is the integral of p n - nu du/dn, with n out of the
-    fluid. On walls that do not move, and on holes that move as a whole without turning, it is the force, and the
-    torque, of the symmetric stress nu (grad u + grad u^T) - p I too.
+    The stress sigma is that of the equation: 2 nu eps(u) - p I in the stress form, nu grad u - p I in the gradient
+    form. The force is the integral of - sigma n, with n out of the fluid. On walls that do not move, and on holes that
+    move as a whole without turning, both have the same force and torque, if the viscosity is the same along the wall.
     """
 
     #: From the rows of the discrete equation: all forces together are the integral of f - alpha u, to the residual.
     force: np.ndarray
-    #: The integral of (x - about) x (p n - nu du/dn); in 2D a number.
+    #: The integral of - (x - about) x sigma n; in 2D a number.
     torque: np.ndarray | float
     #: The integral of p n with the pressure at points of the surface: less accurate than `force`.
     sampled_pressure: np.ndarray
-    #: The integral of - nu du/dn with the gradient at points of the surface: less accurate than `force`.
+    #: The integral of - (sigma + p I) n with the gradient at points of the surface: less accurate than `force`.
     sampled_viscous: np.ndarray
 
 
@@ -184,17 +202,23 @@ class Solution:
         return self._at(points, self._core.gradient, (self.problem.dim,) * 2)
 
     def field(self, name: str, points: Any) -> np.ndarray:
-        """What the velocity's derivatives in cells make at points (..., dim), of an order less than the velocity.
+        """What else a flow has at points (..., dim); derivatives in cells are of an order less than the velocity.
 
         Args:
-            name: "vorticity", curl u: an array (..., 3), in 2D (...); "q", the Q criterion (|W|^2 - |S|^2) / 2 with S
-                and W the symmetric and the antisymmetric part of grad u; "dissipation", nu |grad u|^2: arrays (...).
+            name: "vorticity", curl u: an array (..., 3), in 2D (...). Scalars, arrays (...): "q", the Q criterion
+                (|W|^2 - |S|^2) / 2 with S and W the symmetric and the antisymmetric part of grad u; "dissipation",
+                nu |grad u|^2, in the stress form 2 nu |S|^2; "strain_rate_invariant", the second one of S,
+                sqrt(S:S / 2); "viscosity" and "mass", nu and alpha of the cell. Tensors, arrays (..., dim, dim):
+                "strain_rate", S, and "stress", 2 nu S - p I.
         """
         self._require_velocity()
-        values = self._at(points, lambda flat: self._core.flow_field(name, flat), (3,))
+        values = self._at(points, lambda flat: self._core.flow_field(name, flat), (6,))
+        dim = self.problem.dim
+        if name in TENSORS:
+            return values[..., [[0, 3, 5], [3, 1, 4], [5, 4, 2]]][..., :dim, :dim]
         if name != "vorticity":
             return values[..., 0]
-        return values if self.problem.dim == 3 else values[..., 2]
+        return values[..., :3] if dim == 3 else values[..., 2]
 
     def _require_velocity(self) -> None:
         if self.problem.equation == "poisson":
@@ -235,7 +259,44 @@ class Solution:
     def velocity_at_points(self, m: int = 1) -> np.ndarray:
         """u at all of Mesh.points(m), with m = 1 in the middles of cells: an array of the same shape, NaN in holes.
         Faster than velocity() of these points."""
-        return self._core.velocity_at(m).reshape(*(m * np.array(self._core.extent)), self.problem.dim)
+        return self._on_points(self._core.velocity_at(m), m)
+
+    def pressure_at_points(self, m: int = 1) -> np.ndarray:
+        """p there, or u of Poisson's equation: an array (n_x m, n_y m, n_z m), in 2D (n_x m, n_y m)."""
+        return self._on_points(self._core.pressure_at(m), m)[..., 0]
+
+    def gradient_at_points(self, m: int = 1) -> np.ndarray:
+        """du_c/dx_a there: the same with the indices c, a last."""
+        return self._on_points(self._core.gradient_at(m), m, square=True)
+
+    def field_at_points(self, name: str, m: int = 1) -> np.ndarray:
+        """What field() has there: scalars, a vorticity with its components last, tensors with two indices last. Arrays
+        that count from cell to cell in x first, and the viscosity of a problem in z: `.T` of a scalar array is in that
+        order.
+
+            >>> from solenoid import Mesh, Problem, solve
+            >>> flow = solve(Problem(Mesh.box((1, 1), refine=3), velocity={"ymax": ["16*x^2*(1-x)^2", 0]}))
+            >>> rate = flow.field_at_points("strain_rate_invariant")
+            >>> thinning = flow.problem.replace(viscosity=(rate.T + 0.01) ** -0.5)
+            >>> rate.shape, solve(thinning).converged
+            ((8, 8), True)
+        """
+        values = self._on_points(self._core.field_at(name, m), m, square=name in TENSORS)
+        return values if name in TENSORS or values.shape[-1] > 1 else values[..., 0]
+
+    def _on_points(self, values: np.ndarray, m: int, square: bool = False) -> np.ndarray:
+        """Numbers at Mesh.points(m), with as many components as there are; or those of a square."""
+        dim = self.problem.dim
+        return values.reshape(*(m * np.array(self._core.extent)), *((dim, dim) if square else (-1,)))
+
+    def normal_stress(self, side: str, m: int = 1) -> np.ndarray:
+        """n . (2 nu eps(u) - p I) n on a side that is not periodic, at Mesh.points(m, side): an array of one dimension
+        less than the mesh. It is positive where the side is pulled outwards. Less its mean, divided by what a height
+        weighs, it is the topography that the flow holds up."""
+        mesh = self.problem.mesh
+        number = mesh._side(side)
+        shape = [m * count for a, count in enumerate(self._core.extent) if a != number // 2]
+        return self._core.normal_stress_at(number, m).reshape(shape)
 
     def face_fluxes(self) -> tuple[np.ndarray, ...]:
         """What flows through the faces of cells, a volume per unit of time, in 2D per unit of depth: for each direction
@@ -251,6 +312,12 @@ class Solution:
         extent = np.array(self._core.extent)
         fluxes = self._core.face_fluxes()
         return tuple(flux.reshape(extent + np.eye(len(extent), dtype=int)[a]) for a, flux in enumerate(fluxes))
+
+    def image_fields(self) -> ImageFields:
+        """Of a flow through an image, such as permeability() gives to `visit`: an array entry for each voxel."""
+        velocity, pressure = self._core.image_fields()
+        shape = tuple(self.problem.mesh.voxels.extent)
+        return ImageFields(velocity.reshape(*shape, len(shape)), pressure.reshape(shape))
 
     # Integrals -------------------------------------------------------------------------------------------------------
 
@@ -293,7 +360,7 @@ class Solution:
         return self._core.kinetic_energy()
 
     def dissipation(self) -> float:
-        """nu integral |grad u|^2, cell by cell"""
+        """The power that viscosity takes, cell by cell: the integral of field("dissipation")."""
         return self._core.dissipation()
 
     def enstrophy(self) -> float:
@@ -344,6 +411,11 @@ class Solution:
         or subdivide^dim linear cells each for viewers without such cells; with those of the `fields` that field() has.
         Of several ranks each writes a piece, and the first one the file, whose name ends in .pvtu, that names them."""
         self._core.write_vtu(os.fspath(file), subdivide, list(fields))
+
+    def to_vti(self, file: str | os.PathLike, size_limit: float = 1.0) -> None:
+        """Writes image_fields() as VTK image data for ParaView: `velocity`, `pressure` and `pore`, 1 where the flow is
+        solved for. Raises InputError if the file would have more than `size_limit` GB before it is compressed."""
+        self._core.write_vti(os.fspath(file), 1e9 * float(size_limit))
 
     def to_csv(self, file: str | os.PathLike, points: Any) -> None:
         """Writes values at points (..., dim) as a table with a line of names: x, y, z, u_x, u_y, u_z, p, those that

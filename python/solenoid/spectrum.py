@@ -42,6 +42,8 @@ def spectrum(self: Solution, points: int | tuple[int, ...] | None = None) -> Spe
     problem, mesh = self.problem, self.problem.mesh
     if mesh.holes:
         raise InputError(f"spectrum: expected a box without holes, which waves do not have, got {len(mesh.holes)} of them")
+    if mesh.edges is not None:
+        raise InputError("spectrum: expected a box, and this mesh is sheared")
     if mesh.voxels is not None:
         raise InputError("spectrum: expected a box without holes, which waves do not have, got an image")
     for side, kind in problem.sides.items():

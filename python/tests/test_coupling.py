@@ -165,7 +165,7 @@ def test_what_is_wrong_is_named():
         (lambda: flow.set_boundary("xmin", np.zeros((12, 12, 2))), r"xmin: expected an array of shape \(12, 2\)"),
         (lambda: flow.set_boundary("zmin", [0, 0]), "side: expected one of xmin, xmax, ymin, ymax, got 'zmin'"),
         (lambda: flow.set_reaction(-1), "mass: must be zero or positive"),
-        (lambda: flow.set_reaction(np.ones((12, 12))), "from cell to cell is not there yet"),
+        (lambda: flow.set_reaction(np.ones((12, 12))), "mass: expected a number"),
         (lambda: mesh.points(17), "points: expected 1 to 16"),
         (lambda: mesh.field([["a"]]), "values: expected an array of numbers"),
     ]:
@@ -187,3 +187,30 @@ def test_heated_cavity(root, capsys, rayleigh, within):
     names["main"](rayleigh, refine=4)
     nusselt = float(capsys.readouterr().out.split("Nusselt number")[1].split(",")[0])
     assert nusselt == pytest.approx(names["BENCHMARK"][rayleigh], rel=within)
+
+
+def test_viscosity_that_is_set():
+    """As an expression in the time that has the same values at the ends of steps."""
+    mesh = so.Mesh.box((1, 1), refine=3)
+    start = np.full((8, 8), 0.1)
+    lid = {"velocity": {"ymax": ["x*(1-x)", 0]}, "convection": True}
+    by_call = so.Flow(so.Problem(mesh, viscosity=start, mass=np.ones((8, 8)), **lid), step=0.05, **OPTIONS)
+    varying = so.Problem(mesh, viscosity="0.1 + t*x", mass="1 + t", parameters={"t": 0}, **lid)
+    by_expression = so.Flow(varying, step=0.05, **OPTIONS)
+    for _ in range(4):
+        end = by_call.time + by_call.next_step
+        by_call.set_viscosity(0.1 + end * mesh.points()[..., 0].T)
+        by_call.set_reaction(f"1 + {end!r}")
+        by_call.step()
+        by_expression.step()
+    one, other = by_call.solution(), by_expression.solution()
+    assert np.allclose(one.coefficients, other.coefficients, atol=1e-7)
+    assert one.field("viscosity", [0.5625, 0.1]) == pytest.approx(0.1 + by_call.time * 0.5625)
+    assert one.dissipation() == pytest.approx(other.dissipation(), rel=1e-6)
+    before = by_call.solution().coefficients
+    for wrong in (np.ones((7, 8)), -start, np.nan):
+        with pytest.raises(so.InputError, match="viscosity"):
+            by_call.set_viscosity(wrong)
+    assert np.array_equal(by_call.solution().coefficients, before)
+    with pytest.raises(so.InputError, match="expected a number"):
+        so.Flow(so.Problem(mesh, **lid), step=0.1, **OPTIONS).set_viscosity(start)

@@ -51,3 +51,33 @@ def test_sweep(root, capsys):
     names["print_table"](rows)
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == 5 and len({len(line) for line in lines}) == 1 and "viscosity" in lines[0]
+
+
+def test_power_law(root, capsys):
+    """Cells have one viscosity each: errors are of second order, but for the kink of the shear rate in the middle."""
+    names = runpy.run_path(str(root / "python" / "examples" / "power_law.py"))
+    for n in (0.5, 2):
+        errors = []
+        for refine in (1, 2):
+            channel = names["Channel"](n, refine, device="cpu")
+            *_, (change, flow) = channel.iterate(tolerance=1e-6)
+            assert change <= 1e-6
+            errors.append(flow.error(channel.exact).velocity / (2 * flow.kinetic_energy()) ** 0.5)
+        assert errors[1] < 0.35 * errors[0] < 0.01
+    names["main"]()
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 3 and lines[1].startswith("n = 1: 1 iterates")
+
+
+def test_viscous_heating(root, capsys):
+    names = runpy.run_path(str(root / "python" / "examples" / "viscous_heating.py"))
+    film = names["HeatedFilm"](3, 2, device="cpu")
+    *_, (flow, temperature) = film.iterate(tolerance=1e-6)
+    hottest, stress = film.exact()
+    assert film.middle(temperature) == pytest.approx(hottest, rel=1e-3)
+    assert flow.forces()["ymin"].force[0] / 0.25 == pytest.approx(stress, rel=2e-3)
+    # All work of the plate is heat.
+    assert flow.dissipation() == pytest.approx(0.25 * 3 * stress, rel=2e-3)
+    assert flow.field("viscosity", [0.1, 0.49]) == pytest.approx(np.exp(-hottest), rel=1e-2)
+    names["main"]()
+    assert len(capsys.readouterr().out.splitlines()) == 3

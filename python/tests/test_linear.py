@@ -251,6 +251,46 @@ def test_wrong_coefficients(cavity, name, value, message):
         periodic.mass = 1
 
 
+def test_other_coefficients_by_cell(cavity):
+    """Arrays, expressions with parameters, functions and numbers, as a new system has them; what is refused changes
+    nothing."""
+    rng = np.random.default_rng(1)
+    cells = tuple(reversed(cavity.mesh.points().shape[:-1]))
+    nu, alpha = np.exp(rng.uniform(-1, 1, cells)), rng.uniform(0, 9, cells)
+    problem = cavity.replace(viscosity=nu, parameters={"c": 2})
+    system = so.LinearSystem(problem, **CPU)
+    A, M, b = system.operator(), system.preconditioner(), system.load()
+
+    def same_as(**coefficients):
+        other = so.LinearSystem(problem.replace(**coefficients), **CPU)
+        assert np.array_equal(A @ b, other.operator() @ b)
+        assert np.array_equal(M @ b, other.preconditioner() @ b)
+        assert np.array_equal(system.load(), other.load())
+
+    system.set_reaction(alpha)
+    same_as(mass=alpha)
+    system.set_viscosity("exp(c*x)")
+    same_as(mass=alpha, viscosity="exp(c*x)")
+    assert system.problem.viscosity is not None and system.solution(b).problem.form == "stress"
+    system.set_parameters(c=3)
+    same_as(mass=alpha, viscosity="exp(3*x)")
+    system.set_coefficients(viscosity=lambda p: 1 + p[:, 0], mass=4)
+    same_as(mass=4, viscosity=lambda p: 1 + p[:, 0])
+    system.viscosity, system.mass = nu, 0
+    same_as()
+    for wrong, message in [(nu[:-1], "array"), (-nu, "positive"), (np.nan, "finite"), ("log(x-1)", "viscosity")]:
+        with pytest.raises(so.InputError, match=message):
+            system.set_viscosity(wrong)
+    same_as()
+    with pytest.raises(so.InputError, match="expected a number"):
+        so.LinearSystem(cavity, **CPU).set_viscosity(nu)
+    with pytest.raises(so.InputError, match="different problems"):
+        so.LinearSystem(cavity.replace(mass=alpha), **CPU).set_viscosity(nu)
+    named = so.LinearSystem(cavity.replace(mass=alpha, form="gradient"), **CPU)
+    named.set_viscosity(nu)
+    assert named.problem.form == "gradient"
+
+
 def test_loads_of_other_forces(cavity, system):
     """Among them the solution of another problem, on another mesh."""
     force = ["sin(3*x)*y", lambda p: p[:, 0] ** 2]

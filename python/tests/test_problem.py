@@ -312,3 +312,52 @@ def test_replace_says_what_is_wrong(cavity):
         cavity.replace(slip="ymax")
     with pytest.raises(TypeError, match="viscsity"):
         cavity.replace(viscsity=1)
+
+
+def test_forces_of_regions_and_arrays():
+    """One force given in many ways: that of a region that begins on a face of cells."""
+    mesh = so.Mesh.box(cells=(2, 1), refine=2, upper=(2, 1))
+    field = ["0", "x < 1 ? 2 : 5"]
+    expected = so.Problem(mesh, force=field)
+    cells = np.zeros((4, 8))  # [y, x]
+    cells[:, :4], cells[:, 4:] = 2, 5
+    points = np.zeros((8 * 3, 4 * 3, 2))  # [x, y, component]
+    points[:12, :, 1], points[12:, :, 1] = 2, 5
+    there = {"inside": "x < 1", "force": [0, 2]}
+    for problem in (
+        so.Problem(mesh, force=[0, 5], coefficients=[there]),
+        so.Problem(mesh, force=[0, 5], coefficients=[there]).replace(order=2),
+        so.Problem(mesh, coefficients=[{"inside": lambda x: x[:, 0] > 0, "force": [0, cells]}]),
+        so.Problem(mesh, force=[0, cells]),
+        so.Problem(mesh, force=[0, cells[:1, ::4]]),
+        so.Problem(mesh, force=np.stack([0 * cells, cells])),
+        so.Problem(mesh, force=points),
+        so.Problem(mesh, force=mesh.field(points)),
+    ):
+        assert same(problem, expected)
+    assert np.abs(so.solve(expected).velocity([0.5, 0.5])).max() > 1e-3
+    value = so.Problem(mesh, equation="poisson", force=cells)
+    assert same(value, so.Problem(mesh, equation="poisson", force=field[1]))
+    value = so.Problem(mesh, equation="poisson", force=5, coefficients=[{"inside": "x < 1", "force": 2}])
+    assert same(value.replace(order=2), so.Problem(mesh, equation="poisson", force=field[1]))
+
+
+@pytest.mark.parametrize(
+    ("force", "message"),
+    [
+        (np.zeros((8, 4, 3)), "force: expected an array of shape"),
+        ([0, np.zeros((8, 4))], r"force\[1\]: the array has 4 x 8 numbers"),
+        ([0, np.zeros(4)], r"force\[1\]: the array has 1 indices"),
+        ([0, 0, 0], "force: expected 2 components"),
+    ],
+)
+def test_wrong_arrays_of_forces_are_named(force, message):
+    with pytest.raises(so.InputError, match=message):
+        so.Problem(so.Mesh.box(cells=(2, 1), refine=2, upper=(2, 1)), force=force)
+
+
+def test_arrays_of_forces_that_could_be_two_things():
+    with pytest.raises(so.InputError, match="has components first or last"):
+        so.Problem(so.Mesh.box(cells=(2, 2)), force=np.zeros((2, 2, 2)))
+    with pytest.raises(so.InputError, match=r"coefficients\[0\]: unknown key 'forces'"):
+        so.Problem(so.Mesh.box(cells=(2, 2)), coefficients=[{"inside": 1, "forces": [0, 1]}])

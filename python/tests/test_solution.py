@@ -367,3 +367,52 @@ def test_interpolate(cavity, poisson):
     ]:
         with pytest.raises(so.InputError, match=message):
             call()
+
+
+def test_fields_and_arrays_of_flows_with_coefficients_by_cell(tmp_path):
+    """Arrays at points of cells are what points have; a stress is 2 nu S - p I; files keep coefficients."""
+    mesh = so.Mesh.box(cells=(3, 2), refine=1, upper=(3, 2), holes=[((1, 0), (2, 1))])
+    nu = np.arange(1.0, 25.0).reshape(4, 6)  # [y, x]
+    problem = so.Problem(
+        mesh, viscosity=nu, mass=0.5, force=["y", "-x"], slip=["ymax"], coefficients=[{"inside": "x > 2", "mass": 3}]
+    )
+    flow = so.solve(problem, rtol=1e-11)
+    points = mesh.points(2)
+    gradient, pressure = flow.gradient_at_points(2), flow.pressure_at_points(2)
+    assert np.array_equal(np.isnan(pressure), np.isnan(flow.pressure(points))) and np.isnan(pressure).any()
+    np.testing.assert_allclose(gradient, flow.gradient(points), atol=1e-12)
+    np.testing.assert_allclose(pressure, flow.pressure(points), atol=1e-12)
+    strain = (gradient + np.swapaxes(gradient, -1, -2)) / 2
+    viscosity = flow.field_at_points("viscosity")
+    inside = ~np.isnan(viscosity)
+    assert np.array_equal(viscosity.T[inside.T], nu[inside.T])
+    viscosity = viscosity.repeat(2, axis=0).repeat(2, axis=1)
+    expected = {
+        "strain_rate": strain,
+        "strain_rate_invariant": np.sqrt((strain**2).sum(axis=(-1, -2)) / 2),
+        "stress": 2 * viscosity[..., None, None] * strain - pressure[..., None, None] * np.eye(2),
+        "dissipation": 2 * viscosity * (strain**2).sum(axis=(-1, -2)),
+        "mass": np.where(np.isnan(pressure), np.nan, np.where(points[..., 0] > 2, 3, 0.5)),
+        "vorticity": gradient[..., 1, 0] - gradient[..., 0, 1],
+    }
+    for name, values in expected.items():
+        np.testing.assert_allclose(flow.field_at_points(name, 2), values, atol=1e-12, err_msg=name)
+        np.testing.assert_allclose(flow.field(name, points), values, atol=1e-12, err_msg=name)
+    with pytest.raises(so.InputError, match="strain_rate_invariant"):
+        flow.field_at_points("strain")
+    stress = flow.normal_stress("ymax", 3)
+    below = mesh.points(3, "ymax") - [0, 1e-9]
+    np.testing.assert_allclose(stress, flow.field("stress", below)[:, 1, 1], atol=1e-6)
+    assert flow.normal_stress("xmin").shape == (4,)
+    # What drives the flow is what sides hold, and what the reaction takes.
+    driving = np.zeros(2)
+    for name, alpha in (("left", 0.5), ("right", 3.0)):
+        where = points[..., 0] < 2 if name == "left" else points[..., 0] > 2
+        u = flow.velocity_at_points(2)[where & ~np.isnan(pressure)]
+        x = points[where & ~np.isnan(pressure)]
+        driving += 0.0625 * (np.stack([x[:, 1], -x[:, 0]], axis=-1) - alpha * u).sum(axis=0)
+    assert sum(force.force for force in flow.forces().values()) == pytest.approx(driving, abs=1e-7)
+    flow.save(tmp_path / "flow.h5")
+    loaded = so.load(tmp_path / "flow.h5")
+    assert loaded.problem.form == "stress" and loaded.dissipation() == flow.dissipation()
+    assert so.solve(problem, start=loaded, rtol=1e-8).report.iterations == 0

@@ -1,15 +1,18 @@
 #include "solenoid/case.hpp"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <fstream>
 #include <sstream>
+#include <utility>
 
 #include "case/keys.hpp"
 #include "case/permeability_keys.hpp"
 #include "case/settings.hpp"
 #include "permeability/flow_setup.hpp"
 #include "problem/validate.hpp"
+#include "solenoid/arrays.hpp"
 #include "solenoid/solution.hpp"
 
 namespace solenoid {
@@ -28,6 +31,23 @@ std::string source_of(const toml::table& document, std::string path) {
 void validate_checkpoints() {
   const std::string why = solution_files_unavailable();
   if (!why.empty()) throw InvalidEntry("output.checkpoint", why);
+}
+
+/// \throws InvalidEntry if there can be no files of the image's fields, or should not be.
+void validate_image_files(const Case& what) {
+  const OutputOptions& output = what.output;
+  if (!output.vti && output.arrays.empty()) return;
+  const std::string entry = output.vti ? "output.vti" : "output.arrays";
+  if (!what.permeability) throw InvalidEntry(entry, "is about flows of a table [permeability], and there is none");
+  if (!output.arrays.empty() && !solution_files_unavailable().empty()) {
+    throw InvalidEntry("output.arrays", solution_files_unavailable());
+  }
+  constexpr double gigabyte = 1e9;
+  const double size = static_cast<double>(image_file_bytes(*what.problem.mesh.image)) / gigabyte;
+  if (size <= output.size_limit) return;
+  throw InvalidEntry(entry, fmt::format("each file would have up to {:.3g} GB, and `size_limit` is {:g}: raise it if "
+                                        "you want files as large as that, or look at a `crop` of the image",
+                                        size, output.size_limit));
 }
 
 /// \throws InputError if there is something that has no place beside [permeability].
@@ -54,12 +74,31 @@ void complete_permeability(Case& what) {
   problem = flow_problem(image, flow_setups(image->dim(), options).front(), options.drive, element_of(options));
 }
 
+/// What there is on boxes alone is refused before anything is solved.
+void validate_output_of_sheared(const Case& what) {
+  if (!what.problem.mesh.edges) return;
+  const OutputOptions& output = what.output;
+  for (const auto& [asked, entry] : {std::pair{output.forces, "forces"},
+                                     {!output.fluxes.empty(), "flux"},
+                                     {!output.normal_stresses.empty(), "normal_stress"},
+                                     {output.permeability, "permeability"},
+                                     {!output.speeds.empty(), "speeds"},
+                                     {output.vti, "vti"},
+                                     {!output.arrays.empty(), "arrays"}}) {
+    if (asked) throw InvalidEntry(fmt::format("output.{}", entry), "not yet on a mesh with `edges`: leave it out");
+  }
+}
+
 Case case_of(const toml::table& document, const std::string& name) {
   Case result;
   result.name = std::filesystem::path(name).stem().string();
   refuse_beside_permeability(document, name);
   Document shared{name};
   Value(document, "", "a table", shared).table<Case>(case_keys(), result);
+  result.image_axes = shared.image_axes;
+  if (!toml::at_path(document, "solver.max_iterations")) {
+    result.solver.max_iterations = usual_max_iterations(result.problem);
+  }
   try {
     if (result.time) {
       TimeOptions& time = result.time->options;
@@ -84,8 +123,15 @@ Case case_of(const toml::table& document, const std::string& name) {
     if (result.permeability) complete_permeability(result);
     validate(result.problem);
     validate(result.problem, result.solver);
+    validate_output_of_sheared(result);
     if (result.output.checkpoint > 0.0) validate_checkpoints();
     if (result.output.permeability) validate_permeability(result.problem);
+    for (const auto& [side, file] : result.output.normal_stresses) {
+      if (result.problem.boundary.sides[side].kind != SideKind::periodic) continue;
+      throw InvalidEntry("output.normal_stress",
+                         fmt::format("{} is periodic: it has no stress of its own", side_names[side]));
+    }
+    validate_image_files(result);
   } catch (const InvalidEntry& error) {
     const std::string key = key_path(error.entry);
     throw InputError(fmt::format("{}: {}{}: {}", name, key_label(key), source_of(document, key), error.problem));

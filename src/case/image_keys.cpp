@@ -189,6 +189,7 @@ void read_image_key(const Value& value, Mesh& mesh) {
     ImageFile file;
     value.table<ImageFile>(file_keys, file);
     image = made_for(value, [&] { return read_image(file.name, file.format); });
+    value.document().image_axes = axes_of_array(file.name, file.format);
     if (file.dim != 0 && file.dim != image->dim()) {
       value.fail(fmt::format("its lists have {} entries, and the image has {} dimensions", file.dim, image->dim()));
     }

@@ -8,7 +8,10 @@
 #include "case/expression.hpp"
 #include "case/image_keys.hpp"
 #include "case/permeability_keys.hpp"
+#include "problem/affine_map.hpp"
 #include "problem/validate.hpp"
+#include "solenoid/arrays.hpp"
+#include "solenoid/cellwise.hpp"
 #include "solenoid/solution.hpp"
 
 namespace solenoid {
@@ -72,6 +75,15 @@ constexpr Key<Mesh> mesh_keys[] = {
      [](const Value& v, Mesh& mesh) { mesh.lower = point(v, mesh.lower); }},
     {{"upper", "a list of {dim} numbers", "[1, 1, 1]", "upper corner of the bounding box"},
      [](const Value& v, Mesh& mesh) { mesh.upper = point(v, mesh.upper); }},
+    {{"origin", "a list of {dim} numbers", "", "with `edges`, in place of `lower`: where they begin; zeros by default"},
+     [](const Value& v, Mesh& mesh) { mesh.lower = point(v, mesh.lower); }},
+    {{"edges", "a list of {dim} lists of {dim} numbers", "",
+      "in place of `upper`: cells are parallelepipeds, and these are the edges of the domain; right-handed"},
+     [](const Value& v, Mesh& mesh) {
+       const auto edges = v.components();
+       mesh.edges.emplace();
+       for (std::size_t a = 0; a < edges.size(); ++a) (*mesh.edges)[a] = point(edges[a], {});
+     }},
     refine_key,
     {{"holes", "a list of tables {lower = [...], upper = [...]}", "[]",
       "boxes removed from the domain, in coarse boxes; they may overlap"},
@@ -92,6 +104,8 @@ constexpr Key<Mesh> image_mesh_keys[] = {
     {{"cells", "", "", ""}, refuse_with_image},
     {{"lower", "", "", ""}, refuse_with_image},
     {{"upper", "", "", ""}, refuse_with_image},
+    {{"origin", "", "", ""}, refuse_with_image},
+    {{"edges", "", "", ""}, refuse_with_image},
     {{"holes", "", "", ""}, refuse_with_image},
 };
 
@@ -99,7 +113,12 @@ void read_mesh(const Value& value, Mesh& mesh) {
   if (value.has("image")) {
     value.table<Mesh>(image_mesh_keys, mesh);
   } else {
-    value.table<Mesh>(mesh_keys, mesh);
+    value.table<Mesh>(mesh_keys, mesh);  // names unknown keys first
+    const bool sheared = value.has("edges");
+    if (sheared && (value.has("lower") || value.has("upper"))) {
+      value.fail("`edges` say what the domain is, from `origin`: leave `lower` and `upper` out");
+    }
+    if (!sheared && value.has("origin")) value.fail("`origin` is where `edges` begin: add them, or use `lower`");
   }
 }
 
@@ -176,25 +195,161 @@ constexpr Key<Problem> element_keys[] = {
      }},
 };
 
+/// The name of a file with an array, relative to the folder of the case file.
+void read_array_name(const Value& v, FieldFile& from) {
+  v.require(!v.text().empty());
+  from.file = std::filesystem::path(v.document().name).parent_path() / v.text();
+}
+
+constexpr Key<FieldFile> dataset_key = {{"dataset", "the name of a dataset", "", "in an HDF5 file"},
+                                        [](const Value& v, FieldFile& from) { from.dataset = v.text(); }};
+
+constexpr Key<FieldFile> cellwise_keys[] = {
+    {{"file", "the name of a file", "required",
+      "an array [z, y, x], in 2D [y, x], of a number for each cell, or each coarse box: `.npy`, `.h5`, `.hdf5` or "
+      "`.hdf`; relative to the folder of the case file"},
+     read_array_name},
+    dataset_key,
+};
+
+constexpr Key<FieldFile> force_file_keys[] = {
+    {{"file", "the name of a file", "required",
+      "an array [component, z, y, x], in 2D [component, y, x]; of one component [z, y, x] or [y, x]; files as of "
+      "`viscosity`"},
+     read_array_name},
+    dataset_key,
+    {{"points", "an integer from 1 to 16", "1",
+      "1: numbers for each cell, or each coarse box; m: values at m Gauss points per direction in every cell, between "
+      "which the force is a polynomial"},
+     [](const Value& v, FieldFile& from) { from.points = v.integer(); }},
+};
+
+/// What `read` makes of an array in a file.
+template <class Read>
+auto read_array(const Value& value, std::span<const Key<FieldFile>> keys, const Read& read) {
+  FieldFile from;
+  value.table<FieldFile>(keys, from);
+  try {
+    return read(from);
+  } catch (const InputError& error) {
+    value.fail(error.what());
+  }
+}
+
+/// A coefficient that is one number for all cells, or a field.
+void read_coefficient(const Value& value, const Mesh& mesh, double& number, std::optional<ScalarField>& field) {
+  if (value.is_table()) {
+    field = read_array(value, cellwise_keys,
+                       [&](const FieldFile& from) { return read_cellwise(mesh, from.file, from.dataset); });
+    return;
+  }
+  ScalarField all = value.field();
+  if (const auto constant = all.constant()) {
+    number = *constant;
+  } else {
+    field = std::move(all);
+  }
+}
+
+ScalarField read_force_component(const Value& value, const Mesh& mesh) {
+  if (!value.is_table()) return value.field();
+  ScalarField component =
+      read_array(value, force_file_keys, [&](const FieldFile& from) { return read_scalar_field(mesh, from); });
+  component.set_label(value.where());
+  return component;
+}
+
+/// Expressions, numbers and arrays; with Poisson's equation a single component.
+VectorField read_force(const Value& value, const Mesh& mesh) {
+  if (value.document().equation == EquationKind::poisson) return {read_force_component(value, mesh)};
+  VectorField force;
+  if (value.is_table()) {
+    force = read_array(value, force_file_keys, [&](const FieldFile& from) { return read_field(mesh, from); });
+    for (std::size_t c = 0; c < force.size(); ++c) force[c].set_label(fmt::format("{}[{}]", value.where(), c));
+    return force;
+  }
+  const auto entries = value.components();
+  for (std::size_t c = 0; c < entries.size(); ++c) force[c] = read_force_component(entries[c], mesh);
+  return force;
+}
+
 constexpr Key<Problem> physics_keys[] = {
     // The equation comes first: other keys depend on it.
     {{"equation", "\"stokes\" or \"poisson\"", "\"stokes\"",
       "alpha u - nu Laplace u + grad p = f with div u = 0, or without p"},
      [](const Value& v, Problem& problem) { v.document().equation = problem.equation = v.choice<EquationKind>(); }},
-    {{"viscosity", "a number > 0", "1.0", "nu"},
-     [](const Value& v, Problem& problem) { problem.viscosity = v.number(); }},
-    {{"mass", "a number >= 0", "0.0", "alpha"}, [](const Value& v, Problem& problem) { problem.mass = v.number(); }},
+    {{"viscosity", "a number > 0, an expression, or a table {file = \"...\"} with an array of a number for each cell",
+      "1.0", "nu; of one that varies each cell has the mean"},
+     [](const Value& v, Problem& problem) {
+       read_coefficient(v, problem.mesh, problem.viscosity, problem.varying_viscosity);
+     }},
+    {{"mass", "a number >= 0, an expression, or a table {file = \"...\"}", "0.0", "alpha, in the same way"},
+     [](const Value& v, Problem& problem) { read_coefficient(v, problem.mesh, problem.mass, problem.varying_mass); }},
+    {{"viscosity_cap", "a list of 2 numbers > 0 that ascend", "",
+      "a viscosity that varies counts as these where it is smaller or larger"},
+     [](const Value& v, Problem& problem) {
+       const auto ends = v.list();
+       v.require(ends.size() == 2);
+       problem.viscosity_cap = {ends[0].number(), ends[1].number()};
+     }},
+    {{"form", "\"gradient\" or \"stress\"", "",
+      "the viscous term: - div(nu grad u), or - div(2 nu eps(u)); if it is not given, stress where the viscosity "
+      "varies, otherwise gradient"},
+     [](const Value& v, Problem& problem) {
+       v.require_equation(EquationKind::stokes);
+       problem.form = v.choice<ViscousForm>();
+     }},
     {{"convection", "true or false", "false", "with the term div(u (x) u); of a flow in time"},
      [](const Value& v, Problem& problem) { problem.convection = stokes_only(v); }},
-    {{"force", "a list of {dim} expressions or numbers, with Poisson a single one", "[0, 0, 0]", "f"},
-     [](const Value& v, Problem& problem) {
-       if (problem.equation == EquationKind::poisson) {
-         problem.force[0] = v.field();
-       } else {
-         problem.force = v.vector_field();
-       }
+    {{"force", "a list of {dim} expressions or numbers, with Poisson a single one; or tables {file = \"...\"}",
+      "[0, 0, 0]", "f; a table in place of an entry, or of all of them, names an array"},
+     [](const Value& v, Problem& problem) { problem.force = read_force(v, problem.mesh); }},
+};
+
+// ---- [[region]]
+
+/// A region while its keys are read.
+struct RegionDraft {
+  Region region;
+  std::optional<Point> lower;
+  std::optional<Point> upper;
+};
+
+constexpr Key<RegionDraft> part_keys[] = {
+    {{"inside", "an expression", "", "the region is where it is not 0, such as `\"x^2 + y^2 < 1\"`"},
+     [](const Value& v, RegionDraft& draft) { draft.region.inside = v.field(); }},
+    {{"lower", "a list of {dim} numbers", "", "lower corner of a region that is a box, instead of `inside`"},
+     [](const Value& v, RegionDraft& draft) { draft.lower = point(v, {}); }},
+    {{"upper", "a list of {dim} numbers", "", "upper corner of the box"},
+     [](const Value& v, RegionDraft& draft) { draft.upper = point(v, {}); }},
+    {{"viscosity", "an expression or a number > 0", "", "nu there"},
+     [](const Value& v, RegionDraft& draft) { draft.region.viscosity = v.field(); }},
+    {{"mass", "an expression or a number >= 0", "", "alpha there"},
+     [](const Value& v, RegionDraft& draft) { draft.region.mass = v.field(); }},
+    {{"force", "a list of {dim} expressions or numbers, with Poisson a single one", "", "f there"},
+     [](const Value& v, RegionDraft& draft) {
+       draft.region.force = v.document().equation == EquationKind::poisson ? VectorField{v.field()} : v.vector_field();
      }},
 };
+
+Region read_region(const Value& value) {
+  RegionDraft draft;
+  value.table<RegionDraft>(part_keys, draft);
+  const auto& [region, lower, upper] = draft;
+  if (value.has("inside") == (lower || upper) || lower.has_value() != upper.has_value()) {
+    value.fail("expected either `inside`, or `lower` and `upper`");
+  }
+  if (!region.viscosity && !region.mass && !region.force) value.fail("expected `viscosity`, `mass` or `force`");
+  if (lower) {
+    draft.region.inside = ScalarField([low = *lower, high = *upper, dim = value.dim()](const Point& x) {
+      for (int a = 0; a < dim; ++a) {
+        if (x[a] < low[a] || x[a] > high[a]) return 0.0;
+      }
+      return 1.0;
+    });
+  }
+  return draft.region;
+}
 
 // ---- [boundary]
 
@@ -335,7 +490,8 @@ constexpr Key<SolverOptions> solver_keys[] = {
      [](const Value& v, SolverOptions& options) { options.method = v.choice<Method>(); }},
     {{"rtol", expected::rtol, "1e-8", "stop at this residual, relative to the right-hand side; not used by `fmg`"},
      [](const Value& v, SolverOptions& options) { options.rtol = v.number(); }},
-    {{"max_iterations", expected::max_iterations, "50", "give up after so many iterations"},
+    {{"max_iterations", expected::max_iterations, "50",
+      "give up after so many iterations; 200 by default where coefficients vary by cell"},
      [](const Value& v, SolverOptions& options) { options.max_iterations = v.integer(); }},
     {{"restart", expected::restart, "0", "restart length of GMRES; 0: no restarts"},
      [](const Value& v, SolverOptions& options) { options.restart = v.integer(); }},
@@ -390,6 +546,16 @@ void require_inside(const Value& value, const Mesh& mesh, int a, double x) {
 
 Point point_inside(const Value& value, const Mesh& mesh) {
   const Point result = point(value, {});
+  if (mesh.edges) {
+    const Point along = AffineMap(mesh.dim, mesh.lower, *mesh.edges).pulled_back(result);
+    for (int a = 0; a < mesh.dim; ++a) {
+      const double length = length_along(mesh, a);
+      if (along[a] >= -1e-12 * length && along[a] <= (1.0 + 1e-12) * length) continue;
+      value.fail(fmt::format("the point lies outside the mesh: at {:.6g} of its edge {}, which is from 0 to 1",
+                             along[a] / length, a));
+    }
+    return result;
+  }
   for (int a = 0; a < value.dim(); ++a) require_inside(value, mesh, a, result[a]);
   return result;
 }
@@ -466,6 +632,15 @@ struct SampledPlane {
 
   [[nodiscard]] Samples samples() const {
     Samples result{file, mesh.lower, {}, count};
+    if (mesh.edges) {
+      int along = 0;
+      for (int a = 0; a < mesh.dim; ++a) {
+        const Point& edge = (*mesh.edges)[a];
+        if (a != axis) result.edges[along++] = edge;
+        for (int i = 0; i < 3 && a == axis; ++i) result.origin[i] += 0.5 * edge[i];
+      }
+      return result;
+    }
     if (mesh.dim == 3) result.origin[axis] = position.value_or(0.5 * (mesh.lower[axis] + mesh.upper[axis]));
     int edge = 0;
     for (int a = 0; a < mesh.dim; ++a) {
@@ -490,10 +665,11 @@ constexpr Key<SampledPlane> plane_keys[] = {
     {{"position", "a number", "", "3D: coordinate of the plane in that direction; in the middle if not given"},
      [](const Value& v, SampledPlane& plane) {
        require_slices(v);
+       if (plane.mesh.edges) v.fail("the plane lies in the middle of a mesh with `edges`: leave it out");
        plane.position = position(v, plane.mesh, plane.axis);
      }},
     {{"points", "a list of 2 integers from 2 to 10000", "[101, 101]",
-      "how many in the other two directions, from end to end of the bounding box"},
+      "how many in the other two directions, from end to end of the bounding box, or of the domain along `edges`"},
      [](const Value& v, SampledPlane& plane) {
        const auto entries = v.list();
        v.require(entries.size() == 2);
@@ -539,7 +715,24 @@ constexpr Key<Scales> scale_keys[] = {
      [](const Value& v, Scales& scales) { read_scale(v, scales, FlowField::q); }},
     {{"dissipation", scale_type, "", "of those of the dissipation"},
      [](const Value& v, Scales& scales) { read_scale(v, scales, FlowField::dissipation); }},
+    {{"strain_rate_invariant", scale_type, "", "of those of the strain rate"},
+     [](const Value& v, Scales& scales) { read_scale(v, scales, FlowField::strain_rate_invariant); }},
+    {{"viscosity", scale_type, "", "of those of the viscosity: of its logarithm to base 10"},
+     [](const Value& v, Scales& scales) { read_scale(v, scales, FlowField::viscosity); }},
+    {{"mass", scale_type, "", "of those of the mass term"},
+     [](const Value& v, Scales& scales) { read_scale(v, scales, FlowField::mass); }},
 };
+
+/// Files for sides by their names.
+void read_normal_stress(const Value& value, OutputDraft& output) {
+  value.require_equation(EquationKind::stokes);
+  for (const auto& [name, file] : value.entries("a file name that ends in .csv, without folders")) {
+    const auto sides = std::span(side_names).first(static_cast<std::size_t>(2) * value.dim());
+    const auto side = std::find(sides.begin(), sides.end(), name);
+    if (side == sides.end()) file.fail("is no side of the bounding box");
+    output.target.normal_stresses[static_cast<int>(side - sides.begin())] = file_name(file, ".csv");
+  }
+}
 
 constexpr Key<OutputDraft> output_keys[] = {
     {{"vtu", "true or false", "false", "a VTU file for ParaView: one Lagrange cell of degree k + 1 per cell, exact"},
@@ -554,8 +747,10 @@ constexpr Key<OutputDraft> output_keys[] = {
      [](const Value& v, OutputDraft& output) {
        if (!v.text().empty()) output.target.picture = file_name(v, ".png");
      }},
-    {{"fields", "a list of \"vorticity\", \"q\" and \"dissipation\"", "[]",
-      "in VTU files, too, and a picture of each beside that of the speed"},
+    {{"fields",
+      "a list of \"vorticity\", \"q\", \"dissipation\", \"strain_rate\", \"strain_rate_invariant\", \"stress\", "
+      "\"viscosity\" and \"mass\"",
+      "[]", "in VTU files, too, and a picture of each that is no tensor beside that of the speed"},
      [](const Value& v, OutputDraft& output) {
        v.require_equation(EquationKind::stokes);
        for (const Value& entry : v.list()) {
@@ -596,10 +791,26 @@ constexpr Key<OutputDraft> output_keys[] = {
      [](const Value& v, OutputDraft& output) {
        if (!v.text().empty()) output.target.history = file_name(v, ".csv");
      }},
+    {{"normal_stress", "a table such as {ymax = \"topography.csv\"}", "{}",
+      "n . (2 nu eps(u) - p) n in the middles of a side's faces"},
+     read_normal_stress},
     {{"speeds", csv_type, "\"\"", "how speeds are distributed over the domain"},
      [](const Value& v, OutputDraft& output) {
        v.require_equation(EquationKind::stokes);
        if (!v.text().empty()) output.target.speeds = file_name(v, ".csv");
+     }},
+    {{"vti", "true or false", "false",
+      "of a permeability: velocity and pressure of each voxel as a VTI file for ParaView, in metres"},
+     [](const Value& v, OutputDraft& output) { output.target.vti = v.boolean(); }},
+    {{"arrays", "a file name that ends in .h5, without folders", "\"\"",
+      "the same as arrays of an HDF5 file, whose indices are those of the image's array"},
+     [](const Value& v, OutputDraft& output) {
+       if (!v.text().empty()) output.target.arrays = file_name(v, ".h5");
+     }},
+    {{"size_limit", "a number > 0", "1", "of these files, in GB: larger ones are refused before anything is solved"},
+     [](const Value& v, OutputDraft& output) {
+       output.target.size_limit = v.number();
+       v.require(output.target.size_limit > 0.0);
      }},
     {{"flux", "tables [[output.flux]]", "", "planes through which the flux is reported"},
      [](const Value& v, OutputDraft& output) {
@@ -657,6 +868,11 @@ constexpr Key<Case> top_keys[] = {
      [](const Value& v, Case& c) { v.table<Problem>(element_keys, c.problem); }},
     {{"physics", "a table", "", "the equation: alpha u - nu Laplace u + grad p = f, div u = 0"},
      [](const Value& v, Case& c) { v.table<Problem>(physics_keys, c.problem); }},
+    {{"region", "tables [[region]]", "",
+      "other coefficients, or another force, in a part of the domain; where two overlap, the later one holds"},
+     [](const Value& v, Case& c) {
+       for (const Value& entry : v.list()) c.problem.regions.push_back(read_region(entry));
+     }},
     {{"boundary", "a table", "", "conditions on the sides of the bounding box and on holes; default: no-slip"},
      [](const Value& v, Case& c) { read_boundary(v, c.problem.boundary); }},
     {{"side", "tables [[side]]", "", "another condition on a part of a side"},
@@ -718,6 +934,9 @@ std::vector<Section> make_sections() {
   add("time", infos(time_keys));
   add("element", infos(element_keys));
   add("physics", infos(physics_keys));
+  sections.push_back({"physics.viscosity", "a coefficient in a file, `mass` too", infos(cellwise_keys)});
+  sections.push_back({"physics.force", "a force, or one component of it, in a file", infos(force_file_keys)});
+  add("region", infos(part_keys));
   add("boundary", infos(boundary_keys));
   sections.push_back({"boundary.SIDE", "one side", infos(side_keys)});
   add("side", infos(side_region_keys));

@@ -46,6 +46,7 @@ std::vector<KeyInfo> permeability_infos() { return infos(permeability_keys); }
 
 std::vector<std::string> keys_beside_permeability() {
   return {"physics",        "boundary",
+          "region",         "output.normal_stress",
           "side",           "hole",
           "time",           "average",
           "exact",          "probe",

@@ -49,7 +49,8 @@ struct Document {
   std::string name;  ///< of the file
   int dim = 0;       ///< known once `cells` has been read
   EquationKind equation = EquationKind::stokes;
-  Parameters parameters{};  ///< of all expressions
+  Parameters parameters{};   ///< of all expressions
+  std::string image_axes{};  ///< Case::image_axes
 };
 
 /// A value of the document and the key it belongs to.
@@ -88,6 +89,8 @@ class Value {
   /// Whether the value is a table with this key.
   [[nodiscard]] bool has(std::string_view name) const;
 
+  /// The key, as messages name it.
+  [[nodiscard]] std::string where() const;
   /// \throws InputError "expected (the type), got (the value)" unless the condition holds.
   void require(bool condition) const;
   [[noreturn]] void fail(const std::string& problem) const;
@@ -100,7 +103,6 @@ class Value {
   [[noreturn]] void fail_missing(const KeyInfo& info) const;
   [[nodiscard]] std::string expanded(std::string_view type) const;
   [[nodiscard]] Value member(const toml::node& node, const KeyInfo& info) const;
-  [[nodiscard]] std::string where() const;
 
   const toml::node* node_;
   std::string path_;

@@ -179,6 +179,8 @@ class Kernels {
   static std::logic_error whole_only() { return std::logic_error("this engine has kernels for whole levels only"); }
 };
 
+class SparseAssembly;
+
 /// Integrals over the cells of a level of the fields whose coefficients are x, a vector of that level.
 class Integrator {
  public:
@@ -229,6 +231,9 @@ class Engine {
   /// Bytes per cell of what an engine keeps of a level beside vectors: for the prediction of memory.
   [[nodiscard]] virtual std::int64_t bytes_per_cell(int dim) const = 0;
 
+  /// Vectors that the smoother of coefficients that vary by cell keeps of a level.
+  [[nodiscard]] virtual int vectors_by_cell() const { return 0; }
+
   [[nodiscard]] virtual DenseLimits dense_limits() const { return {}; }
 
   /// Names of the variants of the multiplicative smoother, with the direct local solver, that this engine has for an
@@ -251,6 +256,8 @@ class Engine {
   /// Kernels for sparse matrices.
   virtual std::unique_ptr<SparseKernels<float>> sparse_float() = 0;
   virtual std::unique_ptr<SparseKernels<double>> sparse_double() = 0;
+  /// What makes their matrices.
+  virtual std::unique_ptr<SparseAssembly> make_assembly() = 0;
 
   /// The convective term of a level, which must outlive it.
   virtual std::unique_ptr<Convection> make_convection(const Level& level, ConvectiveFlux flux) = 0;

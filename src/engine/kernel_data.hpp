@@ -31,6 +31,15 @@ struct CellData {
   T below[3][max_n][max_n];
 };
 
+/// The coefficients of a level where they vary by cell, in the memory of the engine, and what else CellData lacks then.
+template <class T>
+struct VaryingData {
+  const T* viscosity;      ///< [record], 1 where there is no cell
+  const T* reaction;       ///< the same, 0 where there is no cell
+  bool stress;             ///< the viscous term is in its stress form
+  T volume[max_n][max_n];  ///< (psi_i', psi_j') of O on the unit interval
+};
+
 /// True if the mass matrix of P couples functions i and j of a cell (0 and n are hats).
 constexpr bool mass_couples(int n, int i, int j) {
   const bool hat_i = i == 0 || i == n;

@@ -1,8 +1,8 @@
 #pragma once
 /// \file
 /// Kernels for sparse symmetric matrices with short rows, of which the block factorisation of the marker-and-cell
-/// scheme (solver/mac/) is made: Gauss-Seidel by colours, transfers by aggregates, flexible conjugate gradients whose
-/// scalars stay in the engine's memory.
+/// scheme (solver/mac/) is made: Gauss-Seidel by colours, damped Jacobi, transfers by aggregates, flexible conjugate
+/// gradients whose scalars stay in the engine's memory.
 ///
 /// Rows are numbered colour by colour, each colour padded to whole slices of `slice` rows; row `rows` is the null row.
 /// A vector has `rows + slice` numbers; those of padding and of the null row are zero, before and after every kernel.
@@ -13,6 +13,8 @@
 #include <array>
 #include <cstdint>
 
+#include "base/anywhere.hpp"
+
 namespace solenoid {
 
 struct SparseFormat {
@@ -20,6 +22,12 @@ struct SparseFormat {
   /// A lattice needs two, and as many again for each periodic direction with an odd number of places.
   static constexpr int most_colours = 16;
 };
+
+/// A value after two steps of Jacobi's method from zero, `beside` being the sum of a_ij b_j / a_jj over its neighbours.
+template <class T>
+SOLENOID_ANYWHERE T jacobi_from_zero(T factor, T inverse_diagonal, T b, T beside) {
+  return factor * inverse_diagonal * ((T(2) - factor) * b - factor * beside);
+}
 
 /// A matrix in the engine's memory.
 template <class T>
@@ -32,6 +40,10 @@ struct SparseMatrix {
   const T* value = nullptr;
   const T* diagonal = nullptr;
   const T* inverse_diagonal = nullptr;  ///< 0 where the diagonal is
+  /// Rows from here on have no residual after smoothing from zero: those of the last colour, or none.
+  std::int32_t solved_from = 0;
+  /// Rows up to here have none after smoothing to the end: those of the first colour, or none.
+  std::int32_t solved_to = 0;
 
   [[nodiscard]] std::int32_t storage() const { return rows + SparseFormat::slice; }
 };
@@ -40,7 +52,7 @@ struct SparseMatrix {
 struct Aggregates {
   std::int32_t coarse_rows = 0;
   const std::int32_t* parent = nullptr;       ///< [fine row]: the coarse row, the null row of those that have none
-  const std::int32_t* child_begin = nullptr;  ///< [coarse row]: of its children, those of the last colour left out
+  const std::int32_t* child_begin = nullptr;  ///< [coarse row]: of its children, without those from solved_from on
   const std::int32_t* child = nullptr;
 };
 
@@ -75,15 +87,20 @@ class SparseKernels {
   virtual void relax(const SparseMatrix<T>& a, int colour, const T* b, T* x) = 0;
   /// The same from x = 0, for colour 0: x is zero in all other rows.
   virtual void relax_zero(const SparseMatrix<T>& a, const T* b, T* x) = 0;
-  /// r = b - A x in the rows of all colours but the last.
+  /// y = two steps of x += factor D^-1 (b - A x), D the diagonal, from x = 0.
+  virtual void jacobi_twice_from_zero(const SparseMatrix<T>& a, T factor, const T* b, T* y) = 0;
+  /// y = x + factor D^-1 (b - A x)
+  virtual void jacobi(const SparseMatrix<T>& a, T factor, const T* b, const T* x, T* y) = 0;
+  /// r = b - A x in the rows before solved_from.
   virtual void residual(const SparseMatrix<T>& a, const T* b, const T* x, T* r) = 0;
   /// coarse_I = sum of r_i over the children i of I.
   virtual void restrict_to(const Aggregates& to, const T* r, T* coarse) = 0;
-  /// x_i += factor coarse_parent(i) in the rows of all colours but the last.
+  /// x_i += factor coarse_parent(i) in the rows before solved_from.
   virtual void prolong_add(const SparseMatrix<T>& a, const Aggregates& to, T factor, const T* coarse, T* x) = 0;
   /// y = A x
   virtual void multiply(const SparseMatrix<T>& a, const T* x, T* y) = 0;
-  /// a_d[s] = A d[s] for the newest direction s = count - 1, and the sums that advance() needs of it and of r.
+  /// a_d[s] = A d[s] for the newest direction s = count - 1, and the sums that advance() needs of it and of r. d solves
+  /// A d = r in the rows before solved_to.
   virtual void multiply_sums(const SparseMatrix<T>& a, const Directions<T>& directions, const T* r) = 0;
   /// Makes the newest direction conjugate to the others and takes the step along it: x += alpha d, and, unless `rest`
   /// is null, rest = r - alpha A d (r may be rest). With `first` x = alpha d. A direction without curvature is a step

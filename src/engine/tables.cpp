@@ -119,21 +119,31 @@ KindTables<T>::KindTables(const Equation& equation, const PatchKind& kind, const
   data.dense_size = solver.dense().rows();
 }
 
-SchurKey key_of(const Level& level, int kind) {
-  return {level.equation, level.coefficients, level.grid.metric().uniform_width(), level.patches.kinds[kind]};
+SchurKey key_of(const Level& level, const Coefficients& coefficients, int kind) {
+  return {level.equation, coefficients, level.grid.metric().uniform_width(), level.patches.kinds[kind]};
 }
 
 }  // namespace
 
+CellTopology topology_of(const Grid& grid) {
+  const VectorLayout& layout = grid.layout();
+  CellTopology topology{{}, {}, layout.cells().size(), layout.records().size(), layout.null()};
+  for (int side = 0; side < 6; ++side) {
+    topology.neighbour[side] = grid.neighbours(side);
+    topology.face[side] = grid.faces(side);
+  }
+  return topology;
+}
+
 template <class T>
-PatchTables<T>::PatchTables(const Level& level, const std::vector<int>& kinds, LocalSolverKind local, bool by_parity,
-                            const std::function<std::size_t(int)>& room)
+PatchTables<T>::PatchTables(const Level& level, const Coefficients& coefficients, const std::vector<int>& kinds,
+                            LocalSolverKind local, bool by_parity, const std::function<std::size_t(int)>& room)
     : kinds_(kinds.size()) {
   const Equation& equation = level.equation;
   const auto made_where = room ? BlockInverses::elsewhere : BlockInverses::here;
   std::vector<KindTables<T>> made(kinds.size());
   std::vector<std::optional<PatchSolver>> solvers(kinds.size());  // with inverses to be copied or made
-  for_each_local_solver(level, kinds, local, made_where, [&](std::size_t i, const PatchSolver& solver) {
+  for_each_local_solver(level, coefficients, kinds, local, made_where, [&](std::size_t i, const PatchSolver& solver) {
     const PatchKind& kind = level.patches.kinds[kinds[i]];
     made[i] = {equation, kind, solver, by_parity && splits_by_parity(kind, equation.dim), kinds_[i]};
     if (local == LocalSolverKind::direct) solvers[i] = solver;
@@ -153,7 +163,7 @@ PatchTables<T>::PatchTables(const Level& level, const std::vector<int>& kinds, L
   size_ = made_;
   for (std::size_t i = 0; i < kinds.size(); ++i) {
     if (!solvers[i] || solvers[i]->blocks().empty()) continue;
-    auto& mine = places[key_of(level, kinds[i])];
+    auto& mine = places[key_of(level, coefficients, kinds[i])];
     if (!mine.empty()) continue;
     for (const SchurBlock& block : solvers[i]->blocks()) {
       mine.push_back(size_);
@@ -167,7 +177,7 @@ PatchTables<T>::PatchTables(const Level& level, const std::vector<int>& kinds, L
   values_ = std::make_unique_for_overwrite<T[]>(made_);
   for (std::size_t i = 0; i < kinds.size(); ++i) {
     made[i].move_to(values_.get() + offsets[i]);
-    inverse_at_.push_back(solvers[i] ? places[key_of(level, kinds[i])] : std::vector<std::size_t>());
+    inverse_at_.push_back(solvers[i] ? places[key_of(level, coefficients, kinds[i])] : std::vector<std::size_t>());
   }
   const auto write = [&](std::int64_t i) {
     const auto& [matrix, offset] = inverses[i];  // symmetric: rows are columns

@@ -16,6 +16,9 @@
 
 namespace solenoid {
 
+/// What is around the cells of a grid, which must outlive it, in host memory.
+CellTopology topology_of(const Grid& grid);
+
 /// Inverse Schur blocks that an engine makes where its tables are.
 struct MissingInverses {
   PatchSolver solver;               ///< without them
@@ -27,11 +30,14 @@ struct MissingInverses {
 template <class T>
 class PatchTables {
  public:
-  /// Of a level's `kinds`, given by their indices. `by_parity`: of those that split by parity only the parts of the
-  /// lower cell, split into even and odd. With `room` inverse Schur blocks are left out, and found behind all others:
-  /// room(n) numbers each, for a block of n unknowns.
+  /// Of a level's `kinds`, given by their indices, with its coefficients or others, constant in any case. `by_parity`:
+  /// of those that split by parity only the parts of the lower cell, split into even and odd. With `room` inverse Schur
+  /// blocks are left out, and found behind all others: room(n) numbers each, for a block of n unknowns.
   PatchTables(const Level& level, const std::vector<int>& kinds, LocalSolverKind local, bool by_parity,
-              const std::function<std::size_t(int)>& room = {});
+              const std::function<std::size_t(int)>& room = {})
+      : PatchTables(level, level.coefficients, kinds, local, by_parity, room) {}
+  PatchTables(const Level& level, const Coefficients& coefficients, const std::vector<int>& kinds,
+              LocalSolverKind local, bool by_parity, const std::function<std::size_t(int)>& room = {});
 
   [[nodiscard]] std::span<const T> values() const { return {values_.get(), made_}; }
   /// Those that are left out, too.

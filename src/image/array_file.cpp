@@ -64,6 +64,13 @@ ArrayFile open_raw(const std::filesystem::path& file, NumberType type, const std
   return open(std::move(stream), 0, size, type, extent);
 }
 
+bool is_npy(const std::filesystem::path& file) { return file.extension() == ".npy"; }
+
+bool is_hdf5(const std::filesystem::path& file) {
+  const auto extension = file.extension();
+  return extension == ".h5" || extension == ".hdf5" || extension == ".hdf";
+}
+
 ArrayFile open_npy(const std::filesystem::path& file) {
   auto [stream, size] = open_stream(file);
   std::string text(std::min(size, longest_npy_header), '\0');
@@ -73,6 +80,33 @@ ArrayFile open_npy(const std::filesystem::path& file) {
   ArrayFile result = open(std::move(stream), header.bytes, size, header.type, header.shape);
   result.fastest_last = !header.fortran_order;
   return result;
+}
+
+ArrayFile open_array(const std::filesystem::path& file, const std::string& dataset) {
+  if (!is_npy(file) && !is_hdf5(file)) {
+    throw InputError("expected an array in a file that ends in .npy, .h5, .hdf5 or .hdf");
+  }
+  if (is_npy(file) && !dataset.empty()) throw InputError("a .npy file has no datasets: leave `dataset` out");
+  ArrayFile array = is_npy(file) ? open_npy(file) : open_hdf5(file, dataset);
+  if (!array.fastest_last) {
+    throw InputError("the array is in Fortran order: expected one in C order, whose last index is that of x");
+  }
+  if (std::count(array.extent.begin(), array.extent.end(), 0) > 0) {
+    throw InputError("the array is empty");
+  }
+  return array;
+}
+
+std::vector<double> read_all(const ArrayFile& array) {
+  std::int64_t count = 1;
+  for (const std::int64_t along : array.extent) count *= along;
+  std::vector<double> values(count);
+  with_number(array.type, [&](auto number) {
+    std::vector<decltype(number)> numbers(values.size());
+    array.read(0, array.extent.back(), numbers.data());
+    std::copy(numbers.begin(), numbers.end(), values.begin());
+  });
+  return values;
 }
 
 }  // namespace solenoid

@@ -12,6 +12,8 @@
 #include <utility>
 #include <vector>
 
+#include "solenoid/image.hpp"
+
 namespace solenoid {
 
 enum class NumberType { int8, uint8, int16, uint16, int32, uint32, int64, uint64, float32, float64 };
@@ -64,6 +66,19 @@ ArrayFile open_raw(const std::filesystem::path& file, NumberType type, const std
 ArrayFile open_npy(const std::filesystem::path& file);
 /// \throws InputError, in builds without HDF5 in any case
 ArrayFile open_hdf5(const std::filesystem::path& file, const std::string& dataset);
+
+/// By the ending of a file's name.
+bool is_npy(const std::filesystem::path& file);
+bool is_hdf5(const std::filesystem::path& file);
+
+/// One of these two by the ending of its name, in the order of C: its last index is the fastest. \throws InputError
+/// also for other endings, for a dataset of a .npy file, and for an array without numbers
+ArrayFile open_array(const std::filesystem::path& file, const std::string& dataset);
+/// All numbers of an array.
+std::vector<double> read_all(const ArrayFile& array);
+
+/// The directions of the indices of an image's array as people write them, a[i, j, k]; "": zyx, yx.
+std::string axes_of_array(const std::filesystem::path& file, const ImageFormat& format);
 
 /// What the header of a .npy file says.
 struct NpyHeader {

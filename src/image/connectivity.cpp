@@ -260,9 +260,9 @@ std::int64_t Connectivity::flowing(const std::array<bool, 3>& directions) const 
   return sum;
 }
 
-std::vector<std::int32_t> Connectivity::of_voxels() const {
+Unset<std::int32_t> Connectivity::of_voxels() const {
   const auto& extent = image_->extent();
-  std::vector<std::int32_t> result(image_->size());
+  Unset<std::int32_t> result(image_->size());
   parallel_ranges({std::ssize(first_run_) - 1, 256}, [&](CellRange range, std::int64_t) {
     for (auto row = range.begin; row < range.end; ++row) {
       const auto voxels = result.begin() + row * extent[0];

@@ -31,7 +31,7 @@ class Connectivity {
   /// Voxels of the components that percolate in one of these directions.
   [[nodiscard]] std::int64_t flowing(const std::array<bool, 3>& directions) const;
   /// [voxel], x fastest: the number of its component, -1 in solid.
-  [[nodiscard]] std::vector<std::int32_t> of_voxels() const;
+  [[nodiscard]] Unset<std::int32_t> of_voxels() const;
   /// The image without the other pores.
   [[nodiscard]] VoxelImage keep_flowing(const std::array<bool, 3>& directions) const;
 

@@ -23,12 +23,6 @@ namespace {
 /// Bytes that are read at a time, and at least one layer.
 constexpr std::int64_t bytes_at_a_time = 1 << 26;
 
-bool is_npy(const std::filesystem::path& file) { return file.extension() == ".npy"; }
-bool is_hdf5(const std::filesystem::path& file) {
-  const auto extension = file.extension();
-  return extension == ".h5" || extension == ".hdf5" || extension == ".hdf";
-}
-
 /// Which voxels are pores, and which of the values that were asked for there are.
 class PoreValues {
  public:
@@ -220,6 +214,11 @@ VoxelImage read(const std::filesystem::path& file, const ImageFormat& format) {
 }
 
 }  // namespace
+
+std::string axes_of_array(const std::filesystem::path& file, const ImageFormat& format) {
+  const std::string& said = format.axes;
+  return is_npy(file) || is_hdf5(file) ? said : std::string(said.rbegin(), said.rend());
+}
 
 VoxelImage read_image(const std::filesystem::path& file, const ImageFormat& format) {
   std::error_code ignored;

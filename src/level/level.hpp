@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "level/coefficients.hpp"
+#include "level/patch_weights.hpp"
 #include "level/patches.hpp"
 #include "level/small_patches.hpp"
 #include "mesh/grid.hpp"
@@ -24,6 +25,9 @@ struct Equation {
   EquationKind kind = EquationKind::stokes;
   double relative_penalty = 1.0;  ///< less on coarse levels: MultigridOptions::coarse_penalty
   bool lumped = false;            ///< with order 0: Problem::lumped
+  /// Of the viscous term. The stress form goes with coefficients by cell alone (Coefficients::by_cell).
+  ViscousForm form = ViscousForm::gradient;
+  PatchWeights weights{};  ///< of the local problems of a level; a Level finds them
 
   [[nodiscard]] int n() const { return order + 1; }
   [[nodiscard]] int record() const { return record_size(dim, order, kind); }
@@ -65,8 +69,19 @@ struct Level {
   Coarsening coarsening;
   std::shared_ptr<SchurInverses> schur_inverses;  ///< the same on all levels of a hierarchy
 
+  [[nodiscard]] bool has_coefficients_by_cell() const { return coefficients.by_cell != nullptr; }
+  /// Cells are parallelepipeds (Metric::map).
+  [[nodiscard]] bool is_sheared() const { return grid.metric().map() != nullptr; }
+  /// Whether the stress form leaves a rotation of a part of the domain free, on which nothing else acts: the operator
+  /// is singular then. Collective where ranks share the grid, as constructors and set_coefficients() are.
+  [[nodiscard]] bool has_free_rotation() const;
+  /// For those who know constant coefficients and the gradient form alone. \throws std::logic_error for others.
+  void require_constant_coefficients() const;
+  /// For those who know cells that are boxes alone. \throws std::logic_error for others.
+  void require_boxes() const;
   /// Kernels that there are have others once they are handed tables (Kernels::make_tables). \throws InputError if the
-  /// operator would map other functions to zero (`constants`): a reaction that comes or goes may take a new hierarchy.
+  /// operator would map other functions to zero (`constants`, rotations): a reaction that comes or goes may take a new
+  /// hierarchy; or if they vary and these do not, or the other way round. Nothing is changed then.
   void set_coefficients(const Coefficients& coefficients);
 
   /// Numbers in a vector of this level, padding and the null record included.

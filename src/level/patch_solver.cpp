@@ -189,18 +189,23 @@ PatchSolver::PatchSolver(const Equation& equation, const Coefficients& coefficie
   for (int c = 0; c < dim; ++c) {
     const auto& own = directions_[c];
     const auto& first = directions_[(c + 1) % dim];
+    const auto& weight = equation.weights.viscous[c];
+    const double own_weight = weight[c];
+    const double first_weight = weight[(c + 1) % dim];
+    const double second_weight = dim == 3 ? weight[(c + 2) % 3] : 0.0;
+    const double reaction = coefficients.reaction * equation.weights.mass[c];
     const int second_count = dim == 3 ? modes : 1;
     // Where all ends are free a constant velocity is in the kernel of the whole local problem: the pseudo-inverse has
     // 0.
-    const double largest = own.lambda_p.maxCoeff() + first.lambda_o.maxCoeff() +
-                           (dim == 3 ? directions_[(c + 2) % 3].lambda_o.maxCoeff() : 0.0);
+    const double largest = own_weight * own.lambda_p.maxCoeff() + first_weight * first.lambda_o.maxCoeff() +
+                           (dim == 3 ? second_weight * directions_[(c + 2) % 3].lambda_o.maxCoeff() : 0.0);
     const double nothing = 1e-12 * coefficients.viscosity * largest;
     for (int i = 0; i < own.lambda_p.size(); ++i) {
       for (int b = 0; b < second_count; ++b) {
-        const double lambda_b = dim == 3 ? directions_[(c + 2) % 3].lambda_o[b] : 0.0;
+        const double lambda_b = dim == 3 ? second_weight * directions_[(c + 2) % 3].lambda_o[b] : 0.0;
         for (int a = 0; a < modes; ++a) {
-          const double lambda = own.lambda_p[i] + first.lambda_o[a] + lambda_b;
-          const double sum = coefficients.viscosity * lambda + coefficients.reaction;
+          const double lambda = own_weight * own.lambda_p[i] + first_weight * first.lambda_o[a] + lambda_b;
+          const double sum = coefficients.viscosity * lambda + reaction;
           inverse_lambda_[c].push_back(sum > nothing ? 1.0 / sum : 0.0);
         }
       }
@@ -298,14 +303,14 @@ int worthwhile_threads(const Equation& equation) { return power(equation.n(), eq
 
 }  // namespace
 
-void PatchSolver::invert(const Level& level, const std::vector<int>& kinds) {
+void PatchSolver::invert(const Level& level, const Coefficients& coefficients, const std::vector<int>& kinds) {
   const Point h = level.grid.metric().uniform_width();
   std::map<SchurKey, PatchSolver> missing;
   for (const int i : kinds) {
     const PatchKind& kind = level.patches.kinds[i];
-    const SchurKey key(level.equation, level.coefficients, h, kind);
+    const SchurKey key(level.equation, coefficients, h, kind);
     if (missing.contains(key) || !level.schur_inverses->find(key).empty()) continue;
-    missing.emplace(key, PatchSolver(level.equation, level.coefficients, h, kind));
+    missing.emplace(key, PatchSolver(level.equation, coefficients, h, kind));
   }
   struct Task {
     const PatchSolver* solver;
@@ -458,11 +463,13 @@ void PatchSolver::make_dense(const Point& h, const PatchKind& kind) {
     const auto& d = directions_[c];
     const int np = d.last - d.first + 1;
     const Matrix mass = matrices.mass_p.block(d.first, d.first, np, np);
-    const Matrix own = coefficients_.viscosity * matrices.stiffness_p.block(d.first, d.first, np, np) / (h[c] * h[c]) +
-                       coefficients_.reaction * mass;
+    const auto& weight = equation_.weights.viscous[c];
+    const Matrix own =
+        weight[c] * coefficients_.viscosity * matrices.stiffness_p.block(d.first, d.first, np, np) / (h[c] * h[c]) +
+        coefficients_.reaction * equation_.weights.mass[c] * mass;
     const auto laplace = [&](int direction) {
       return Matrix(matrices.laplace_o(kind[direction].weight[0], kind[direction].weight[1]) *
-                    (coefficients_.viscosity / (h[direction] * h[direction])));
+                    (weight[direction] * coefficients_.viscosity / (h[direction] * h[direction])));
     };
     const Matrix tangential = dim == 2
                                   ? laplace((c + 1) % 2)
@@ -535,17 +542,18 @@ void PatchSolver::make_dense(const Point& h, const PatchKind& kind) {
   for (const auto& [v, shift] : constants) dense_ -= shift * v * v.transpose();
 }
 
-void for_each_local_solver(const Level& level, const std::vector<int>& kinds, LocalSolverKind local,
-                           BlockInverses inverses, const std::function<void(std::size_t, const PatchSolver&)>& visit) {
+void for_each_local_solver(const Level& level, const Coefficients& coefficients, const std::vector<int>& kinds,
+                           LocalSolverKind local, BlockInverses inverses,
+                           const std::function<void(std::size_t, const PatchSolver&)>& visit) {
   const SchurInverses::Keep keep(*level.schur_inverses);
   const bool direct = local == LocalSolverKind::direct && level.equation.kind == EquationKind::stokes;
   const bool without = direct && inverses == BlockInverses::elsewhere;
-  if (direct && !without) PatchSolver::invert(level, kinds);
+  if (direct && !without) PatchSolver::invert(level, coefficients, kinds);
   const Point h = level.grid.metric().uniform_width();
   const auto solve = [&](std::int64_t i) {
     const PatchKind& kind = level.patches.kinds[kinds[i]];
-    visit(i, without ? PatchSolver(level.equation, level.coefficients, h, kind)
-                     : PatchSolver(level.equation, level.coefficients, h, kind, local, level.schur_inverses.get()));
+    visit(i, without ? PatchSolver(level.equation, coefficients, h, kind)
+                     : PatchSolver(level.equation, coefficients, h, kind, local, level.schur_inverses.get()));
   };
   parallel_for(
       std::ssize(kinds), [&] { return solve; }, worthwhile_threads(level.equation));

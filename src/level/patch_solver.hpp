@@ -3,7 +3,8 @@
 /// The local solver of one kind of patch (paper, Section 3.2): fast diagonalisation and the pressure Schur complement.
 ///
 /// In each direction L S = M S Lambda on P and on O. In the eigenbasis the velocity block of component c is
-/// diag(lambda_c), lambda_c = nu (lambda^P_c + sum of the other lambda^O) + alpha, the divergence of component c is the
+/// diag(lambda_c), lambda_c = nu (lambda^P_c + sum of the other lambda^O) + alpha, each term times its weight
+/// (level/patch_weights.hpp; 1 for boxes), the divergence of component c is the
 /// univariate C = S_O^T D S_P acting along c, and
 ///     S = sum_c C diag(1 / lambda_c) C^T
 /// couples along grid lines only. In directions whose ends are mirror symmetric eigenvectors are even or odd
@@ -77,7 +78,7 @@ class PatchSolver {
               LocalSolverKind local, SchurInverses* known = nullptr);
 
   /// Leaves the inverse blocks of kinds of a level where its levels look for them, each made once. On all cores.
-  static void invert(const Level& level, const std::vector<int>& kinds);
+  static void invert(const Level& level, const Coefficients& coefficients, const std::vector<int>& kinds);
 
   [[nodiscard]] int dim() const { return equation_.dim; }
   [[nodiscard]] const PatchDirection& direction(int a) const { return directions_[a]; }
@@ -125,9 +126,16 @@ class PatchSolver {
 /// Who makes the inverse Schur blocks of `direct` local solvers.
 enum class BlockInverses { here, elsewhere };
 
-/// visit(i, local solver of kinds[i]) for patch kinds of a level, given by their indices: on all cores where that is
-/// worth it, so that `visit` writes what belongs to i only.
-void for_each_local_solver(const Level& level, const std::vector<int>& kinds, LocalSolverKind local,
-                           BlockInverses inverses, const std::function<void(std::size_t, const PatchSolver&)>& visit);
+/// visit(i, local solver of kinds[i]) for patch kinds of a level, given by their indices, with coefficients that are
+/// constant: on all cores where that is worth it, so that `visit` writes what belongs to i only.
+void for_each_local_solver(const Level& level, const Coefficients& coefficients, const std::vector<int>& kinds,
+                           LocalSolverKind local, BlockInverses inverses,
+                           const std::function<void(std::size_t, const PatchSolver&)>& visit);
+/// With those of the level.
+inline void for_each_local_solver(const Level& level, const std::vector<int>& kinds, LocalSolverKind local,
+                                  BlockInverses inverses,
+                                  const std::function<void(std::size_t, const PatchSolver&)>& visit) {
+  for_each_local_solver(level, level.coefficients, kinds, local, inverses, visit);
+}
 
 }  // namespace solenoid

@@ -80,7 +80,7 @@ Unset<Faces> faces_of_patches(const Grid& grid) {
   return faces;
 }
 
-PatchKind kind_of(int dim, Faces faces, PatchProblem problem) {
+PatchKind kind_of(int dim, Faces faces, const PatchRules& rules) {
   PatchKind kind{};
   bool mixed = false;
   for (int a = 0; a < dim; ++a) {
@@ -102,7 +102,7 @@ PatchKind kind_of(int dim, Faces faces, PatchProblem problem) {
   }
   // Where an edge of a hole juts into the domain, patches with a mixed end correct the traces there or none do: they
   // are not cut.
-  const bool cut = problem == PatchProblem::fused && !mixed;
+  const bool cut = rules.problem == PatchProblem::fused && !mixed;
   for (int a = 0; a < dim; ++a) {
     PatchEnds& ends = kind[a];
     for (int upper = 0; upper < 2; ++upper) {
@@ -111,7 +111,10 @@ PatchKind kind_of(int dim, Faces faces, PatchProblem problem) {
     }
     const bool touches_wall = ends.weight[0] == 2 || ends.weight[1] == 2;
     const bool natural_end = ends.weight[0] == 0 || ends.weight[1] == 0;
-    if (problem == PatchProblem::symmetric && touches_wall && !natural_end) ends.weight = {2, 2};
+    if (rules.problem == PatchProblem::symmetric && touches_wall && !natural_end) ends.weight = {2, 2};
+    for (int upper = 0; upper < 2 && rules.no_slip_ends; ++upper) {
+      if (ends.weight[upper] == 1) ends.weight[upper] = 2;
+    }
   }
   return kind;
 }
@@ -183,7 +186,7 @@ Patches::Slots Patches::sort(const Grid& grid, const PatchRules& rules) {
     for (const Faces f : list) index_in(known, f);
   }
   std::vector<int> kind_number;  // of known combinations
-  for (const Faces f : known) kind_number.push_back(index_in(kinds, kind_of(dim, f, rules.problem)));
+  for (const Faces f : known) kind_number.push_back(index_in(kinds, kind_of(dim, f, rules)));
 
   // A counting sort by slots, one for each colour and kind; in a slot the order of cells.
   const auto order = smoothing_order(dim, rules.colour_order);

@@ -53,6 +53,9 @@ inline bool splits_by_parity(const PatchKind& kind, int dim) {
 struct PatchRules {
   PatchProblem problem = PatchProblem::symmetric;
   ColourOrder colour_order = ColourOrder::diagonal;
+  /// Of symmetric ones: no-slip on every end but those on slip and outflow sides, whose matrix bounds those of
+  /// coefficients that vary (level/patch_scale.hpp).
+  bool no_slip_ends = false;
 };
 
 /// Patches of one colour and kind: `patches[begin..end)`.

@@ -10,6 +10,7 @@ SchurKey::SchurKey(const Equation& equation, const Coefficients& coefficients, c
       relative_penalty(equation.relative_penalty),
       viscosity(coefficients.viscosity),
       reaction(coefficients.reaction),
+      weights(equation.weights),
       cell{},
       kind{} {
   for (int a = 0; a < dim; ++a) {

@@ -24,6 +24,7 @@ struct SchurKey {
   double relative_penalty;
   double viscosity;
   double reaction;
+  PatchWeights weights;
   Point cell;      ///< widths; without reaction over that in x
   PatchKind kind;  ///< PatchEnds::problem_or_image in each direction
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <functional>
 #include <limits>
 #include <numeric>
 #include <utility>
@@ -89,7 +90,6 @@ int Grid::box_of(int a, int i) const {
 
 void Grid::find_cells() {
   number_cells();
-  find_parts();
   connect();
 }
 
@@ -142,54 +142,71 @@ void Grid::number_cells() {
   // Owned cells, ghosts next to them, and the others: groups one after the other.
   constexpr int groups = Partition::layers + 1;
   const Ranges rows{std::int64_t{known_[across]} * known_[planes], 64};
-  /// visit(row, part, group and position of i in it)
+  struct Row {
+    std::int64_t number;
+    const std::int32_t* part;  // of the boxes along it
+    std::int64_t place;        // of its first cell in the lattice
+    int nearest;
+    std::array<std::int32_t, 3> position;
+  };
+  const auto strides = [](const std::array<int, 3>& extent) {
+    return std::array<std::int64_t, 3>{1, extent[0], std::int64_t{extent[0]} * extent[1]};
+  };
+  const auto of_box = strides(boxes_->extent);
+  const auto of_place = strides(known_);
   const auto for_rows = [&](const auto& visit) {
     parallel_ranges(rows, [&](CellRange range, std::int64_t) {
       for (auto row = range.begin; row < range.end; ++row) {
         const auto j = static_cast<int>(row % known_[across]);
         const auto k = static_cast<int>(row / known_[across]);
-        const int nearest = std::max(away[across][j], away[planes][k]);
-        const auto part = [&](int i) {
-          std::array<int, 3> at{};
-          at[along] = box[along][i];
-          at[across] = box[across][j];
-          at[planes] = box[planes][k];
-          return boxes_->part[index(boxes_->extent, at)];
-        };
-        visit(
-            row, part, [&](int i) { return std::max(nearest, away[along][i]); },
-            [&](int i) {
-              std::array<std::int32_t, 3> position;
-              position[along] = (first_[along] + i) % extent_[along];
-              position[across] = (first_[across] + j) % extent_[across];
-              position[planes] = (first_[planes] + k) % extent_[planes];
-              return position;
-            });
+        Row here{row,
+                 &boxes_->part[of_box[across] * box[across][j] + of_box[planes] * box[planes][k]],
+                 of_place[across] * j + of_place[planes] * k,
+                 std::max(away[across][j], away[planes][k]),
+                 {}};
+        here.position[across] = (first_[across] + j) % extent_[across];
+        here.position[planes] = (first_[planes] + k) % extent_[planes];
+        visit(here);
       }
     });
   };
+  const auto part = [&](const Row& row, int i) { return row.part[of_box[along] * box[along][i]]; };
+  const auto group = [&](const Row& row, int i) { return std::max(row.nearest, away[along][i]); };
   std::vector<Record> first(groups * rows.count + 1, 0);  // [group][row]: number of the first cell
-  for_rows([&](std::int64_t row, const auto& part, const auto& group, const auto& /*at*/) {
+  for_rows([&](const Row& row) {
     std::array<Record, groups> count{};
-    for (int i = 0; i < known_[along]; ++i) count[group(i)] += part(i) >= 0 ? 1 : 0;
-    for (int g = 0; g < groups; ++g) first[g * rows.count + row + 1] = count[g];
+    for (int i = 0; i < known_[along]; ++i) count[group(row, i)] += part(row, i) >= 0 ? 1 : 0;
+    for (int g = 0; g < groups; ++g) first[g * rows.count + row.number + 1] = count[g];
   });
   std::partial_sum(first.begin(), first.end(), first.begin());
-  lattice_.resize(rows.count * known_[along]);
-  position_.resize(first.back());
-  for_rows([&](std::int64_t row, const auto& part, const auto& group, const auto& at) {
+  auto cells = std::make_shared<Cells>();
+  cells->lattice.resize(rows.count * known_[along]);
+  cells->position.resize(first.back());
+  for_rows([&](Row row) {
     std::array<Record, groups> next{};
-    for (int g = 0; g < groups; ++g) next[g] = first[g * rows.count + row];
+    for (int g = 0; g < groups; ++g) next[g] = first[g * rows.count + row.number];
     for_row(known_[along], [&](int i) {
-      const std::array<std::int32_t, 3> position = at(i);
-      const Record there = part(i);
-      lattice_[place(position)] = there < 0 ? there : next[group(i)];
-      if (there >= 0) position_[next[group(i)]++] = position;
+      Record& there = cells->lattice[row.place + of_place[along] * i];
+      there = part(row, i);
+      if (there < 0) return;
+      there = next[group(row, i)]++;
+      row.position[along] = (first_[along] + i) % extent_[along];
+      cells->position[there] = row.position;
     });
   });
   const Record owned = first[rows.count];
   const Record near = first[2 * rows.count] - owned;
   layout_ = VectorLayout({owned, 0}, {first.back() - owned, 0}, near);
+  find_parts(*cells);
+  cells_ = std::move(cells);
+}
+
+void Grid::find_parts(Cells& cells) const {
+  if (parts_ == 1) return;
+  cells.part.resize(cells.position.size());
+  parallel_ranges({std::ssize(cells.part)}, [&](CellRange range, std::int64_t) {
+    for (auto cell = range.begin; cell < range.end; ++cell) cells.part[cell] = part_at(cells.position[cell]);
+  });
 }
 
 std::int64_t Grid::place(const std::array<std::int32_t, 3>& position) const {
@@ -208,12 +225,12 @@ Record Grid::at(std::array<int, 3> position) const {
     if (position[a] < 0 || position[a] >= extent_[a]) return -1;
   }
   const std::int64_t here = place({position[0], position[1], position[2]});
-  return here < 0 ? -1 : std::max<Record>(-1, lattice_[here]);
+  return here < 0 ? -1 : std::max<Record>(-1, cells_->lattice[here]);
 }
 
 inline Record Grid::at_place(const std::array<std::int32_t, 3>& position) const {
   const std::int64_t here = place(position);
-  if (here >= 0) return lattice_[here];
+  if (here >= 0) return cells_->lattice[here];
   const std::int32_t part = part_at(position);
   return part < 0 ? part : unknown;
 }
@@ -242,7 +259,7 @@ inline Grid::Behind Grid::behind(const std::array<std::int32_t, 3>& position, in
 
 int Grid::hole(Record cell, int side) const {
   const int a = side / 2;
-  std::array<std::int32_t, 3> position = position_[cell];
+  std::array<std::int32_t, 3> position = cells_->position[cell];
   position[a] += side % 2 == 0 ? -1 : 1;
   if (periodic_[a]) position[a] = (position[a] + extent_[a]) % extent_[a];
   if (position[a] < 0 || position[a] >= extent_[a]) return -1;
@@ -251,38 +268,39 @@ int Grid::hole(Record cell, int side) const {
 }
 
 void Grid::connect() {
-  const auto cells = static_cast<Record>(position_.size());
+  const Record cells = layout_.cells().size();
   const Record owned = layout_.owned_cells().size();
   const Ranges ranges{cells};
   const int sides = 2 * dim_;
-  // Hat-only records are numbered in the order of the cells below: those of a range follow those of the ranges before.
-  std::vector<std::array<FaceCount, 2>> counts(ranges.number());  // [range]: of owned cells, of ghosts
+  hat_direction_.clear();
+  auto connections = std::make_shared<Connections>();
+  auto& [neighbour, face] = *connections;
+  for (int side = 0; side < 6; ++side) {
+    neighbour[side].resize(layout_.null() + 1);
+    face[side].resize(layout_.null() + 1);
+    std::fill(neighbour[side].begin() + cells, neighbour[side].end(), layout_.null());
+    std::fill(face[side].begin() + cells, face[side].end(), Face::interior);
+  }
+  std::vector<FaceCount> counts(ranges.number());  // [range]: of owned cells
   parallel_ranges(ranges, [&](CellRange range, std::int64_t i) {
-    std::array<FaceCount, 2> count{};
     for (auto cell = static_cast<Record>(range.begin); cell < range.end; ++cell) {
-      const auto& at = position_[cell];
-      FaceCount& mine = count[cell < owned ? 0 : 1];
-      for (int side = 0; side < sides; ++side) ++mine[side][static_cast<std::size_t>(behind(at, side).face)];
-    }
-    counts[i] = count;
-  });
-  face_count_ = {};
-  std::vector<Record> first_hat(ranges.number());
-  std::array<Record, 2> hats_of{};
-  for (std::int64_t i = 0; i < ranges.number(); ++i) {
-    first_hat[i] = cells + hats_of[0] + hats_of[1];
-    for (int side = 0; side < sides; ++side) {
-      for (const Face face : {Face::interior, Face::velocity, Face::slip, Face::outflow}) {
-        const auto kind = static_cast<std::size_t>(face);
-        face_count_[side][kind] += counts[i][0][side][kind];
-        if (side % 2 == 0 || !stores_hat(face)) continue;
-        for (int ghosts = 0; ghosts < 2; ++ghosts) {
-          hats_of[ghosts] += static_cast<Record>(counts[i][ghosts][side][kind]);
-        }
+      const auto& at = cells_->position[cell];
+      for (int side = 0; side < 6; ++side) {
+        const auto there = side < sides ? behind(at, side) : Behind{-1, Face::interior};
+        face[side][cell] = there.face;
+        neighbour[side][cell] = there.cell >= 0 ? there.cell : layout_.null();
+        if (side < sides && cell < owned) ++counts[i][side][static_cast<std::size_t>(there.face)];
       }
     }
+  });
+  connections_ = std::move(connections);
+  face_count_ = {};
+  for (const FaceCount& count : counts) {
+    for (int side = 0; side < sides; ++side) {
+      std::transform(count[side].begin(), count[side].end(), face_count_[side].begin(), face_count_[side].begin(),
+                     std::plus());
+    }
   }
-  const Record hats = hats_of[0] + hats_of[1];
   cell_count_ = owned;
   if (partition_ != nullptr) {
     std::vector<std::int64_t> numbers{cell_count_};
@@ -291,39 +309,63 @@ void Grid::connect() {
     cell_count_ = numbers[0];
     for (int side = 0; side < 6; ++side) std::copy_n(&numbers[1 + 4 * side], 4, face_count_[side].begin());
   }
-
-  layout_ = VectorLayout({owned, hats_of[0]}, {cells - owned, hats_of[1]}, layout_.near_cells().size() - owned);
-  hat_direction_.assign(hats, 0);
-  for (int side = 0; side < 6; ++side) {
-    neighbour_[side].resize(layout_.null() + 1);
-    face_[side].resize(layout_.null() + 1);
-    std::fill(neighbour_[side].begin() + cells, neighbour_[side].end(), layout_.null());
-    std::fill(face_[side].begin() + cells, face_[side].end(), Face::interior);
-  }
-  parallel_ranges(ranges, [&](CellRange range, std::int64_t i) {
-    Record next_hat = first_hat[i];
-    for (auto cell = static_cast<Record>(range.begin); cell < range.end; ++cell) {
-      const auto& at = position_[cell];
-      for (int side = 0; side < 6; ++side) {
-        const auto [other, face] = side < sides ? behind(at, side) : Behind{-1, Face::interior};
-        face_[side][cell] = face;
-        neighbour_[side][cell] = other >= 0 ? other : layout_.null();
-        if (side % 2 == 0 || !stores_hat(face)) continue;
-        neighbour_[side][cell] = next_hat;
-        neighbour_[side - 1][next_hat] = cell;
-        hat_direction_[next_hat++ - cells] = static_cast<std::uint8_t>(side / 2);
-      }
-    }
-  });
   if (parts_ > 1) find_faces_of_parts();
+  store_hats();
 }
 
-void Grid::find_parts() {
-  if (parts_ == 1) return;
-  part_.resize(position_.size());
-  parallel_ranges({std::ssize(position_)}, [&](CellRange range, std::int64_t) {
-    for (auto cell = range.begin; cell < range.end; ++cell) part_[cell] = part_at(position_[cell]);
+bool Grid::stores_hat(Record cell, int side) const {
+  const Face kind = face(cell, side);
+  if (kind == Face::outflow || kind == Face::interior || !boundary_hats_) return kind == Face::outflow;
+  const int condition = hole(cell, side);
+  return condition < 0 || hole_rests_.empty() || !hole_rests_[condition];
+}
+
+void Grid::store_hats() {
+  // Hat-only records are numbered in the order of the cells below, those of owned cells first.
+  const Record cells = layout_.cells().size();
+  const Record owned = layout_.owned_cells().size();
+  const Ranges ranges{cells};
+  const auto for_hats = [&](const auto& visit) {
+    parallel_ranges(ranges, [&](CellRange range, std::int64_t i) {
+      for (auto cell = static_cast<Record>(range.begin); cell < range.end; ++cell) {
+        for (int side = 1; side < 2 * dim_; side += 2) {
+          if (stores_hat(cell, side)) visit(i, cell, side);
+        }
+      }
+    });
+  };
+  std::vector<Record> first(ranges.number() + 1, 0);  // [range]
+  std::vector<Record> of_ghosts(ranges.number(), 0);
+  for_hats([&](std::int64_t i, Record cell, int /*side*/) {
+    ++first[i + 1];
+    if (cell >= owned) ++of_ghosts[i];
   });
+  std::partial_sum(first.begin(), first.end(), first.begin());
+  if (first.back() == 0) return;
+  const Record ghosts = std::accumulate(of_ghosts.begin(), of_ghosts.end(), Record{0});
+  const Record before = layout_.null();
+  layout_ = VectorLayout({owned, first.back() - ghosts}, {cells - owned, ghosts}, layout_.near_cells().size() - owned);
+  const Record null = layout_.null();
+  auto connections = std::make_shared<Connections>();
+  auto& [neighbours, faces] = *connections;
+  for (int side = 0; side < 6; ++side) {
+    neighbours[side].resize(null + 1);
+    faces[side].resize(null + 1);
+    parallel_ranges({null + 1}, [&](CellRange range, std::int64_t) {
+      for (auto r = static_cast<Record>(range.begin); r < range.end; ++r) {
+        neighbours[side][r] = r < cells && neighbour(r, side) != before ? neighbour(r, side) : null;
+        faces[side][r] = r < cells ? face(r, side) : Face::interior;
+      }
+    });
+  }
+  hat_direction_.assign(first.back(), 0);
+  for_hats([&](std::int64_t i, Record cell, int side) {
+    const Record hat = cells + first[i]++;
+    neighbours[side][cell] = hat;
+    neighbours[side - 1][hat] = cell;
+    hat_direction_[hat - cells] = static_cast<std::uint8_t>(side / 2);
+  });
+  connections_ = std::move(connections);
 }
 
 void Grid::find_faces_of_parts() {
@@ -331,8 +373,8 @@ void Grid::find_faces_of_parts() {
   parallel_ranges({layout_.owned_cells().size()}, [&](CellRange range, std::int64_t) {
     for (auto cell = static_cast<Record>(range.begin); cell < range.end; ++cell) {
       std::uint32_t faces = 0;
-      for (int side = 0; side < 2 * dim_; ++side) faces |= 1U << (4 * side + static_cast<int>(face_[side][cell]));
-      const std::atomic_ref<std::uint32_t> known(part_faces_[part_[cell]]);
+      for (int side = 0; side < 2 * dim_; ++side) faces |= 1U << (4 * side + static_cast<int>(face(cell, side)));
+      const std::atomic_ref<std::uint32_t> known(part_faces_[cells_->part[cell]]);
       if ((faces & ~known.load(std::memory_order_relaxed)) != 0) known.fetch_or(faces, std::memory_order_relaxed);
     }
   });
@@ -350,13 +392,13 @@ std::optional<Coarsening> Grid::pairing(const std::array<bool, 3>& directions) c
     for (auto row = range.begin; row < range.end && uniform; ++row) {
       std::array<std::int32_t, 3> at{0, static_cast<std::int32_t>((first_[1] + row % known_[1]) % extent_[1]),
                                      static_cast<std::int32_t>((first_[2] + row / known_[1]) % extent_[2])};
-      const Record* const here = &lattice_[row * known_[0]];
+      const Record* const here = &cells_->lattice[row * known_[0]];
       std::array<std::int32_t, 3> first{0, first_of(1, at[1]), first_of(2, at[2])};
       for (int x = 0; x < known_[0]; ++x) {
         first[0] = first_of(0, (first_[0] + x) % extent_[0]);
         const std::int64_t there = place(first);
         if (there < 0) continue;  // another rank sees to it
-        const Record other = lattice_[there];
+        const Record other = cells_->lattice[there];
         if ((here[x] >= 0) != (other >= 0)) uniform = false;
         if (here[x] < 0 && other < 0 && hole_faces_[-1 - here[x]] != hole_faces_[-1 - other]) uniform = false;
       }
@@ -402,6 +444,7 @@ Grid Grid::coarsen(const Coarsening& coarsening, std::shared_ptr<const Partition
   coarse.periodic_ = periodic_;
   for (int side = 0; side < 2 * dim_; ++side) coarse.side_faces_[side] = coarsen_side(side, coarsening);
   coarse.hole_faces_ = hole_faces_;
+  coarse.hole_rests_ = hole_rests_;
   for (int a = 0; a < 3; ++a) coarse.extent_[a] = coarsening.coarse_extent(a);
   coarse.copy_extent_ = coarse.extent_;
   coarse.whole_numbering_ = whole_numbering_;
@@ -421,28 +464,38 @@ Grid Grid::whole() const {
   return all;
 }
 
+Grid Grid::with_boundary_hats(std::vector<bool> resting) const {
+  Grid all = *this;
+  all.boundary_hats_ = true;
+  all.hole_rests_ = std::move(resting);
+  all.store_hats();
+  return all;
+}
+
 Grid Grid::copies(int count) const {
   Grid all = *this;
   const int last = dim_ - 1;
-  const auto cells = static_cast<Record>(position_.size());
+  const Record cells = layout_.cells().size();
   all.extent_[last] *= count;
   all.known_[last] *= count;
   all.metric_ = metric_.repeat(last, count);
-  all.lattice_.resize(count * lattice_.size());
-  all.position_.resize(count * position_.size());
+  const Cells& one = *cells_;
+  auto several = std::make_shared<Cells>();
+  several->lattice.resize(count * one.lattice.size());
+  several->position.resize(count * one.position.size());
   parallel_ranges({count, 1}, [&](CellRange range, std::int64_t) {
     for (auto copy = static_cast<Record>(range.begin); copy < range.end; ++copy) {
-      std::transform(lattice_.begin(), lattice_.end(), all.lattice_.begin() + copy * std::ssize(lattice_),
+      std::transform(one.lattice.begin(), one.lattice.end(), several->lattice.begin() + copy * std::ssize(one.lattice),
                      [&](Record cell) { return cell < 0 ? cell : cell + copy * cells; });
-      std::transform(position_.begin(), position_.end(), all.position_.begin() + copy * std::ssize(position_),
-                     [&](auto position) {
+      std::transform(one.position.begin(), one.position.end(),
+                     several->position.begin() + copy * std::ssize(one.position), [&](auto position) {
                        position[last] += copy * extent_[last];
                        return position;
                      });
     }
   });
+  all.cells_ = std::move(several);
   all.parts_ = 1;
-  all.part_.clear();
   all.layout_ = VectorLayout({count * cells, 0});
   all.connect();
   return all;
@@ -450,16 +503,16 @@ Grid Grid::copies(int count) const {
 
 Face Grid::hat_face(Record record) const {
   const int a = hat_direction(record);
-  return face_[2 * a + 1][neighbour_[2 * a][record]];
+  return face(neighbour(record, 2 * a), 2 * a + 1);
 }
 
 Point Grid::corner(Record cell) const {
-  const auto& [x, y, z] = position_[cell];
+  const auto& [x, y, z] = cells_->position[cell];
   return {metric_.plane(0, x), metric_.plane(1, y), metric_.plane(2, z)};
 }
 
 Point Grid::widths(Record cell) const {
-  const auto& [x, y, z] = position_[cell];
+  const auto& [x, y, z] = cells_->position[cell];
   return {metric_.width(0, x), metric_.width(1, y), metric_.width(2, z)};
 }
 
@@ -476,10 +529,11 @@ bool Grid::has_face(int part, Face kind) const {
 }
 
 std::int64_t Grid::bytes() const {
+  const auto& [lattice, position, part] = *cells_;
   std::size_t sum =
-      part_.size() * sizeof(part_[0]) + lattice_.size() * sizeof(lattice_[0]) + position_.size() * sizeof(position_[0]);
+      part.size() * sizeof(part[0]) + lattice.size() * sizeof(lattice[0]) + position.size() * sizeof(position[0]);
   for (int side = 0; side < 6; ++side) {
-    sum += neighbour_[side].size() * sizeof(Record) + face_[side].size() * sizeof(Face);
+    sum += connections_->neighbour[side].size() * sizeof(Record) + connections_->face[side].size() * sizeof(Face);
   }
   return static_cast<std::int64_t>(sum);
 }

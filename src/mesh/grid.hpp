@@ -48,6 +48,9 @@ class Grid {
   [[nodiscard]] Grid coarsen_whole(const Coarsening& coarsening) const { return coarsen(coarsening, nullptr); }
   /// This grid with all its cells.
   [[nodiscard]] Grid whole() const;
+  /// This grid, with the normal unknowns of upper boundary faces, but for those on holes whose condition is among
+  /// `resting` (by number, or empty: none). Cells have the same numbers.
+  [[nodiscard]] Grid with_boundary_hats(std::vector<bool> resting = {}) const;
   /// So many of this grid, behind each other in the last direction and not connected, for operators that work on many
   /// vectors at once (parts are not told apart). They are numbered one after the other, the cells of all before the
   /// hat-only records of all.
@@ -75,26 +78,30 @@ class Grid {
   }
 
   /// Lattice coordinates of a cell.
-  [[nodiscard]] const std::array<std::int32_t, 3>& position(Record cell) const { return position_[cell]; }
+  [[nodiscard]] const std::array<std::int32_t, 3>& position(Record cell) const { return cells_->position[cell]; }
+  /// Those of all cells.
+  [[nodiscard]] std::span<const std::array<std::int32_t, 3>> positions() const { return cells_->position; }
   /// The cell at lattice coordinates (wrapped in periodic directions), or -1 where there is none or it is not here.
   [[nodiscard]] Record at(std::array<int, 3> position) const;
   /// Record behind face `side` (2a lower, 2a + 1 upper side of direction a): a cell, a hat-only record or the null
   /// record. Defined for every record up to the null record: hat-only records know the cell below, those after them
   /// only the null record.
-  [[nodiscard]] Record neighbour(Record record, int side) const { return neighbour_[side][record]; }
+  [[nodiscard]] Record neighbour(Record record, int side) const { return connections_->neighbour[side][record]; }
   /// Of all records behind face `side`, indexed by record.
-  [[nodiscard]] const Record* neighbours(int side) const { return neighbour_[side].data(); }
+  [[nodiscard]] const Record* neighbours(int side) const { return connections_->neighbour[side].data(); }
   /// The condition (hole_side in problem/regions.hpp) on a face of a cell behind which there is a hole; -1 for faces on
   /// sides of the bounding box.
   [[nodiscard]] int hole(Record cell, int side) const;
   /// What a face of a cell means; interior for all other records.
-  [[nodiscard]] Face face(Record cell, int side) const { return face_[side][cell]; }
-  [[nodiscard]] const Face* faces(int side) const { return face_[side].data(); }
+  [[nodiscard]] Face face(Record cell, int side) const { return connections_->face[side][cell]; }
+  [[nodiscard]] const Face* faces(int side) const { return connections_->face[side].data(); }
   /// For a hat-only record: the direction of its normal unknown. The cell below it is its neighbour on that lower side.
   [[nodiscard]] int hat_direction(Record record) const { return hat_direction_[record - layout_.hats().first()]; }
+  /// Those of all hat-only records.
+  [[nodiscard]] std::span<const std::uint8_t> hat_directions() const { return hat_direction_; }
   /// For a hat-only record: the kind of its face.
   [[nodiscard]] Face hat_face(Record record) const;
-  /// True if the grid stores the normal unknowns of every upper boundary face.
+  /// True if the grid stores the normal unknowns of upper boundary faces, not just of those on outflow sides.
   [[nodiscard]] bool boundary_hats() const { return boundary_hats_; }
   /// Lower corner of a cell; how wide it is.
   [[nodiscard]] Point corner(Record cell) const;
@@ -105,7 +112,7 @@ class Grid {
   }
   /// Parts of the domain that are connected through faces, and to which of them a cell belongs.
   [[nodiscard]] int parts() const { return parts_; }
-  [[nodiscard]] int part(Record cell) const { return parts_ == 1 ? 0 : part_[cell]; }
+  [[nodiscard]] int part(Record cell) const { return parts_ == 1 ? 0 : cells_->part[cell]; }
   /// True if some face of a part is of this kind: on side `side`, on any side.
   [[nodiscard]] bool has_face(int part, int side, Face kind) const;
   [[nodiscard]] bool has_face(int part, Face kind) const;
@@ -137,8 +144,19 @@ class Grid {
   /// The coarse boxes of the mesh, each of so many cells of the finest lattice.
   struct Boxes {
     std::array<int, 3> extent{1, 1, 1};
-    std::array<int, 3> shift{};      // cells per box: 2^shift
-    std::vector<std::int32_t> part;  // [box], x fastest: of the domain, or of a hole -1 - number of its condition
+    std::array<int, 3> shift{};  // cells per box: 2^shift
+    Unset<std::int32_t> part;    // [box], x fastest: of the domain, or of a hole -1 - number of its condition
+  };
+
+  /// Where cells are. Grids whose cells are the same share it.
+  struct Cells {
+    Unset<Record> lattice;                        // known place -> cell, or -1 - condition of the hole, x fastest
+    Unset<std::array<std::int32_t, 3>> position;  // cell -> lattice
+    Unset<std::int32_t> part;                     // cell -> part, if there are several
+  };
+  struct Connections {
+    std::array<Unset<Record>, 6> neighbour;  // [side][record]: record behind the face
+    std::array<Unset<Face>, 6> face;         // [side][record]
   };
 
   Grid() = default;
@@ -148,26 +166,27 @@ class Grid {
   /// Numbers the cells at places that are in a part of the domain, and finds what lies behind their faces.
   void find_cells();
   void number_cells();
+  void find_parts(Cells& cells) const;
+  /// Finds what lies behind the faces of cells.
   void connect();
+  /// Stores the unknowns of upper boundary faces (stores_hat).
+  void store_hats();
   /// A cell that is not here.
   static constexpr Record unknown = std::numeric_limits<Record>::max();
-  /// What `lattice_` has of a place, or of one that is not here what it would have.
+  /// What `cells_->lattice` has of a place, or of one that is not here what it would have.
   [[nodiscard]] Record at_place(const std::array<std::int32_t, 3>& position) const;
   /// Of the domain, or of a hole -1 - number of its condition.
   [[nodiscard]] std::int32_t part_at(const std::array<std::int32_t, 3>& position) const;
-  /// Of a place of the lattice in `lattice_`, or -1 if it is not here.
+  /// Of a place of the lattice in `cells_->lattice`, or -1 if it is not here.
   [[nodiscard]] std::int64_t place(const std::array<std::int32_t, 3>& position) const;
-  void find_parts();
   void find_faces_of_parts();
   /// Of a cell at a position of the lattice.
   [[nodiscard]] Behind behind(const std::array<std::int32_t, 3>& position, int side) const;
   /// Whether places that become one have one meaning.
   [[nodiscard]] bool side_pairs_up(int side, const Coarsening& pairs) const;
   [[nodiscard]] SideFaces coarsen_side(int side, const Coarsening& coarsening) const;
-  /// True if the normal unknowns of an upper face of this kind have a hat-only record.
-  [[nodiscard]] bool stores_hat(Face face) const {
-    return face == Face::outflow || (boundary_hats_ && face != Face::interior);
-  }
+  /// True if the normal unknowns of an upper face have a hat-only record.
+  [[nodiscard]] bool stores_hat(Record cell, int side) const;
 
   int dim_ = 0;
   bool boundary_hats_ = false;
@@ -184,14 +203,12 @@ class Grid {
   std::array<bool, 3> periodic_{};
   std::array<SideFaces, 6> side_faces_{};
   std::vector<Face> hole_faces_;  // [number of a condition]
+  std::vector<bool> hole_rests_;  // the same: whether no boundary hats are stored there; or empty
   VectorLayout layout_;
-  Unset<Record> lattice_;                        // known place -> cell, or -1 - condition of the hole, x fastest
-  Unset<std::array<std::int32_t, 3>> position_;  // cell -> lattice
-  std::array<Unset<Record>, 6> neighbour_;       // [side][record]: record behind the face
-  std::array<Unset<Face>, 6> face_;              // [side][record]
+  std::shared_ptr<const Cells> cells_;
+  std::shared_ptr<const Connections> connections_;
   FaceCount face_count_{};
   int parts_ = 1;
-  Unset<std::int32_t> part_;                 // cell -> part, if there are several
   std::vector<std::uint32_t> part_faces_;    // [part]: bit 4 side + kind, if there are several
   std::vector<std::uint8_t> hat_direction_;  // hat-only record -> direction
 };

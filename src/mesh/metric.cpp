@@ -39,7 +39,12 @@ Metric Metric::of(const Mesh& mesh) {
   Point width{};
   for (int a = 0; a < mesh.dim; ++a) {
     extent[a] = mesh.cells[a] << mesh.refine;
-    width[a] = (mesh.upper[a] - mesh.lower[a]) / extent[a];
+    width[a] = length_along(mesh, a) / extent[a];
+  }
+  if (mesh.edges) {
+    Metric metric = uniform(mesh.dim, {}, width, extent);
+    metric.map_ = std::make_shared<const AffineMap>(mesh.dim, mesh.lower, *mesh.edges);
+    return metric;
   }
   return uniform(mesh.dim, mesh.lower, width, extent);
 }
@@ -70,6 +75,7 @@ Point Metric::uniform_width() const {
 
 Metric Metric::coarsen(const Coarsening& coarsening) const {
   Metric coarse;
+  coarse.map_ = map_;
   for (int a = 0; a < 3; ++a) {
     Axis& axis = coarse.axes_[a];
     axis.width.clear();

@@ -3,9 +3,11 @@
 /// How wide the cells of a lattice are and where its planes lie.
 
 #include <array>
+#include <memory>
 #include <vector>
 
 #include "mesh/coarsening.hpp"
+#include "problem/affine_map.hpp"
 #include "solenoid/problem.hpp"
 
 namespace solenoid {
@@ -15,6 +17,9 @@ namespace solenoid {
 ///
 /// Grids, loads, evaluation, norms and files take widths cell by cell. What is made for cells of one size (matrices of
 /// kernels and of patches, which directions are coarsened) asks for uniform_width(). Meshes are uniform today.
+///
+/// Cells may be parallelepipeds: then this is the lattice of boxes that a map makes them of, widths are lengths of
+/// edges.
 class Metric {
  public:
   Metric() = default;
@@ -39,6 +44,9 @@ class Metric {
   /// The size of all cells. \throws std::logic_error if there is no such thing
   [[nodiscard]] Point uniform_width() const;
 
+  /// What makes cells of boxes; nullptr: they are boxes.
+  [[nodiscard]] const AffineMap* map() const { return map_.get(); }
+
   /// Of the coarser lattice: widths of cells that become one are added up, planes that stay stay where they are.
   [[nodiscard]] Metric coarsen(const Coarsening& coarsening) const;
   /// So many of this lattice behind each other in direction a.
@@ -55,6 +63,7 @@ class Metric {
     void find_runs();
   };
   std::array<Axis, 3> axes_;
+  std::shared_ptr<const AffineMap> map_;
 };
 
 }  // namespace solenoid

@@ -78,6 +78,27 @@ void write_speeds(const Solution& solution, const std::filesystem::path& file) {
   output.commit();
 }
 
+void write_normal_stress(const Solution& solution, int side, const std::filesystem::path& file) {
+  const Mesh& mesh = solution.problem().mesh;
+  require_whole(solution.grid(), "a table of stresses");
+  const std::vector<double> stress = normal_stress_at(solution, side);
+  const auto axes = axes_of({mesh, 1, side});
+  std::string text = fmt::format("{},normal_stress\n", mesh.dim == 2 ? "x,y" : "x,y,z");
+  std::size_t number = 0;
+  for (const double x : axes[0]) {
+    for (const double y : axes[1]) {
+      for (const double z : axes[2]) {
+        fmt::format_to(std::back_inserter(text), "{},{},", x, y);
+        if (mesh.dim == 3) fmt::format_to(std::back_inserter(text), "{},", z);
+        fmt::format_to(std::back_inserter(text), "{}\n", stress[number++]);
+      }
+    }
+  }
+  NewFile output(file);
+  output.stream() << text;
+  output.commit();
+}
+
 void write_csv(const Profile& profile, int dim, const std::filesystem::path& file) {
   const std::string_view axes = std::string_view("xyz").substr(0, dim);
   std::vector<std::string> names;

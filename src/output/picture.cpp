@@ -14,9 +14,11 @@
 #include "output/canvas.hpp"
 #include "output/streamlines.hpp"
 #include "output/ticks.hpp"
+#include "problem/names.hpp"
 #include "problem/parts.hpp"
 #include "solenoid/error.hpp"
 #include "solenoid/output.hpp"
+#include "solution/gradients.hpp"
 #include "solution/joined.hpp"
 
 namespace solenoid {
@@ -160,9 +162,25 @@ Range range_about_zero(const std::vector<double>& values) {
   return end > 0.0 ? Range{-end, end} : Range{-1.0, 1.0};
 }
 
+// The corners of the box around a domain.
+struct Box {
+  Point lower;
+  Point upper;
+
+  explicit Box(const Mesh& mesh) : lower(mesh.lower), upper(mesh.edges ? mesh.lower : mesh.upper) {
+    for (int a = 0; a < mesh.dim && mesh.edges; ++a) {
+      for (int i = 0; i < mesh.dim; ++i) {
+        const double reach = (*mesh.edges)[a][i];
+        (reach < 0.0 ? lower : upper)[i] += reach;
+      }
+    }
+  }
+};
+
 // The plane that is shown, where it lies on the canvas, and the velocity, or Poisson's u, at its pixels.
 struct Slice {
   const Solution& solution;
+  Box box;                             // around the domain
   std::optional<FlowField> derived{};  // in place of the speed
   double z = 0.0;
   int width = 0;  // of the plot
@@ -173,16 +191,16 @@ struct Slice {
   VectorRaster field;         // empty without a velocity in the plane
 
   Slice(const Solution& s, const std::optional<FlowField>& shown, const std::optional<Scale>& scale_of_series)
-      : solution(s), derived(shown) {
+      : solution(s), box(s.problem().mesh), derived(shown) {
     const Mesh& mesh = s.problem().mesh;
     if (mesh.dim == 3) {
-      z = 0.5 * (mesh.lower[2] + mesh.upper[2]);
+      z = 0.5 * (box.lower[2] + box.upper[2]);
       // Not along faces of holes: through the cells above.
       const Grid& grid = s.grid();
       const int above = grid.extent()[2] / 2;
       if (hole_count(mesh) > 0 && grid.extent()[2] % 2 == 0) z += 0.5 * grid.metric().width(2, above);
     }
-    const Spot length{mesh.upper[0] - mesh.lower[0], mesh.upper[1] - mesh.lower[1]};
+    const Spot length{box.upper[0] - box.lower[0], box.upper[1] - box.lower[1]};
     const double pixels = std::min(longest_width / length[0], longest_height / length[1]);
     width = std::max(shortest, static_cast<int>(std::lround(pixels * length[0])));
     height = std::max(shortest, static_cast<int>(std::lround(pixels * length[1])));
@@ -193,31 +211,32 @@ struct Slice {
 
   [[nodiscard]] bool has_velocity() const { return solution.problem().equation == EquationKind::stokes; }
   // Whether zero is in the middle of the colours.
-  [[nodiscard]] bool is_signed() const { return derived && derived != FlowField::dissipation; }
+  [[nodiscard]] bool is_signed() const { return derived == FlowField::vorticity || derived == FlowField::q; }
   [[nodiscard]] Colour colour(double part) const { return is_signed() ? blue_to_red(part) : viridis(part); }
   // Whether a length has other numbers of pixels in x and in y, because the domain is so long.
   [[nodiscard]] bool distorted() const { return std::abs(scale[0] / scale[1] - 1) > 0.1; }
 
   // Plot pixels of a point of the plane.
   [[nodiscard]] Spot spot(double x, double y) const {
-    const Mesh& mesh = solution.problem().mesh;
-    return {(x - mesh.lower[0]) * scale[0], (mesh.upper[1] - y) * scale[1]};
+    return {(x - box.lower[0]) * scale[0], (box.upper[1] - y) * scale[1]};
   }
 
  private:
   void sample() {
-    const Mesh& mesh = solution.problem().mesh;
     std::vector<Point> points;
     points.reserve(static_cast<std::size_t>(width) * height);
     for (int j = 0; j < height; ++j) {
       for (int i = 0; i < width; ++i) {
-        points.push_back({mesh.lower[0] + (i + 0.5) / scale[0], mesh.upper[1] - (j + 0.5) / scale[1], z});
+        points.push_back({box.lower[0] + (i + 0.5) / scale[0], box.upper[1] - (j + 0.5) / scale[1], z});
       }
     }
     if (derived) {
       const int shown = derived == FlowField::vorticity ? 2 : 0;  // of a vorticity what lies across the plane
-      for (const Point& value : solution.flow_field(*derived, points)) shade.push_back(value[shown]);
-      range = is_signed() ? range_about_zero(shade) : range_of(shade, true);
+      const bool logarithms = derived == FlowField::viscosity;
+      for (const FieldValue& value : solution.flow_field(*derived, points)) {
+        shade.push_back(logarithms ? std::log10(value[shown]) : value[shown]);
+      }
+      range = is_signed() ? range_about_zero(shade) : range_of(shade, !logarithms);
       return;
     }
     if (!has_velocity()) {
@@ -242,8 +261,8 @@ class Picture {
  public:
   explicit Picture(const Slice& slice)
       : slice_(slice),
-        x_ticks_(ticks_of(mesh().lower[0], mesh().upper[0], slice.width, room_beside)),
-        y_ticks_(ticks_of(mesh().lower[1], mesh().upper[1], slice.height, room_above)) {
+        x_ticks_(ticks_of(slice.box.lower[0], slice.box.upper[0], slice.width, room_beside)),
+        y_ticks_(ticks_of(slice.box.lower[1], slice.box.upper[1], slice.height, room_above)) {
     const double labels = std::accumulate(y_ticks_.begin(), y_ticks_.end(), 0.0, [](double widest, const Tick& tick) {
       return std::max(widest, label_width(tick.label));
     });
@@ -279,8 +298,8 @@ class Picture {
   void wrap_title(double room) {
     std::vector<std::string> parts{name()};
     if (mesh().dim == 3) {
-      parts.push_back("slice z = " + number_label(slice_.z, 1e-4 * (mesh().upper[2] - mesh().lower[2]),
-                                                  largest(mesh().lower[2], mesh().upper[2])));
+      parts.push_back("slice z = " + number_label(slice_.z, 1e-4 * (slice_.box.upper[2] - slice_.box.lower[2]),
+                                                  largest(slice_.box.lower[2], slice_.box.upper[2])));
       if (!slice_.field.values.empty()) parts.emplace_back("streamlines: in-plane velocity");
       if (slice_.has_velocity() && !slice_.derived && slice_.field.values.empty()) {
         parts.emplace_back("no in-plane velocity");
@@ -299,7 +318,11 @@ class Picture {
   [[nodiscard]] std::string name() const {
     if (!slice_.derived) return slice_.has_velocity() ? "speed |u|" : "u";
     if (slice_.derived == FlowField::vorticity) return mesh().dim == 3 ? "vorticity, z component" : "vorticity";
-    return slice_.derived == FlowField::q ? "Q" : "dissipation";
+    if (slice_.derived == FlowField::q) return "Q";
+    if (slice_.derived == FlowField::viscosity) return "viscosity, log10";
+    std::string name(name_of(*slice_.derived));
+    std::replace(name.begin(), name.end(), '_', ' ');
+    return name;
   }
 
   void title() {
@@ -375,6 +398,7 @@ class Picture {
   void edges() {
     const Grid& grid = slice_.solution.grid();
     const Metric& metric = grid.metric();
+    if (metric.map() != nullptr && mesh().dim == 3) return;  // the plane crosses cells anyhow
     const int layer = grid.extent()[2] / 2;
     const auto missing = [&](int x, int y) {
       if (x < 0 || y < 0 || x >= grid.extent()[0] || y >= grid.extent()[1]) return true;
@@ -385,7 +409,9 @@ class Picture {
       for (int x = 0; x < grid.extent()[0]; ++x) {
         if (missing(x, y)) continue;
         const auto corner = [&](int i, int j) {
-          return placed(slice_.spot(metric.plane(0, x + i), metric.plane(1, y + j)));
+          Point at{metric.plane(0, x + i), metric.plane(1, y + j), 0.0};
+          if (metric.map() != nullptr) at = metric.map()->at(at);
+          return placed(slice_.spot(at[0], at[1]));
         };
         if (missing(x - 1, y)) drawn.stroke({corner(0, 0), corner(0, 1)}, outline_width);
         if (missing(x + 1, y)) drawn.stroke({corner(1, 0), corner(1, 1)}, outline_width);
@@ -402,7 +428,7 @@ class Picture {
     Coverage letters = canvas_.coverage();
     const double bottom = top_ + slice_.height;
     for (const auto& [value, label] : x_ticks_) {
-      const double x = placed(slice_.spot(value, mesh().lower[1]))[0];
+      const double x = placed(slice_.spot(value, slice_.box.lower[1]))[0];
       marks.stroke({{x, bottom}, {x, bottom + tick_length}}, 1.2);
       write(letters, label, x - 0.5 * label_width(label), bottom + tick_length + letter_gap + label_height,
             label_height);
@@ -411,7 +437,7 @@ class Picture {
           bottom + tick_length + 2 * (letter_gap + label_height), label_height);
     double labels_left = left_;
     for (const auto& [value, label] : y_ticks_) {
-      const double y = placed(slice_.spot(mesh().lower[0], value))[1];
+      const double y = placed(slice_.spot(slice_.box.lower[0], value))[1];
       const double left = left_ - tick_length - letter_gap - label_width(label);
       marks.stroke({{left_ - tick_length, y}, {1.0 * left_, y}}, 1.2);
       write(letters, label, left, y + 0.5 * label_height, label_height);
@@ -483,6 +509,9 @@ void write_picture(const Solution& solution, const std::filesystem::path& file, 
   require_whole(solution.grid(), "a picture");
   if (field && solution.problem().equation == EquationKind::poisson) {
     throw InputError("write_picture: the solution of Poisson's equation has no velocity");
+  }
+  if (field && is_tensor(*field)) {
+    throw InputError(fmt::format("write_picture: {} is a tensor: expected a scalar or the vorticity", name_of(*field)));
   }
   if (scale && !((*scale)[0] < (*scale)[1] && std::isfinite((*scale)[1] - (*scale)[0]))) {
     throw InputError(fmt::format("write_picture: the scale goes from {:g} to {:g}: expected two numbers that ascend",

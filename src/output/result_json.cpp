@@ -77,12 +77,23 @@ Json settings(const Case& what, int threads) {
                     {"cells", integer_list(mesh.cells, mesh.dim)},
                     {"refine", mesh.refine},
                     {"holes", holes(mesh)}};
+  if (mesh.edges) {
+    Json& in_file = result["mesh"];
+    in_file.erase("lower");
+    in_file.erase("upper");
+    in_file["origin"] = list(mesh.lower, mesh.dim);
+    for (int a = 0; a < mesh.dim; ++a) in_file["edges"].push_back(list((*mesh.edges)[a], mesh.dim));
+  }
   if (mesh.image != nullptr) {
     result["mesh"]["image"] = {{"voxel", list(mesh.image->voxel(), mesh.dim)}, {"porosity", mesh.image->porosity()}};
   }
   result["element"] = {{"order", problem.order}};
-  result["physics"] = {
-      {"equation", name_of(problem.equation)}, {"viscosity", problem.viscosity}, {"mass", problem.mass}};
+  const auto coefficient = [](bool varies, double value) { return varies ? Json("varying") : Json(value); };
+  result["physics"] = {{"equation", name_of(problem.equation)},
+                       {"viscosity", coefficient(viscosity_varies(problem), problem.viscosity)},
+                       {"mass", coefficient(mass_varies(problem), problem.mass)}};
+  if (has_coefficients_by_cell(problem)) result["physics"]["form"] = name_of(form_of(problem));
+  if (problem.viscosity_cap) result["physics"]["viscosity_cap"] = *problem.viscosity_cap;
   if (what.time) {
     const auto& [time, end, along] = *what.time;
     result["physics"]["convection"] = problem.convection;

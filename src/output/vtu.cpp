@@ -1,10 +1,7 @@
 #include <fmt/format.h>
 
-#include <zlib.h>
-
+#include <algorithm>
 #include <array>
-#include <bit>
-#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <span>
@@ -15,14 +12,14 @@
 
 #include "base/agreement.hpp"
 #include "base/new_file.hpp"
-#include "base/parallel.hpp"
-#include "base/threads.hpp"
 #include "mesh/grid.hpp"
 #include "mesh/record.hpp"
+#include "output/vtk_file.hpp"
 #include "problem/names.hpp"
 #include "solenoid/error.hpp"
 #include "solenoid/output.hpp"
 #include "solution/cell_evaluator.hpp"
+#include "solution/field_evaluator.hpp"
 #include "solution/gradients.hpp"
 
 namespace solenoid {
@@ -109,107 +106,8 @@ struct Subcells {
   }
 };
 
-// Writes one XML file whose arrays follow in its binary appendix. What is known only later (where an array starts, how
-// long its compressed blocks are) is left blank and filled in afterwards, so arrays of any length pass in blocks.
-class VtuWriter {
- public:
-  VtuWriter(NewFile& file, const Grid& grid) : out_(file.stream()), cells_(grid.layout().owned_cells().size()) {}
-
-  void text(const std::string& xml) { out_ << xml; }
-
-  // The declaration of an array in the XML part, in the order of the arrays.
-  void declare(const std::string& type, const std::string& name, int components) {
-    out_ << "<DataArray type=\"" << type << "\" Name=\"" << name << "\"";
-    if (components > 1) out_ << " NumberOfComponents=\"" << components << "\"";
-    out_ << " format=\"appended\" offset=\"";
-    offset_positions_.push_back(out_.tellp());
-    // Blanks stand behind the attribute: not every reader takes them inside.
-    out_ << "0\"" << std::string(offset_digits, ' ') << "/>\n";
-  }
-
-  void begin_appendix() {
-    out_ << "<AppendedData encoding=\"raw\">\n_";
-    appendix_ = out_.tellp();
-  }
-
-  // The next array: `per_cell` values of type T for every cell, filled in by make_fill()(cell, values).
-  template <class T, class MakeFill>
-  void array(int per_cell, MakeFill make_fill) {
-    const std::int64_t bytes_per_cell = std::int64_t{per_cell} * sizeof(T);
-    const std::int64_t cells_per_block = std::max<std::int64_t>(1, block_bytes / bytes_per_cell);
-    const std::int64_t blocks = (cells_ + cells_per_block - 1) / cells_per_block;
-    patch_offset();
-
-    // Header: number of blocks, bytes of a block, bytes of the last block if it is shorter (else 0), compressed sizes.
-    std::vector<std::uint64_t> header(3 + blocks);
-    header[0] = blocks;
-    header[1] = cells_per_block * bytes_per_cell;
-    header[2] = cells_ % cells_per_block * bytes_per_cell;
-    const auto start = out_.tellp();
-    write(header.data(), header.size() * sizeof(header[0]));
-
-    const std::int64_t batch = std::int64_t{4} * cores();
-    std::vector<std::vector<unsigned char>> compressed(batch);
-    for (std::int64_t first = 0; first < blocks && out_; first += batch) {
-      const std::int64_t count = std::min(batch, blocks - first);
-      parallel_for(count, [&] {
-        return [&, fill = make_fill(), values = std::vector<T>()](std::int64_t i) mutable {
-          const std::int64_t begin = (first + i) * cells_per_block;
-          const std::int64_t end = std::min(cells_, begin + cells_per_block);
-          values.resize((end - begin) * per_cell);
-          for (std::int64_t cell = begin; cell < end; ++cell) fill(cell, values.data() + (cell - begin) * per_cell);
-          compressed[i] = deflate(std::as_bytes(std::span(values)));
-        };
-      });
-      for (std::int64_t i = 0; i < count; ++i) {
-        header[3 + first + i] = compressed[i].size();
-        write(compressed[i].data(), compressed[i].size());
-      }
-    }
-    const auto end = out_.tellp();
-    out_.seekp(start);
-    write(header.data(), header.size() * sizeof(header[0]));
-    out_.seekp(end);
-  }
-
- private:
-  static constexpr int offset_digits = 20;
-  static constexpr std::int64_t block_bytes = 1 << 18;
-
-  static std::vector<unsigned char> deflate(std::span<const std::byte> bytes) {
-    uLongf size = compressBound(bytes.size());
-    std::vector<unsigned char> result(size);
-    constexpr int fast = 1;  // level 6 takes three times as long for a few percent on floating-point data
-    compress2(result.data(), &size, reinterpret_cast<const Bytef*>(bytes.data()), bytes.size(), fast);
-    result.resize(size);
-    return result;
-  }
-
-  void write(const void* data, std::size_t bytes) {
-    out_.write(static_cast<const char*>(data), static_cast<std::streamsize>(bytes));
-  }
-
-  void patch_offset() {
-    const auto here = out_.tellp();
-    out_.seekp(offset_positions_[arrays_written_++]);
-    out_ << here - appendix_ << '"';
-    out_.seekp(here);
-  }
-
-  std::fstream& out_;
-  std::int64_t cells_;
-  std::streampos appendix_ = 0;
-  std::vector<std::streampos> offset_positions_;
-  std::size_t arrays_written_ = 0;
-};
-
-// The head of a file. Version 2.2 says how the nodes of Lagrange cells are counted; 1.0 is what all readers know.
-std::string file_element(std::string_view type, int subdivide) {
-  return fmt::format(
-      "<?xml version=\"1.0\"?>\n<VTKFile type=\"{}\" version=\"{}\" byte_order=\"{}\" header_type=\"UInt64\" "
-      "compressor=\"vtkZLibDataCompressor\">\n",
-      type, subdivide == 0 ? "2.2" : "1.0", std::endian::native == std::endian::little ? "LittleEndian" : "BigEndian");
-}
+/// Of files with Lagrange cells, or linear ones.
+std::string_view version_for(int subdivide) { return subdivide == 0 ? "2.2" : "1.0"; }
 
 /// Values at all points of a file.
 struct PointData {
@@ -253,33 +151,26 @@ PointData scalars(const Solution& solution, const std::string& name) {
 }
 
 PointData derived(const Solution& solution, FlowField field) {
-  const int dim = solution.grid().dim();
-  // In 2D a vorticity is a number.
-  const int components = field == FlowField::vorticity && dim == 3 ? 3 : 1;
-  const int first = field == FlowField::vorticity && dim == 2 ? 2 : 0;
-  return {std::string(name_of(field)), components, [=, &solution](const TensorPoints& xi) -> PointData::Fill {
-            CellEvaluator evaluator(solution);
-            evaluator.set_points(xi, CellEvaluator::Tables::values_and_derivatives);
-            std::vector<double> g(static_cast<std::size_t>(evaluator.points()) * dim * dim);
-            const double viscosity = solution.problem().viscosity;
-            return [=](std::int64_t cell, double* values) mutable {
-              evaluator.gradient(cell, g.data());
-              for (int q = 0; q < evaluator.points(); ++q) {
-                const Point value = value_of(field, viscosity, gradient_of(dim, &g[q * dim * dim]));
-                for (int c = 0; c < components; ++c) values[components * q + c] = value[first + c];
-              }
-            };
+  const auto [first, count] = parts_of(field, solution.grid().dim());
+  return {std::string(name_of(field)), count, [&solution, field, first = first, count = count](const TensorPoints& xi) {
+            FieldEvaluator evaluator(solution);
+            evaluator.set_points(xi);
+            return PointData::Fill([=](std::int64_t cell, double* values) mutable {
+              evaluator.for_points(cell, [&](std::size_t q, const FlowAtPoint& at) {
+                const FieldValue value = value_of(field, at);
+                std::copy_n(value.begin() + first, count, values + count * q);
+              });
+            });
           }};
 }
 
 /// In the order that ParaView has: xx, yy, zz, xy, yz, xz.
 PointData stresses(const Averages& averages) {
   return {"reynolds_stress", 6, [&averages](const TensorPoints& xi) -> PointData::Fill {
-            constexpr std::array<std::array<int, 2>, 6> order{{{0, 0}, {1, 1}, {2, 2}, {0, 1}, {1, 2}, {0, 2}}};
             const int dim = averages.flow.grid().dim();
             std::vector<std::pair<int, CellEvaluator>> entries;
-            for (int i = 0; i < std::ssize(order); ++i) {
-              const auto [c, d] = order[i];
+            for (int i = 0; i < std::ssize(symmetric_entries); ++i) {
+              const auto [c, d] = symmetric_entries[i];
               if (d >= dim || c >= dim) continue;
               entries.emplace_back(i, averages.stresses[Averages::stress_index(dim, c, d)]).second.set_points(xi);
             }
@@ -314,8 +205,8 @@ void write_piece(const Content& content, const std::filesystem::path& file, int 
   const std::int64_t cells = grid.layout().owned_cells().size();
 
   NewFile output(file);
-  VtuWriter vtu(output, grid);
-  vtu.text(file_element("UnstructuredGrid", subdivide));
+  VtkWriter vtu(output, cells);
+  vtu.text(vtk_head("UnstructuredGrid", version_for(subdivide)));
   vtu.text("<UnstructuredGrid>\n<Piece NumberOfPoints=\"" + std::to_string(cells * subcells.points) +
            "\" NumberOfCells=\"" + std::to_string(cells * subcells.count) + "\">\n");
   vtu.text("<PointData " + content.attributes + ">\n");
@@ -338,7 +229,10 @@ void write_piece(const Content& content, const std::filesystem::path& file, int 
       const Point widths = grid.widths(static_cast<Record>(cell));
       for (int q = 0, side = subcells.per_direction + 1; q < subcells.points; ++q) {
         const std::array<int, 3> index{q % side, q / side % side, q / side / side};
-        for (int a = 0; a < 3; ++a) values[3 * q + a] = corner[a] + widths[a] * xi[a][index[a]];
+        Point x{};
+        for (int a = 0; a < 3; ++a) x[a] = corner[a] + widths[a] * xi[a][index[a]];
+        if (grid.metric().map() != nullptr) x = grid.metric().map()->at(x);
+        std::copy(x.begin(), x.end(), values + 3 * q);
       }
     };
   });
@@ -365,7 +259,7 @@ void write_piece(const Content& content, const std::filesystem::path& file, int 
 void write_index(const Content& content, const std::filesystem::path& file,
                  const std::vector<std::filesystem::path>& pieces, int subdivide) {
   NewFile output(file);
-  output.stream() << file_element("PUnstructuredGrid", subdivide) << "<PUnstructuredGrid GhostLevel=\"0\">\n";
+  output.stream() << vtk_head("PUnstructuredGrid", version_for(subdivide)) << "<PUnstructuredGrid GhostLevel=\"0\">\n";
   output.stream() << "<PPointData " << content.attributes << ">\n";
   for (const PointData& data : content.data) {
     output.stream() << fmt::format("<PDataArray type=\"Float64\" Name=\"{}\" NumberOfComponents=\"{}\"/>\n", data.name,

@@ -6,6 +6,8 @@
 #include <utility>
 
 #include "problem/validate.hpp"
+#include "solver/estimate.hpp"
+#include "solver/hierarchy.hpp"
 
 namespace solenoid {
 
@@ -65,10 +67,27 @@ Problem flow_problem(std::shared_ptr<const VoxelImage> image, const FlowSetup& s
   return problem;
 }
 
+bool shared_by_ranks(const Problem& problem, const SolverOptions& options) {
+  if (problem.lumped || problem.mesh.refine == 0) return false;
+  std::array<int, 3> extent{1, 1, 1};
+  for (int a = 0; a < problem.mesh.dim; ++a) extent[a] = problem.mesh.cells[a] << problem.mesh.refine;
+  return is_shared({options.communicator, options.replicated_cells}, extent);
+}
+
 SolverOptions flow_options(SolverOptions options) {
   constexpr int few = 6;
   if (options.restart == 0) options.restart = few;
   return options;
+}
+
+Estimate estimate_flow(const Problem& problem, const SolverOptions& options) {
+  // Besides load and solution: the flow with all its boundary values. If a force drives it, so that nothing says what
+  // the pressure is, also the load of the sides, and the load without the constants of the pressure.
+  const auto& sides = problem.boundary.sides;
+  const bool open = std::any_of(sides.begin(), sides.end(), [](const Side& s) { return s.kind == SideKind::outflow; });
+  SolverOptions of_flow = flow_options(options);
+  if (!shared_by_ranks(problem, options)) of_flow.communicator = nullptr;
+  return estimate(problem, of_flow, open ? 1.0 : 3.0);
 }
 
 void validate(const std::shared_ptr<const VoxelImage>& image, const PermeabilityOptions& options,
@@ -79,9 +98,6 @@ void validate(const std::shared_ptr<const VoxelImage>& image, const Permeability
   if (setups.empty()) {
     throw InvalidEntry("permeability.directions",
                        fmt::format("expected at least one direction of the image, which has {}", dim));
-  }
-  if (solver.communicator != nullptr && solver.communicator->size() > 1) {
-    throw InputError("permeabilities are computed by one process, which may have several threads or a GPU");
   }
   if (solver.method == Method::fmg) {
     throw InvalidEntry("method",

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "solenoid/permeability.hpp"
+#include "solenoid/solver.hpp"
 
 namespace solenoid {
 
@@ -35,9 +36,16 @@ FlowElement finer_element(int dim, const PermeabilityOptions& options);
 Problem flow_problem(std::shared_ptr<const VoxelImage> image, const FlowSetup& setup, Drive drive,
                      const FlowElement& element);
 
+/// Whether several ranks share the cells of a flow. Voxels themselves do not pair up to coarser cells that they could
+/// share, nor do few cells: each rank has the whole of flows of its own then.
+bool shared_by_ranks(const Problem& problem, const SolverOptions& options);
+
 /// How flows are solved for: GMRES restarts, where options do not say when. The directions that it keeps are most of
 /// the memory, and few more iterations are needed.
 SolverOptions flow_options(SolverOptions options);
+
+/// What a linear system of such flows needs at its peak, on each of several ranks.
+Estimate estimate_flow(const Problem& problem, const SolverOptions& options);
 
 /// \throws InvalidEntry if options are out of range or do not go together, before anything is solved.
 void validate(const std::shared_ptr<const VoxelImage>& image, const PermeabilityOptions& options,

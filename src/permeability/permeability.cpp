@@ -8,6 +8,7 @@
 #include <cmath>
 #include <utility>
 
+#include "base/agreement.hpp"
 #include "image/connectivity.hpp"
 #include "permeability/flow_setup.hpp"
 #include "solenoid/arrays.hpp"
@@ -139,11 +140,77 @@ class Computation {
     for (const auto& [element, value] : elements_) solve(setup, image, element, *value);
   }
 
+  /// A flow, and its mean velocity in lengths of the mesh.
+  struct Solved {
+    PermeabilityFlow flow;
+    Point mean_velocity{};
+  };
+
+  /// All flows of a set-up by one element.
   void solve(const FlowSetup& setup, const std::shared_ptr<const VoxelImage>& image, const FlowElement& element,
              DiscretePermeability& value) {
+    const Communicator* const ranks = solver_.communicator.get();
+    const Problem problem = flow_problem(image, setup, options_.drive, element);
+    const bool dealt_out = ranks != nullptr && ranks->size() > 1 && !shared_by_ranks(problem, solver_);
+    if (!dealt_out) {
+      for (const Solved& solved : solve(setup, solver_.communicator, image, element, value)) add(solved, value);
+      return;
+    }
+    const auto owner = [&](int direction) { return direction % ranks->size(); };
+    FlowSetup mine = setup;
+    std::erase_if(mine.directions, [&](int direction) { return owner(direction) != ranks->rank(); });
+    std::vector<Solved> here;
+    in_agreement(ranks, [&] {
+      if (!mine.directions.empty()) here = solve(mine, nullptr, image, element, value);
+    });
+    for (const int direction : setup.directions) add(known_to_all(*ranks, owner(direction), direction, here), value);
+    std::array<double, 3> largest{static_cast<double>(value.dofs), value.time_setup,
+                                  static_cast<double>(value.memory_bytes)};
+    ranks->maximum(largest);
+    value.dofs = static_cast<std::int64_t>(largest[0]);
+    value.time_setup = largest[1];
+    value.memory_bytes = static_cast<std::int64_t>(largest[2]);
+    for (const std::string& device : ranks->texts(result_.device)) {
+      if (result_.device.empty()) result_.device = device;
+    }
+  }
+
+  /// The flow along a direction among those that its owner has.
+  static Solved known_to_all(const Communicator& ranks, int owner, int direction, const std::vector<Solved>& here) {
+    Solved solved;
+    if (owner == ranks.rank()) {
+      solved = *std::ranges::find(here, direction, [](const Solved& one) { return one.flow.direction; });
+    }
+    PermeabilityFlow& flow = solved.flow;
+    Point& u = solved.mean_velocity;
+    std::array<double, 8> numbers{flow.converged ? 1.0 : 0.0,
+                                  static_cast<double>(flow.iterations),
+                                  flow.residual,
+                                  flow.flux_deviation,
+                                  flow.time_solve,
+                                  u[0],
+                                  u[1],
+                                  u[2]};
+    ranks.sum(std::span(numbers));
+    flow = {.direction = direction,
+            .converged = numbers[0] != 0.0,
+            .reason = ranks.texts(flow.reason)[owner],
+            .iterations = static_cast<int>(numbers[1]),
+            .residual = numbers[2],
+            .flux_deviation = numbers[3],
+            .time_solve = numbers[4]};
+    u = {numbers[5], numbers[6], numbers[7]};
+    return solved;
+  }
+
+  /// The same by these ranks together, or by this process.
+  std::vector<Solved> solve(const FlowSetup& setup, const std::shared_ptr<const Communicator>& ranks,
+                            const std::shared_ptr<const VoxelImage>& image, const FlowElement& element,
+                            DiscretePermeability& value) {
     const auto start = Clock::now();
     const std::string name = text_of(element);
     SolverOptions options = flow_options(solver_);
+    options.communicator = ranks;
     options.progress = [&](const Progress& progress) {
       tell(fmt::format("{}, set-up{}{}", name, progress.text.empty() ? "" : ": ", progress.text));
     };
@@ -153,6 +220,7 @@ class Computation {
     value.dofs = std::max(value.dofs, system.dofs_of_all());
     value.time_setup += elapsed_since(start);
     result_.device = system.device();
+    std::vector<Solved> flows;
     for (const int direction : setup.directions) {
       tell(fmt::format("{}, flow along {}", name, "xyz"[direction]));
       const auto start_of_solve = Clock::now();
@@ -165,18 +233,24 @@ class Computation {
       }
       LinearReport report = system.solve(load.get(), flow.get());
       const Solution solution = system.solution(flow.get());
-      value.flows.push_back({.direction = direction,
-                             .converged = report.converged,
-                             .reason = std::move(report.reason),
-                             .iterations = report.iterations,
-                             .residual = report.residual_history.empty() ? 0.0 : report.residual_history.back(),
-                             .flux_deviation = flux_deviation(solution, direction),
-                             .time_solve = elapsed_since(start_of_solve)});
-      set_column(value, direction, solution.mean_velocity());
+      flows.push_back({{.direction = direction,
+                        .converged = report.converged,
+                        .reason = std::move(report.reason),
+                        .iterations = report.iterations,
+                        .residual = report.residual_history.empty() ? 0.0 : report.residual_history.back(),
+                        .flux_deviation = flux_deviation(solution, direction),
+                        .time_solve = elapsed_since(start_of_solve)},
+                       solution.mean_velocity()});
       if (options_.visit && &value == &result_.value) options_.visit(direction, solution);
-      ++done_;
     }
-    value.memory_bytes = std::max(value.memory_bytes, system.memory_bytes());
+    value.memory_bytes = std::max(value.memory_bytes, system.peak_memory_bytes());
+    return flows;
+  }
+
+  void add(const Solved& solved, DiscretePermeability& value) {
+    set_column(value, solved.flow.direction, solved.mean_velocity);
+    value.flows.push_back(solved.flow);
+    ++done_;
   }
 
   /// What the mean velocity of the flow along a direction, in lengths of the mesh, says of the tensor.

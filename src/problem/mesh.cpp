@@ -23,4 +23,10 @@ Mesh Mesh::of(std::shared_ptr<const VoxelImage> image, int refine) {
   return mesh;
 }
 
+Mesh Mesh::sheared(int dim, const std::array<Point, 3>& edges, int refine) {
+  Mesh mesh = unit(dim, refine);
+  mesh.edges = edges;
+  return mesh;
+}
+
 }  // namespace solenoid

@@ -19,6 +19,11 @@ struct Names<EquationKind> {
       {{"stokes", EquationKind::stokes}, {"poisson", EquationKind::poisson}}};
 };
 template <>
+struct Names<ViscousForm> {
+  static constexpr std::array<std::pair<std::string_view, ViscousForm>, 2> all{
+      {{"gradient", ViscousForm::gradient}, {"stress", ViscousForm::stress}}};
+};
+template <>
 struct Names<Method> {
   static constexpr std::array<std::pair<std::string_view, Method>, 3> all{
       {{"gmres", Method::gmres}, {"fmg", Method::fmg}, {"vcycle", Method::vcycle}}};
@@ -93,8 +98,15 @@ struct Names<SideKind> {
 };
 template <>
 struct Names<FlowField> {
-  static constexpr std::array<std::pair<std::string_view, FlowField>, 3> all{
-      {{"vorticity", FlowField::vorticity}, {"q", FlowField::q}, {"dissipation", FlowField::dissipation}}};
+  static constexpr std::array<std::pair<std::string_view, FlowField>, 8> all{
+      {{"vorticity", FlowField::vorticity},
+       {"q", FlowField::q},
+       {"dissipation", FlowField::dissipation},
+       {"strain_rate", FlowField::strain_rate},
+       {"strain_rate_invariant", FlowField::strain_rate_invariant},
+       {"stress", FlowField::stress},
+       {"viscosity", FlowField::viscosity},
+       {"mass", FlowField::mass}}};
 };
 
 template <class Choice>

@@ -16,6 +16,14 @@ void for_fields(P& problem, const F& visit) {
     for (auto& component : field) visit(component);
   };
   auto& boundary = problem.boundary;
+  if (problem.varying_viscosity) visit(*problem.varying_viscosity);
+  if (problem.varying_mass) visit(*problem.varying_mass);
+  for (auto& region : problem.regions) {
+    visit(region.inside);
+    if (region.viscosity) visit(*region.viscosity);
+    if (region.mass) visit(*region.mass);
+    if (region.force) for_components(*region.force);
+  }
   for_components(problem.force);
   for (auto& side : boundary.sides) for_components(side.data);
   for_components(boundary.holes.data);

@@ -66,7 +66,8 @@ std::vector<std::int32_t> holes_of_boxes(const Mesh& mesh) {
 
 Parts parts_of(const Mesh& mesh, const Boundary& boundary) {
   if (hole_count(mesh) == 0) {
-    return {1, std::vector<std::int32_t>(number_of_box(mesh, {0, 0, mesh.dim == 3 ? mesh.cells[2] : 1}), 0)};
+    const std::int64_t boxes = number_of_box(mesh, {0, 0, mesh.dim == 3 ? mesh.cells[2] : 1});
+    return {1, Unset<std::int32_t>(boxes, 0)};
   }
   std::array<bool, 3> periodic{};
   for (int a = 0; a < mesh.dim; ++a) periodic[a] = boundary.sides[2 * a].kind == SideKind::periodic;

@@ -7,6 +7,7 @@
 #include <memory>
 #include <vector>
 
+#include "base/unset.hpp"
 #include "solenoid/image.hpp"
 #include "solenoid/problem.hpp"
 
@@ -30,7 +31,7 @@ struct Parts {
   int count = 0;
   /// [coarse box]: its part, in the order of their first boxes; of a hole -1 - number of its condition
   /// (hole_side in problem/regions.hpp).
-  std::vector<std::int32_t> of_box;
+  Unset<std::int32_t> of_box;
 };
 
 /// The box and the holes must be valid.

@@ -5,9 +5,12 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 namespace solenoid {
+
+class ScalarField;
 
 struct Program {
   enum class Op : std::uint8_t {
@@ -70,7 +73,7 @@ struct Program {
   std::vector<Instruction> instructions;  ///< the last one is the result
 };
 
-/// The program of a number.
-inline Program constant_program(double value) { return {{{.value = value}}}; }
+/// Of a number, an expression, or pieces of these; nullopt for a function of the caller.
+std::optional<Program> program_of(const ScalarField& field);
 
 }  // namespace solenoid

@@ -8,6 +8,7 @@
 #include <optional>
 #include <utility>
 
+#include "problem/affine_map.hpp"
 #include "problem/names.hpp"
 #include "problem/parts.hpp"
 #include "problem/validate.hpp"
@@ -58,8 +59,10 @@ class FineFaces {
   FineFaces(const Mesh& mesh, int side) : mesh_(mesh), normal_(side / 2), upper_(side % 2 == 1) {
     for (int a = 0; a < mesh.dim; ++a) {
       extent_[a] = a == normal_ ? 1 : std::int64_t{mesh.cells[a]} << mesh.refine;
-      width_[a] = (mesh.upper[a] - mesh.lower[a]) / static_cast<double>(std::int64_t{mesh.cells[a]} << mesh.refine);
+      length_[a] = length_along(mesh, a);
+      width_[a] = length_[a] / static_cast<double>(std::int64_t{mesh.cells[a]} << mesh.refine);
     }
+    if (mesh.edges) map_.emplace(mesh.dim, mesh.lower, *mesh.edges);
   }
 
   [[nodiscard]] std::int64_t size() const { return extent_[0] * extent_[1] * extent_[2]; }
@@ -87,14 +90,14 @@ class FineFaces {
     int bit = 0;
     for (int a = 0; a < mesh_.dim; ++a) {
       if (a == normal_) {
-        result[a] = upper_ ? mesh_.upper[a] : mesh_.lower[a];
+        result[a] = upper_ ? upper_plane(a) : place(a, 0.0);
         continue;
       }
       const double across = number == 0 ? 0.5 : ((number - 1) >> bit & 1) == 0 ? margin : 1.0 - margin;
       ++bit;
-      result[a] = mesh_.lower[a] + width_[a] * (static_cast<double>(at[a]) + across);
+      result[a] = place(a, width_[a] * (static_cast<double>(at[a]) + across));
     }
-    return result;
+    return map_ ? map_->at(result) : result;
   }
   /// "0.25 wide in y and 0.5 wide in z" for so many cells.
   [[nodiscard]] std::string widths(int cells) const {
@@ -106,10 +109,17 @@ class FineFaces {
   }
 
  private:
+  /// What lies so far along the edges of a direction.
+  [[nodiscard]] double place(int a, double distance) const { return map_ ? distance : mesh_.lower[a] + distance; }
+
+  [[nodiscard]] double upper_plane(int a) const { return map_ ? length_[a] : mesh_.upper[a]; }
+
   const Mesh& mesh_;
+  std::optional<AffineMap> map_;
   int normal_;
   bool upper_;
   std::array<std::int64_t, 3> extent_{1, 1, 1};
+  Point length_{};
   Point width_{};
 };
 

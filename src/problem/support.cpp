@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "problem/affine_map.hpp"
 #include "problem/names.hpp"
 
 namespace solenoid {
@@ -22,10 +23,13 @@ std::vector<std::string_view> devices() { return {name_of(DeviceChoice::cpu), na
 const Axis axes[] = {
     {"equation", "what is solved", all<EquationKind>()},
     {"dimension", "of space", {"2", "3"}},
-    {"mesh", "a box, one with holes, or cells that are longer in some directions", {"box", "holes", "flat"}},
+    {"mesh",
+     "a box, one with holes, cells that are longer in some directions, or cells that are parallelepipeds",
+     {"box", "holes", "flat", "sheared"}},
     {"boundary", "what is prescribed on a side of the box", all<SideKind>()},
     {"holes", "what is prescribed on the sides of holes", all<SideKind>()},
-    {"reaction", "whether the term alpha u is there", {"no", "yes"}},
+    {"reaction", "whether the term alpha u is there, or varies by cell", {"no", "yes", "varying"}},
+    {"viscosity", "a number, by cell in the gradient form, or the stress form", {"constant", "varying", "stress"}},
     {"convection", "whether the flow carries itself: of flows in time", {"no", "yes"}},
     {"method", "the iteration", all<Method>()},
     {"side", "of the preconditioner in GMRES", all<PreconditionerSide>()},
@@ -54,6 +58,36 @@ const Rule rules[] = {
      {"poisson"},
      "is a {} side, but Poisson's equation has prescribed and periodic values only"},
     {"holes", {"periodic"}, "", {}, "holes cannot be {}"},
+    {"viscosity",
+     {"stress"},
+     "order",
+     {"0"},
+     "\"{}\", which is the form where the viscosity varies unless another is named, needs an order of at least 1: use "
+     "form = \"gradient\", or a higher order"},
+    {"viscosity", {"varying", "stress"}, "equation", {"poisson"}, "\"{}\" is for Stokes' equation"},
+    {"viscosity",
+     {"varying", "stress"},
+     "method",
+     {"fmg"},
+     "\"{}\" goes with gmres and vcycle, not with full multigrid"},
+    {"viscosity",
+     {"varying", "stress"},
+     "patch",
+     {"galerkin"},
+     "\"{}\" has local problems of its own: leave `patch` out"},
+    {"reaction", {"varying"}, "equation", {"poisson"}, "\"{}\" is for Stokes' equation"},
+    {"reaction", {"varying"}, "method", {"fmg"}, "\"{}\" goes with gmres and vcycle, not with full multigrid"},
+    {"reaction", {"varying"}, "patch", {"galerkin"}, "\"{}\" has local problems of its own: leave `patch` out"},
+    {"mesh", {"sheared"}, "equation", {"poisson"}, "cells that are parallelepipeds are for Stokes' equation"},
+    {"mesh",
+     {"sheared"},
+     "order",
+     {"0"},
+     "cells that are parallelepipeds need an order of at least 1: with order 0 the scheme is not consistent there"},
+    {"mesh", {"sheared"}, "viscosity", {"varying", "stress"}, "cells that are parallelepipeds go with one viscosity"},
+    {"mesh", {"sheared"}, "reaction", {"varying"}, "cells that are parallelepipeds go with one mass term"},
+    {"mesh", {"sheared"}, "convection", {"yes"}, "cells that are parallelepipeds are for steady flows"},
+    {"mesh", {"sheared"}, "device", {"cuda"}, "cells that are parallelepipeds are for device \"cpu\""},
     {"patch", {"fused"}, "equation", {"stokes"}, "\"{}\" is for Poisson's equation only"},
     {"patch",
      {"fused"},
@@ -74,7 +108,7 @@ bool contains(const std::vector<std::string_view>& values, std::string_view valu
 /// Whether a direction has cells that are a quarter longer than those of another.
 bool flat(const Mesh& mesh) {
   std::array<double, 3> size{};
-  for (int a = 0; a < mesh.dim; ++a) size[a] = (mesh.upper[a] - mesh.lower[a]) / mesh.cells[a];
+  for (int a = 0; a < mesh.dim; ++a) size[a] = length_along(mesh, a) / mesh.cells[a];
   const auto [shortest, longest] = std::minmax_element(size.begin(), size.begin() + mesh.dim);
   return *longest > 1.25 * *shortest;
 }
@@ -95,7 +129,14 @@ std::vector<Decision> decisions(const Problem& problem) {
       decision("equation", problem.equation),
       {"dimension", std::to_string(mesh.dim), "mesh.cells"},
       {"order", std::to_string(problem.order), "order"},
-      {"reaction", problem.mass == 0.0 ? "no" : "yes", "mass"},
+      {"reaction",
+       mass_varies(problem)  ? "varying"
+       : problem.mass == 0.0 ? "no"
+                             : "yes",
+       "mass"},
+      form_of(problem) == ViscousForm::stress
+          ? Decision{"viscosity", "stress", problem.form ? "form" : "viscosity"}
+          : Decision{"viscosity", viscosity_varies(problem) ? "varying" : "constant", "viscosity"},
       {"convection", problem.convection ? "yes" : "no", "convection"},
   };
   for (int side = 0; side < 2 * mesh.dim; ++side) {
@@ -111,7 +152,8 @@ std::vector<Decision> decisions(const Problem& problem) {
     result.push_back({"holes", std::string(name_of(single_holes[i].condition.kind)), fmt::format("hole[{}]", i)});
   }
   if (!mesh.holes.empty()) result.push_back({"mesh", "holes", "mesh.holes"});
-  if (flat(mesh)) result.push_back({"mesh", "flat", "mesh.upper"});
+  if (flat(mesh)) result.push_back({"mesh", "flat", mesh.edges ? "mesh.edges" : "mesh.upper"});
+  if (mesh.edges) result.push_back({"mesh", "sheared", "mesh.edges"});
   return result;
 }
 
@@ -138,6 +180,13 @@ Refusal refusal(std::span<const Decision> decisions) {
     return {&rule, refused->entry, fmt::format(fmt::runtime(rule.reason), refused->value)};
   }
   return {};
+}
+
+DeviceChoice device_for(const Problem& problem, const SolverOptions& options) {
+  if (options.device != DeviceChoice::automatic) return options.device;
+  std::vector<Decision> on_gpu = decisions(problem);
+  on_gpu.push_back(decision("device", DeviceChoice::cuda));
+  return refusal(on_gpu).rule == nullptr ? DeviceChoice::automatic : DeviceChoice::cpu;
 }
 
 }  // namespace solenoid

@@ -5,10 +5,12 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <numbers>
 #include <string_view>
 #include <vector>
 
 #include "base/threads.hpp"
+#include "problem/affine_map.hpp"
 #include "problem/names.hpp"
 #include "problem/parts.hpp"
 #include "problem/regions.hpp"
@@ -62,12 +64,42 @@ void validate_box(const Mesh& mesh) {
                                                     mesh.refine, most_cells));
     }
     if (!std::isfinite(mesh.lower[a])) throw InvalidEntry("mesh.lower", "must be finite");
+    if (mesh.edges) continue;
     if (!std::isfinite(mesh.upper[a])) throw InvalidEntry("mesh.upper", "must be finite");
     const double length = mesh.upper[a] - mesh.lower[a];
     if (!(length > 0.0) || !std::isfinite(length)) {
       throw InvalidEntry("mesh.upper", fmt::format("must be larger than `lower` in every direction, got {} to {} in {}",
                                                    mesh.lower[a], mesh.upper[a], "xyz"[a]));
     }
+  }
+}
+
+double degrees(double sine) { return std::asin(sine) * 180.0 / std::numbers::pi; }
+
+/// Cells that are parallelepipeds.
+void validate_edges(const Mesh& mesh) {
+  if (!mesh.edges) return;
+  constexpr double least_sine = 0.1;
+  if (mesh.image != nullptr) throw InvalidEntry("mesh.image", "voxels are boxes: leave `edges` out");
+  for (int a = 0; a < mesh.dim; ++a) {
+    const double length = length_along(mesh, a);
+    if (!(length > 0.0) || !std::isfinite(length)) {
+      throw InvalidEntry(fmt::format("mesh.edges[{}]", a), "must be a finite vector that is not zero");
+    }
+    if (mesh.dim == 2 && (*mesh.edges)[a][2] != 0.0) {
+      throw InvalidEntry(fmt::format("mesh.edges[{}]", a), "must lie in the plane: two numbers in 2D");
+    }
+  }
+  double sine = 0.0;
+  try {
+    sine = AffineMap(mesh.dim, mesh.lower, *mesh.edges).sine();
+  } catch (const InputError& error) {
+    throw InvalidEntry("mesh.edges", error.what());
+  }
+  if (sine < least_sine) {
+    throw InvalidEntry("mesh.edges", fmt::format("the smallest angle between an edge and the others is {:.3g} degrees, "
+                                                 "expected {:.2g} at least",
+                                                 degrees(sine), degrees(least_sine)));
   }
 }
 
@@ -134,6 +166,24 @@ void expect(bool in_range, std::string_view entry, std::string_view what, T valu
   if (!in_range) throw InvalidEntry(std::string(entry), fmt::format("expected {}, got {}", what, value));
 }
 
+/// But for their values, which are looked at when they become numbers by cell.
+void validate_coefficients(const Problem& problem) {
+  if (problem.viscosity_cap) {
+    const auto& [least, most] = *problem.viscosity_cap;
+    if (!(least > 0.0) || !(most >= least) || !std::isfinite(most)) {
+      throw InvalidEntry(
+          "viscosity_cap",
+          fmt::format("must be two finite numbers that ascend and are positive, got [{}, {}]", least, most));
+    }
+    if (!viscosity_varies(problem)) {
+      throw InvalidEntry("viscosity_cap", "bounds a viscosity that varies, and here it is a number: leave it out");
+    }
+  }
+  if (problem.lumped && has_coefficients_by_cell(problem)) {
+    throw InvalidEntry("order", "the marker-and-cell scheme has constant coefficients and the gradient form: use 0");
+  }
+}
+
 }  // namespace
 
 InvalidEntry::InvalidEntry(std::string entry_path, const std::string& what_is_wrong)
@@ -141,6 +191,7 @@ InvalidEntry::InvalidEntry(std::string entry_path, const std::string& what_is_wr
 
 void validate(const Mesh& mesh) {
   validate_box(mesh);
+  validate_edges(mesh);
   validate_hole_boxes(mesh);
   validate_image(mesh);
 }
@@ -167,6 +218,7 @@ void validate_but_for_order(const Problem& problem) {
   if (!(problem.mass >= 0.0) || !std::isfinite(problem.mass)) {
     throw InvalidEntry("mass", fmt::format("must be zero or positive, and finite, got {}", problem.mass));
   }
+  validate_coefficients(problem);
   validate_support(decisions(problem));
   validate_boundary(problem);
   validate_single_holes(problem);
@@ -184,8 +236,13 @@ void validate_profile(const Problem& problem, const std::array<bool, 3>& along) 
 
 void validate_permeability(const Problem& problem) {
   constexpr std::string_view of_permeability = "a permeability is that of a flow";
+  require_boxes(problem.mesh, "permeability");
   if (problem.equation == EquationKind::poisson) {
     throw InvalidEntry("equation", "the solution of Poisson's equation has no permeability");
+  }
+  if (has_coefficients_by_cell(problem)) {
+    throw InvalidEntry(mass_varies(problem) ? "mass" : "viscosity",
+                       fmt::format("{} with one viscosity, in the gradient form", of_permeability));
   }
   if (problem.mass != 0.0) {
     throw InvalidEntry("mass", fmt::format("{} without mass term, got {}", of_permeability, problem.mass));
@@ -200,7 +257,7 @@ void validate_permeability(const Problem& problem) {
     for (const int side : {2 * a, 2 * a + 1}) {
       require_at_rest(problem.boundary.sides[side], fmt::format("boundary.{}", side_names[side]));
     }
-    const std::optional<double> force = problem.force[a].constant();
+    const std::optional<double> force = force_field(problem)[a].constant();
     if (!force) {
       throw InvalidEntry(fmt::format("force[{}]", a),
                          fmt::format("{} that a constant force drives: give a number", of_permeability));
@@ -223,6 +280,10 @@ void validate_permeability(const Problem& problem) {
   }
 }
 
+void require_boxes(const Mesh& mesh, std::string_view what) {
+  if (mesh.edges) throw InputError(fmt::format("{}: not yet on cells that are parallelepipeds", what));
+}
+
 void require_velocity(const Problem& problem) {
   if (problem.equation == EquationKind::poisson) throw InputError("the solution of Poisson's equation has no velocity");
 }
@@ -239,6 +300,10 @@ void validate(const Problem& problem, const SolverOptions& options) {
   expect(multigrid.coarse_penalty >= 0.0 && std::isfinite(multigrid.coarse_penalty), "coarse_penalty",
          expected::coarse_penalty, multigrid.coarse_penalty);
   threads_for(options.threads);
+  if (problem.mesh.edges && options.communicator != nullptr && options.communicator->size() > 1) {
+    throw InvalidEntry("mesh.edges", fmt::format("cells that are parallelepipeds are for one rank, and there are {}",
+                                                 options.communicator->size()));
+  }
   std::vector<Decision> all = decisions(problem);
   const std::vector<Decision> others = decisions(options);
   all.insert(all.end(), others.begin(), others.end());

@@ -1,11 +1,16 @@
 #include <fmt/format.h>
 
 #include <cstdio>
+#include <optional>
+#include <span>
 
 #include "engine/engine.hpp"
 #include "image/connectivity.hpp"
+#include "level/patch_scale.hpp"
 #include "permeability/flow_setup.hpp"
+#include "problem/other_coefficients.hpp"
 #include "problem/regions.hpp"
+#include "program/angles.hpp"
 #include "program/commands.hpp"
 #include "solver/discretisation.hpp"
 
@@ -62,24 +67,41 @@ void print_image(const Case& what) {
   }
 }
 
-/// The problem that needs most memory.
+/// The problem that needs most memory. Of flows through an image that with most pores.
 Problem largest_problem(const Case& what) {
-  if (!what.permeability || what.permeability->error == ErrorCheck::none) return what.problem;
-  const auto& image = what.problem.mesh.image;
+  if (!what.permeability) return what.problem;
+  const VoxelImage& image = *what.problem.mesh.image;
   const PermeabilityOptions& options = *what.permeability;
-  return flow_problem(image, flow_setups(image->dim(), options).front(), options.drive,
-                      finer_element(image->dim(), options));
+  const FlowElement element =
+      options.error == ErrorCheck::none ? element_of(options) : finer_element(image.dim(), options);
+  Problem largest = what.problem;
+  std::int64_t most = 0;
+  for (const FlowSetup& setup : flow_setups(image.dim(), options)) {
+    std::array<bool, 3> flows{};
+    for (const int direction : setup.directions) flows[direction] = true;
+    const auto flowing = std::make_shared<const VoxelImage>(keep_flowing(image, flows, setup.periodic));
+    if (flowing->pores() <= most) continue;
+    most = flowing->pores();
+    largest = flow_problem(flowing, setup, options.drive, element);
+  }
+  return largest;
 }
 
 /// Unknowns up to which the problem is discretised: seconds.
 constexpr std::int64_t few_unknowns = 10'000'000;
 
 /// \throws InputError for what only the discrete problem shows: fields that are not finite, velocities or a force out
-/// of balance, unknowns that the smoother does not reach.
-void discretise(Case what) {
+/// of balance, unknowns that the smoother does not reach. Returns how the viscosity varies, if it does.
+std::optional<Contrast> discretise(Case what) {
   what.solver.communicator = nullptr;
   if (what.time) {  // a step of length 1: what is steady need not be possible
-    what.problem.mass += 1.0;
+    const auto more = [mass = mass_field(what.problem)](std::span<const Point> points, std::span<double> values) {
+      mass.evaluate(points, values);
+      for (double& value : values) value += 1.0;
+    };
+    what.problem =
+        with_mass(what.problem, has_coefficients_by_cell(what.problem) ? ScalarField(ScalarField::Bulk(more), "mass")
+                                                                       : ScalarField(what.problem.mass + 1.0));
     what.problem.convection = false;
   }
   const auto engine = make_engine(DeviceChoice::cpu, what.solver.threads);
@@ -88,6 +110,17 @@ void discretise(Case what) {
   Vector<double> work(*engine, discretisation.room());
   Vector<double> load(*engine, discretisation.room());
   discretisation.load(*engine, *kernels, work, load);
+  if (!discretisation.finest().has_coefficients_by_cell()) return {};
+  return contrast_of(discretisation.finest());
+}
+
+void print_contrast(const Contrast& contrast) {
+  constexpr double hard = 1e3;
+  fmt::print("{:<10} largest over smallest {:.3g}, in a patch {:.3g}{}\n", "viscosity", contrast.all,
+             contrast.in_patches,
+             contrast.in_patches <= hard ? ""
+                                         : ": the solve may take many iterations if that is so in many places; "
+                                           "`viscosity_cap` limits it, jumps on faces of coarse cells do no harm");
 }
 
 int check_case(const CaseArguments& arguments) {
@@ -96,12 +129,13 @@ int check_case(const CaseArguments& arguments) {
   const int ranks = what.solver.communicator == nullptr ? 1 : what.solver.communicator->size();
   const Problem problem = largest_problem(what);
   const Mesh& mesh = problem.mesh;
-  const SolverOptions solver = what.permeability ? flow_options(what.solver) : what.solver;
-  const Estimate need = what.time ? estimate(problem, what.time->options, solver) : estimate(problem, solver);
+  const Estimate need = what.time           ? estimate(problem, what.time->options, what.solver)
+                        : what.permeability ? estimate_flow(problem, what.solver)
+                                            : estimate(problem, what.solver);
   const bool fits = need.bytes_needed <= need.bytes_available;
 
   const bool is_small = need.dofs <= few_unknowns;
-  if (is_small) discretise(what);
+  const std::optional<Contrast> contrast = is_small ? discretise(what) : std::nullopt;
 
   fmt::print("{}: {}\n", arguments.name(), fits ? "valid" : "does not fit into memory");
   const std::string element =
@@ -112,7 +146,9 @@ int check_case(const CaseArguments& arguments) {
   fmt::print("{:<10} {} coarse boxes, refined {}{}\n", "mesh",
              fmt::join(mesh.cells.begin(), mesh.cells.begin() + mesh.dim, " x "), count_text(mesh.refine, "time"),
              mesh.holes.empty() ? "" : ", " + count_text(static_cast<std::int64_t>(mesh.holes.size()), "hole"));
+  if (mesh.edges) fmt::print("{:<10} {}\n", "cells", angles_of(mesh));
   if (mesh.image != nullptr) print_image(what);
+  if (contrast) print_contrast(*contrast);
   fmt::print("{:<10} {}\n", "unknowns", need.dofs);
   fmt::print("{:<10} about {} of {} available{}\n", "memory", size_text(need.bytes_needed),
              size_text(need.bytes_available), ranks == 1 ? "" : fmt::format(", on each of {} ranks", ranks));

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cmath>
 #include <fstream>
+#include <iterator>
 #include <string>
 #include <utility>
 #include <vector>
@@ -20,6 +21,7 @@
 #include "solenoid/interrupt.hpp"
 #include "solenoid/output.hpp"
 #include "solenoid/time_stepper.hpp"
+#include "solution/gradients.hpp"
 #include "time/settling.hpp"
 
 namespace solenoid::program {
@@ -331,7 +333,10 @@ void write_cells(const Case& what, const Averages& averages, const fs::path& fil
 std::vector<fs::path> write_pictures(const Case& what, const Solution& solution, const fs::path& file) {
   std::vector<fs::path> files{file};
   const auto whole = solution.gathered();
-  for (const FlowField field : what.output.fields) {
+  std::vector<FlowField> fields;
+  std::copy_if(what.output.fields.begin(), what.output.fields.end(), std::back_inserter(fields),
+               [](FlowField field) { return !is_tensor(field); });
+  for (const FlowField field : fields) {
     files.push_back(file.parent_path() /
                     fmt::format("{}_{}{}", file.stem().string(), name_of(field), file.extension().string()));
   }
@@ -343,7 +348,7 @@ std::vector<fs::path> write_pictures(const Case& what, const Solution& solution,
                     scale == what.output.scales.end() ? std::nullopt : std::optional(scale->second));
     };
     write(file, {});
-    for (std::size_t i = 0; i < what.output.fields.size(); ++i) write(files[i + 1], what.output.fields[i]);
+    for (std::size_t i = 0; i < fields.size(); ++i) write(files[i + 1], fields[i]);
   });
   return files;
 }

@@ -5,13 +5,20 @@
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
+#include <limits>
 #include <memory>
+#include <optional>
+#include <sstream>
 #include <string>
 #include <vector>
 
+#include "base/agreement.hpp"
 #include "base/new_file.hpp"
+#include "build_info.hpp"
+#include "mesh/grid.hpp"
 #include "output/result_json.hpp"
 #include "program/commands.hpp"
+#include "program/launch.hpp"
 #include "program/march.hpp"
 #include "program/progress.hpp"
 #include "solenoid/error.hpp"
@@ -48,10 +55,10 @@ fs::path along(const fs::path& file, int direction) {
 }
 
 bool asks_for_files(const OutputOptions& output) {
-  return output.vtu || !output.picture.empty() || !output.speeds.empty();
+  return output.vtu || output.vti || !output.arrays.empty() || !output.picture.empty() || !output.speeds.empty();
 }
 
-/// The files that are asked for of each flow; returns their names.
+/// The files that are asked for of each flow; returns their names. A flow is whole.
 std::vector<fs::path> write_flow(const PermeabilityArguments& arguments, const Case& what, int direction,
                                  const Solution& flow) {
   std::vector<fs::path> written;
@@ -68,6 +75,12 @@ std::vector<fs::path> write_flow(const PermeabilityArguments& arguments, const C
   }
   if (!asked.speeds.empty()) write_speeds(flow, target(arguments.output / asked.speeds));
   if (asked.vtu) write_vtu(flow, target(arguments.output / (what.name + ".vtu")), asked.subdivide, asked.fields);
+  // Their sizes were looked at when the case was read.
+  constexpr double any = std::numeric_limits<double>::infinity();
+  if (asked.vti) write_vti(flow, target(arguments.output / (what.name + ".vti")), any);
+  if (!asked.arrays.empty()) {
+    write_image_fields(flow, target(arguments.output / asked.arrays), what.image_axes, any);
+  }
   return written;
 }
 
@@ -143,11 +156,20 @@ void print_table(const Permeability& result, const std::vector<fs::path>& files)
   for (const auto& file : files) print_row(&file == files.data() ? "written" : "", file.string());
 }
 
-int compute(const PermeabilityArguments& arguments) {
-  if (const auto ranks = launched_ranks(); ranks != nullptr && ranks->size() > 1) {
-    throw InputError("permeability: runs as one process, with threads or a GPU: start it without mpirun or srun");
+std::vector<fs::path> of_all_ranks(const Communicator& ranks, const std::vector<fs::path>& mine) {
+  std::string names;
+  for (const fs::path& file : mine) names += file.string() + '\n';
+  std::vector<fs::path> all;
+  for (const std::string& of_rank : ranks.texts(names)) {
+    std::istringstream lines(of_rank);
+    for (std::string name; std::getline(lines, name);) all.emplace_back(name);
   }
-  const Case what = arguments.problem.read();
+  return all;
+}
+
+/// The case, once it is known that its results can be written.
+Case read(const PermeabilityArguments& arguments) {
+  Case what = arguments.problem.read();
   if (!what.permeability) {
     throw InputError(
         fmt::format("{}: has no table [permeability]: add one, or use `solenoid solve`", arguments.problem.name()));
@@ -163,23 +185,52 @@ int compute(const PermeabilityArguments& arguments) {
       check_target("the solution", along(arguments.save, direction));
     }
   }
+  return what;
+}
 
-  ProgressDisplay display(arguments.quiet     ? ProgressDisplay::Lines::none
-                          : arguments.verbose ? ProgressDisplay::Lines::all
-                                              : ProgressDisplay::Lines::stages);
+int compute(const PermeabilityArguments& arguments) {
+  const auto ranks = launched_ranks();
+  const bool first = ranks == nullptr || ranks->rank() == 0;
+  Case what;
+  in_agreement(ranks.get(), [&] {
+    if (ranks != nullptr && arguments.problem.from_stdin()) {
+      throw InputError("stdin: several ranks have no common stdin: name a file");
+    }
+    what = read(arguments);
+  });
+  if (ranks != nullptr) {
+    check_same(*ranks, what, build_info::commit);
+    warn_of_binding(*ranks, what.solver.threads, arguments.quiet);
+  }
+
+  ProgressDisplay display(arguments.quiet || !first ? ProgressDisplay::Lines::none
+                          : arguments.verbose       ? ProgressDisplay::Lines::all
+                                                    : ProgressDisplay::Lines::stages);
   SolverOptions solver = what.solver;
+  solver.communicator = ranks;
   solver.progress = [&](const Progress& progress) { display.show(progress); };
   PermeabilityOptions options = *what.permeability;
   std::vector<fs::path> files;
   options.visit = [&](int direction, const Solution& flow) {
-    const auto written = write_flow(arguments, what, direction, flow);
-    files.insert(files.end(), written.begin(), written.end());
+    const Communicator* const sharing = flow.grid().partition() == nullptr ? nullptr : ranks.get();
+    const std::optional<Solution> whole = flow.gathered();
+    in_agreement(sharing, [&] {
+      if (!whole) return;
+      const auto written = write_flow(arguments, what, direction, *whole);
+      files.insert(files.end(), written.begin(), written.end());
+    });
   };
   caught_interrupt();  // from here on
   const Interruptible scope(caught_interrupt);
   const Permeability result = permeability(what.problem.mesh.image, options, solver);
   display.finish();
+  const ExitCode code = result.converged() ? ExitCode::solved : not_converged;
+  if (ranks != nullptr) {
+    files = of_all_ranks(*ranks, files);
+    if (!first) return code;
+  }
 
+  const fs::path result_file = arguments.result_file();
   const std::string json = result_json(what, result);
   if (!result_file.empty()) {
     fs::create_directories(folder_of(result_file));
@@ -197,7 +248,7 @@ int compute(const PermeabilityArguments& arguments) {
       fmt::print("The case asks for files: add --output FOLDER to have them written.\n");
     }
   }
-  return result.converged() ? ExitCode::solved : not_converged;
+  return code;
 }
 
 }  // namespace

@@ -17,6 +17,7 @@
 #include "base/new_file.hpp"
 #include "build_info.hpp"
 #include "output/result_json.hpp"
+#include "program/angles.hpp"
 #include "program/commands.hpp"
 #include "program/launch.hpp"
 #include "program/march.hpp"
@@ -65,7 +66,8 @@ struct Targets {
   fs::path picture;
   fs::path average;  ///< VTU
   fs::path profile;
-  std::vector<fs::path> samples;  ///< or none
+  std::vector<fs::path> samples;            ///< or none
+  std::map<int, fs::path> normal_stresses;  ///< by side
   fs::path speeds;
   fs::path save;
   MarchTargets march;  ///< on the way
@@ -88,6 +90,7 @@ struct Targets {
       }
       if (!asked.picture.empty()) picture = arguments.output / asked.picture;
       for (const Samples& set : asked.samples) samples.push_back(arguments.output / set.file);
+      for (const auto& [side, file] : asked.normal_stresses) normal_stresses[side] = arguments.output / file;
       if (!asked.speeds.empty()) speeds = arguments.output / asked.speeds;
       if (!asked.history.empty()) march.history = arguments.output / asked.history;
       if (asked.checkpoint > 0.0) march.checkpoint = arguments.output / (name + "_checkpoint.h5");
@@ -112,6 +115,7 @@ struct Targets {
     claim("the averages", average);
     claim("the profile", profile);
     for (const fs::path& file : samples) claim("the samples", file);
+    for (const auto& [side, file] : normal_stresses) claim("the normal stress", file);
     claim("the speeds", speeds);
     claim("the solution", save);
     claim("the history", march.history);
@@ -208,6 +212,11 @@ Files write(const Targets& targets, const Case& what, const Solved& solved, Prog
           [&](const Solution& solution) { write_csv(solution, what.output.samples[i].points(), targets.samples[i]); });
     });
   }
+  for (const auto& [side, target] : targets.normal_stresses) {
+    file(target, wanted(), [&, side = side, &target = target] {
+      of_whole([&](const Solution& solution) { write_normal_stress(solution, side, target); });
+    });
+  }
   file(targets.speeds, wanted(),
        [&] { of_whole([&](const Solution& solution) { write_speeds(solution, targets.speeds); }); });
   return files;
@@ -267,6 +276,19 @@ std::string solve_text(const Report& report) {
                      static_cast<double>(report.dofs) * 1e-6 / report.time_solve);
 }
 
+/// Whether it still moves: the last few, and what each iteration took off them.
+std::string last_residuals(const std::vector<double>& history) {
+  constexpr std::size_t most = 10;
+  const std::size_t count = std::min(most, history.size() - 1);
+  const double before = history[history.size() - 1 - count];
+  std::vector<std::string> texts;
+  for (std::size_t i = history.size() - std::min<std::size_t>(count, 3); i < history.size(); ++i) {
+    texts.push_back(fmt::format("{:.2e}", history[i]));
+  }
+  return fmt::format("{}; a factor of {:.3f} an iteration over the last {}", fmt::join(texts, ", "),
+                     std::pow(history.back() / before, 1.0 / static_cast<double>(count)), count);
+}
+
 void print_iterations(const Report& report) {
   const auto& history = report.residual_history;
   line("levels", fmt::format("{}", report.levels));
@@ -274,6 +296,7 @@ void print_iterations(const Report& report) {
                                       : fmt::format("{}", report.iterations));
   line("residual", (history.empty() ? "-" : fmt::format("{:.2e}", history.back())) +
                        (report.converged ? "" : ", not converged: " + report.reason));
+  if (!report.converged && history.size() > 1) line("last residuals", last_residuals(history));
   if (const auto& estimate = report.error_estimate) {
     line("error estimate", (estimate->total ? fmt::format("{:.1e}", *estimate->total) : "none") +
                                fmt::format(", algebraic part {:.1e}", estimate->algebraic));
@@ -387,6 +410,9 @@ int solve_case(const Arguments& arguments) {
   if (ranks != nullptr) {
     check_same(*ranks, what, build_info::commit);
     warn_of_binding(*ranks, what.solver.threads, arguments.quiet);
+  }
+  if (const std::string warning = small_angles(what.problem.mesh); first && !arguments.quiet && !warning.empty()) {
+    fmt::print(stderr, "solenoid: {}\n", warning);
   }
   if (!first) targets.emplace(arguments, what, ranks->size());
   what.solver.communicator = ranks;

@@ -9,17 +9,23 @@
 #include <limits>
 #include <memory>
 #include <span>
+#include <string>
 #include <utility>
 
 #include "base/parallel.hpp"
 #include "element/basis.hpp"
+#include "image/array_file.hpp"
 #include "mesh/grid.hpp"
 #include "mesh/metric.hpp"
 #include "mesh/record.hpp"
+#include "problem/names.hpp"
 #include "problem/validate.hpp"
+#include "solenoid/cellwise.hpp"
 #include "solenoid/error.hpp"
 #include "solenoid/image.hpp"
 #include "solution/cell_evaluator.hpp"
+#include "solution/field_evaluator.hpp"
+#include "solution/gradients.hpp"
 #include "solution/joined.hpp"
 
 namespace solenoid {
@@ -38,6 +44,7 @@ void require_points(int points) {
 /// \throws InputError if there are no such points.
 void check(const ArrayPoints& at) {
   validate(at.mesh);
+  require_boxes(at.mesh, "arrays");
   require_points(at.points);
   if (at.side >= -1 && at.side < 2 * at.mesh.dim) return;
   throw InputError(
@@ -52,13 +59,12 @@ std::size_t index(const Counts& count, int i, int j, int k) {
 /// In each cell a polynomial through values at Gauss points.
 class Interpolant {
  public:
-  Interpolant(const ArrayPoints& at, std::vector<double> values)
-      : metric_(Metric::of(at.mesh)), rule_(gauss(at.points)), values_(std::move(values)) {
+  Interpolant(const ArrayPoints& at, int components, std::vector<double> values)
+      : metric_(Metric::of(at.mesh)), rule_(gauss(at.points)), components_(components), values_(std::move(values)) {
     for (int a = 0; a < 3; ++a) {
       has_axis_[a] = a < at.mesh.dim && a != normal_of(at);
       count_[a] = has_axis_[a] ? metric_.extent(a) * at.points : 1;
     }
-    components_ = at.mesh.dim;
     for (const double x : rule_.points) psi_.push_back(legendre(at.points - 1, x));
   }
 
@@ -183,87 +189,245 @@ std::array<std::vector<double>, 3> axes_of(const ArrayPoints& at) {
   return axes;
 }
 
-VectorField field_of(const ArrayPoints& at, std::vector<double> values, const std::string& label) {
+namespace {
+
+/// The components of an array of so many as fields.
+std::vector<ScalarField> components_of(const ArrayPoints& at, int components, std::vector<double> values,
+                                       const std::string& label) {
   check(at);
   const std::size_t given = values.size();
-  const auto interpolant = std::make_shared<const Interpolant>(at, std::move(values));
+  const auto interpolant = std::make_shared<const Interpolant>(at, components, std::move(values));
   if (given != interpolant->size()) {
-    throw InputError(fmt::format("{}: expected {} numbers, {} components at {} points, got {}", label,
-                                 interpolant->size(), at.mesh.dim, fmt::join(interpolant->count(), " x "), given));
+    throw InputError(fmt::format("{}: expected {} numbers, {} component{} at {} points, got {}", label,
+                                 interpolant->size(), components, components == 1 ? "" : "s",
+                                 fmt::join(interpolant->count(), " x "), given));
   }
-  VectorField field;
-  for (int c = 0; c < at.mesh.dim; ++c) {
-    field[c] = ScalarField(
+  std::vector<ScalarField> fields;
+  for (int c = 0; c < components; ++c) {
+    fields.emplace_back(
         [interpolant, c](std::span<const Point> points, std::span<double> to) { interpolant->evaluate(points, c, to); },
         [interpolant, c](const Axes& axes, std::span<double> to) { interpolant->evaluate(axes, c, to); },
-        fmt::format("{}[{}]", label, c));
+        components == 1 ? label : fmt::format("{}[{}]", label, c));
   }
+  return fields;
+}
+
+/// "4 x 8 x 2": how an array is written whose last index is the fastest.
+std::string product(std::vector<std::int64_t> extent) {
+  std::reverse(extent.begin(), extent.end());
+  return fmt::format("{}", fmt::join(extent, " x "));
+}
+
+/// Components of an array in a file, one or one for each direction: values at Gauss points, or numbers for cells.
+std::vector<ScalarField> read_components(const Mesh& mesh, const FieldFile& from, bool vector) {
+  check({mesh, from.points});
+  const ArrayFile array = open_array(from.file, from.dataset);
+  const std::size_t dim = mesh.dim;
+  if (array.extent.size() != dim + (vector ? 1 : 0) || (vector && array.extent.back() != mesh.dim)) {
+    throw InputError(fmt::format("the array is {}, expected [{}{}]{}", product(array.extent),
+                                 vector ? "component, " : "", dim == 2 ? "y, x" : "z, y, x",
+                                 vector ? fmt::format(" with {} components", dim) : ""));
+  }
+  std::array<std::int64_t, 3> extent{1, 1, 1};
+  std::copy_n(array.extent.begin(), dim, extent.begin());
+  Counts at_points{1, 1, 1};
+  for (std::size_t a = 0; a < dim; ++a) at_points[a] = (mesh.cells[a] << mesh.refine) * from.points;
+  if (from.points > 1 && !std::equal(extent.begin(), extent.end(), at_points.begin())) {
+    throw InputError(fmt::format("the array has {} values, expected {} with {} points per direction in each cell",
+                                 product({extent.begin(), extent.begin() + mesh.dim}),
+                                 product({at_points.begin(), at_points.begin() + mesh.dim}), from.points));
+  }
+  const std::vector<double> values = read_all(array);
+  const std::size_t size = extent[0] * extent[1] * extent[2];
+  std::vector<ScalarField> fields;
+  for (std::size_t first = 0; first < values.size(); first += size) {
+    std::vector<double> component(values.begin() + first, values.begin() + first + size);
+    if (from.points == 1) {
+      fields.push_back(cellwise(mesh, extent, std::move(component)));
+      continue;
+    }
+    std::size_t number = first;
+    for (int k = 0; k < at_points[2]; ++k) {
+      for (int j = 0; j < at_points[1]; ++j) {
+        for (int i = 0; i < at_points[0]; ++i) component[index(at_points, i, j, k)] = values[number++];
+      }
+    }
+    fields.push_back(components_of({mesh, from.points}, 1, std::move(component), "")[0]);
+  }
+  return fields;
+}
+
+/// The same; what is wrong is said of the file.
+std::vector<ScalarField> read_file(const Mesh& mesh, const FieldFile& from, bool vector) {
+  try {
+    return read_components(mesh, from, vector);
+  } catch (const InputError& error) {
+    throw InputError(fmt::format("{}: {}", from.file.string(), error.what()));
+  }
+}
+
+}  // namespace
+
+VectorField field_of(const ArrayPoints& at, std::vector<double> values, const std::string& label) {
+  VectorField field;
+  std::ranges::copy(components_of(at, at.mesh.dim, std::move(values), label), field.begin());
   return field;
 }
 
-std::vector<double> velocity_at(const Solution& solution, int points) {
-  require_velocity(solution.problem());
+ScalarField scalar_field_of(const ArrayPoints& at, std::vector<double> values, const std::string& label) {
+  return components_of(at, 1, std::move(values), label)[0];
+}
+
+VectorField read_field(const Mesh& mesh, const FieldFile& from) {
+  VectorField field;
+  std::ranges::copy(read_file(mesh, from, true), field.begin());
+  return field;
+}
+
+ScalarField read_scalar_field(const Mesh& mesh, const FieldFile& from) { return read_file(mesh, from, false)[0]; }
+
+namespace {
+
+/// Numbers of a solution at m points per direction of all cells, on a side in its faces: NaN where there is none.
+/// make_fill(xi) makes, for each thread, what fills in the numbers of a cell, fill(cell, numbers), for one point after
+/// the other, x fastest.
+template <class MakeFill>
+std::vector<double> values_at(const Solution& solution, int points, int side, std::size_t components,
+                              const MakeFill& make_fill) {
+  require_boxes(solution.problem().mesh, "values at points of cells");
   require_points(points);
   const Grid& grid = solution.grid();
-  const std::size_t dim = grid.dim();
+  const int normal = side < 0 ? -1 : side / 2;
+  const bool upper = side >= 0 && side % 2 == 1;
+  Counts cells{1, 1, 1};
   Counts per_cell{1, 1, 1};
   Counts count{1, 1, 1};
   TensorPoints xi{{{0.0}, {0.0}, {0.0}}};
-  std::size_t numbers = dim;
-  for (std::size_t a = 0; a < dim; ++a) {
+  for (int a = 0; a < grid.dim(); ++a) {
+    if (a == normal) {
+      xi[a] = {upper ? 1.0 : 0.0};
+      continue;
+    }
+    cells[a] = grid.extent()[a];
     per_cell[a] = points;
-    count[a] = grid.extent()[a] * points;
+    count[a] = cells[a] * points;
     xi[a] = gauss(points).points;
-    numbers *= count[a];
   }
-  std::vector<double> values(numbers, 0.0);
-  /// visit(first number of a point) for the points in some places of the lattice, x fastest.
-  const auto for_points = [&](const Counts& first, const Counts& end, const auto& visit) {
-    for (int k = first[2] * per_cell[2]; k < end[2] * per_cell[2]; ++k) {
-      for (int j = first[1] * per_cell[1]; j < end[1] * per_cell[1]; ++j) {
-        for (int i = first[0] * per_cell[0]; i < end[0] * per_cell[0]; ++i) visit(&values[index(count, i, j, k) * dim]);
+  const auto size = [](const Counts& of) { return static_cast<std::size_t>(of[0]) * of[1] * of[2]; };
+  std::vector<double> values(size(count) * components, 0.0);
+  std::vector<double> found(size(cells), 0.0);
+  /// visit(first number of a point) for the points of a cell, x fastest.
+  const auto for_points = [&](const Counts& cell, const auto& visit) {
+    for (int k = cell[2] * per_cell[2]; k < (cell[2] + 1) * per_cell[2]; ++k) {
+      for (int j = cell[1] * per_cell[1]; j < (cell[1] + 1) * per_cell[1]; ++j) {
+        for (int i = cell[0] * per_cell[0]; i < (cell[0] + 1) * per_cell[0]; ++i) {
+          visit(&values[index(count, i, j, k) * components]);
+        }
       }
     }
   };
   in_agreement(ranks_of(grid), [&] {
     const Ranges ranges{grid.layout().owned_cells().size(), 1024};
     parallel_for(ranges.number(), [&] {
-      CellEvaluator evaluator(solution);
-      evaluator.set_points(xi);
-      std::vector<double> in_cell(evaluator.points() * dim);
-      return [&, evaluator = std::move(evaluator), in_cell = std::move(in_cell)](std::int64_t i) mutable {
+      std::vector<double> in_cell(size(per_cell) * components);
+      return [&, fill = make_fill(xi), in_cell = std::move(in_cell)](std::int64_t i) mutable {
         for (std::int64_t cell = ranges[i].begin; cell < ranges[i].end; ++cell) {
-          evaluator.velocity(cell, in_cell.data());
-          const auto& [x, y, z] = grid.position(static_cast<Record>(cell));
+          Counts at{};
+          std::ranges::copy(grid.position(static_cast<Record>(cell)), at.begin());
+          if (normal >= 0 && std::exchange(at[normal], 0) != (upper ? grid.extent()[normal] - 1 : 0)) continue;
+          fill(cell, in_cell.data());
+          found[index(cells, at[0], at[1], at[2])] = 1.0;
           const double* from = in_cell.data();
-          for_points({x, y, z}, {x + 1, y + 1, z + 1}, [&](double* to) {
-            std::copy_n(from, dim, to);
-            from += dim;
+          for_points(at, [&](double* to) {
+            std::copy_n(from, components, to);
+            from += components;
           });
         }
       };
     });
   });
   grid.add_up<double>(values);
-  const Mesh& mesh = solution.problem().mesh;
-  const auto clear = [&](const std::array<int, 3>& lower, const std::array<int, 3>& upper) {
-    Counts first{0, 0, 0};
-    Counts end{1, 1, 1};
-    for (std::size_t a = 0; a < dim; ++a) {
-      first[a] = lower[a] << mesh.refine;
-      end[a] = upper[a] << mesh.refine;
-    }
-    for_points(first, end, [&](double* to) { std::fill_n(to, dim, std::numeric_limits<double>::quiet_NaN()); });
-  };
-  for (const auto& [lower, upper] : mesh.holes) clear(lower, upper);
-  for (int z = 0; mesh.image != nullptr && z < mesh.image->extent()[2]; ++z) {
-    for (int y = 0; y < mesh.cells[1]; ++y) {
-      for (int x = 0; x < mesh.cells[0]; ++x) {
-        if (mesh.image->solid({x, y, z})) clear({x, y, z}, {x + 1, y + 1, z + 1});
+  grid.add_up<double>(found);
+  for (int i = 0; i < cells[0]; ++i) {
+    for (int j = 0; j < cells[1]; ++j) {
+      for (int k = 0; k < cells[2]; ++k) {
+        if (found[index(cells, i, j, k)] != 0.0) continue;
+        for_points({i, j, k},
+                   [&](double* to) { std::fill_n(to, components, std::numeric_limits<double>::quiet_NaN()); });
       }
     }
   }
   return values;
+}
+
+/// The same of what numbers(flow at a point, its numbers) makes.
+template <class Numbers>
+std::vector<double> made_at(const Solution& solution, int points, int side, std::size_t components,
+                            const Numbers& numbers) {
+  require_velocity(solution.problem());
+  return values_at(solution, points, side, components, [&](const TensorPoints& xi) {
+    FieldEvaluator evaluator(solution);
+    evaluator.set_points(xi);
+    return [evaluator, components, &numbers](std::int64_t cell, double* to) mutable {
+      evaluator.for_points(cell, [&](std::size_t q, const FlowAtPoint& at) { numbers(at, to + q * components); });
+    };
+  });
+}
+
+/// The entries of a tensor that there are in so many dimensions.
+void copy_tensor(const Gradient& tensor, int dim, double* to) {
+  for (int c = 0; c < dim; ++c) std::copy_n(tensor[c].begin(), dim, to + static_cast<std::ptrdiff_t>(c) * dim);
+}
+
+}  // namespace
+
+std::vector<double> velocity_at(const Solution& solution, int points) {
+  require_velocity(solution.problem());
+  return values_at(solution, points, -1, solution.grid().dim(), [&](const TensorPoints& xi) {
+    CellEvaluator evaluator(solution);
+    evaluator.set_points(xi);
+    return [evaluator](std::int64_t cell, double* u) mutable { evaluator.velocity(cell, u); };
+  });
+}
+
+std::vector<double> pressure_at(const Solution& solution, int points) {
+  return values_at(solution, points, -1, 1, [&](const TensorPoints& xi) {
+    CellEvaluator evaluator(solution);
+    evaluator.set_points(xi);
+    return [evaluator](std::int64_t cell, double* p) mutable { evaluator.pressure(cell, p); };
+  });
+}
+
+std::vector<double> gradient_at(const Solution& solution, int points) {
+  const int dim = solution.grid().dim();
+  return made_at(solution, points, -1, static_cast<std::size_t>(dim) * dim,
+                 [dim](const FlowAtPoint& at, double* to) { copy_tensor(at.gradient, dim, to); });
+}
+
+int field_components(FlowField field, int dim) { return is_tensor(field) ? dim * dim : parts_of(field, dim).count; }
+
+std::vector<double> field_at(const Solution& solution, FlowField field, int points) {
+  const int dim = solution.grid().dim();
+  const std::size_t components = field_components(field, dim);
+  if (!is_tensor(field)) {
+    return made_at(solution, points, -1, components, [=](const FlowAtPoint& at, double* to) {
+      std::copy_n(value_of(field, at).begin() + parts_of(field, dim).first, components, to);
+    });
+  }
+  return made_at(solution, points, -1, components, [=](const FlowAtPoint& at, double* to) {
+    copy_tensor(field == FlowField::stress ? stress_of(at) : strain_rate_of(at.gradient), dim, to);
+  });
+}
+
+std::vector<double> normal_stress_at(const Solution& solution, int side, int points) {
+  const Problem& problem = solution.problem();
+  check({problem.mesh, points, side});
+  if (side < 0 || problem.boundary.sides[side].kind == SideKind::periodic) {
+    throw InputError(fmt::format("side: expected one that is not periodic, got {}",
+                                 side < 0 ? std::to_string(side) : std::string(side_names[side])));
+  }
+  const int a = side / 2;
+  return made_at(solution, points, side, 1, [a](const FlowAtPoint& at, double* to) { *to = stress_of(at)[a][a]; });
 }
 
 namespace {
@@ -297,6 +461,7 @@ void for_fluxes(const Solution& solution, int axis, CellRange cells, const Visit
 
 std::array<std::vector<double>, 3> face_fluxes(const Solution& solution) {
   require_velocity(solution.problem());
+  require_boxes(solution.problem().mesh, "fluxes through faces");
   const Grid& grid = solution.grid();
   std::array<std::vector<double>, 3> fluxes;
   for (int a = 0; a < grid.dim(); ++a) {

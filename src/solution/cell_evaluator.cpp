@@ -21,6 +21,7 @@ constexpr int largest_order = 12;
 
 CellEvaluator::CellEvaluator(const Grid& grid, int order, std::span<const double> coefficients, EquationKind equation)
     : grid_(grid),
+      map_(grid.metric().map()),
       dim_(grid.dim()),
       order_(order),
       velocities_(velocity_components(equation, dim_)),
@@ -144,6 +145,12 @@ void CellEvaluator::velocity(std::int64_t cell, double* u) {
     component(cell, c, -1);
     for_each_value(component_order(c), [&](int point, double value) { u[c + dim_ * point] = value; });
   }
+  if (map_ == nullptr) return;
+  for (int q = 0; q < points_; ++q, u += dim_) {
+    Point w{};
+    std::copy_n(u, dim_, w.begin());
+    std::copy_n(map_->velocity(w).begin(), dim_, u);
+  }
 }
 
 void CellEvaluator::gradient(std::int64_t cell, double* g) {
@@ -153,6 +160,20 @@ void CellEvaluator::gradient(std::int64_t cell, double* g) {
       for_each_value(component_order(c), [&](int point, double value) { g[a + dim_ * (c + dim_ * point)] = value; });
     }
   }
+  if (map_ == nullptr) return;
+  for (int q = 0; q < points_; ++q, g += dim_ * dim_) {
+    Matrix3 image{};  // F W F^-1 / J
+    for (int i = 0; i < dim_; ++i) {
+      for (int j = 0; j < dim_; ++j) {
+        for (int c = 0; c < dim_; ++c) {
+          for (int a = 0; a < dim_; ++a) {
+            image[i][j] += map_->direction(c)[i] * g[a + dim_ * c] * map_->inverse()[a][j] / map_->jacobian();
+          }
+        }
+      }
+    }
+    for (int i = 0; i < dim_; ++i) std::copy_n(image[i].begin(), dim_, g + dim_ * i);
+  }
 }
 
 void CellEvaluator::divergence(std::int64_t cell, double* div) {
@@ -161,6 +182,8 @@ void CellEvaluator::divergence(std::int64_t cell, double* div) {
     component(cell, c, c);
     for_each_value(component_order(c), [&](int point, double value) { div[point] += value; });
   }
+  if (map_ == nullptr) return;
+  for (int q = 0; q < points_; ++q) div[q] /= map_->jacobian();
 }
 
 void CellEvaluator::pressure(std::int64_t cell, double* p) {

@@ -73,6 +73,7 @@ class CellEvaluator {
   [[nodiscard]] std::array<int, 3> component_order(int c) const;
 
   const Grid& grid_;
+  const AffineMap* map_;  // of cells that are parallelepipeds, or nullptr
   int dim_;
   int order_;
   int velocities_;

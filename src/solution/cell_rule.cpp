@@ -1,5 +1,7 @@
 #include "solution/cell_rule.hpp"
 
+#include <cmath>
+
 namespace solenoid {
 
 CellRule::CellRule(const Grid& grid, int points, int side) : grid_(&grid), normal_(side == inside ? -1 : side / 2) {
@@ -18,6 +20,7 @@ CellRule::CellRule(const Grid& grid, int points, int side) : grid_(&grid), norma
     count *= xi_[a].size();
   }
   weights_.resize(count);
+  if (grid.metric().map() != nullptr) mapped_.resize(count);
 }
 
 void CellRule::move_to(std::int64_t cell) {
@@ -27,10 +30,17 @@ void CellRule::move_to(std::int64_t cell) {
   for (int a = 0; a < 3; ++a) {
     for (std::size_t i = 0; i < axes_[a].size(); ++i) axes_[a][i] = xi_[a][i] * widths[a] + corner[a];
   }
+  const AffineMap* const map = grid_->metric().map();
+  for (std::size_t q = 0; q < mapped_.size(); ++q) {
+    mapped_[q] = map->at({axes_[0][index(0, q)], axes_[1][index(1, q)], axes_[2][index(2, q)]});
+  }
   if (widths == widths_) return;
   widths_ = widths;
   double measure = 1.0;
   for (int a = 0; a < grid_->dim(); ++a) measure *= a == normal_ ? 1.0 : widths[a];
+  if (map != nullptr) {
+    measure *= map->jacobian() * (normal_ < 0 ? 1.0 : std::sqrt(map->inverse_metric()[normal_][normal_]));
+  }
   for (std::size_t q = 0; q < weights_.size(); ++q) {
     weights_[q] = measure * factors_[0][index(0, q)] * factors_[1][index(1, q)] * factors_[2][index(2, q)];
   }

@@ -32,12 +32,18 @@ class CellRule {
   // Of the cell that it was moved to.
   [[nodiscard]] const std::vector<double>& weights() const { return weights_; }
   /// Coordinate a of point q.
-  [[nodiscard]] double coordinate(int a, std::size_t q) const { return axes_[a][index(a, q)]; }
+  [[nodiscard]] double coordinate(int a, std::size_t q) const {
+    return mapped_.empty() ? axes_[a][index(a, q)] : mapped_[q][a];
+  }
   /// Reference coordinate a of point q.
   [[nodiscard]] double reference(int a, std::size_t q) const { return xi_[a][index(a, q)]; }
   /// The field at all points.
   void evaluate(const ScalarField& field, std::span<double> values) const {
-    field.evaluate(Axes{axes_[0], axes_[1], axes_[2]}, values);
+    if (mapped_.empty()) {
+      field.evaluate(Axes{axes_[0], axes_[1], axes_[2]}, values);
+    } else {
+      field.evaluate(mapped_, values);
+    }
   }
 
  private:
@@ -51,6 +57,7 @@ class CellRule {
   Point widths_{};  // of the cell
   std::vector<double> weights_;
   std::array<std::vector<double>, 3> axes_;
+  std::vector<Point> mapped_;  // the points, in cells that are parallelepipeds
 };
 
 }  // namespace solenoid

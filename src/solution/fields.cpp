@@ -43,6 +43,7 @@ std::optional<std::vector<Piece>> pieces_of(const Grid& grid, int direction, std
 /// on the axes. False where that cannot be: some are not inside of a cell.
 template <class Visit>
 bool for_cells(const Grid& grid, const Axes& axes, const Visit& visit) {
+  if (grid.metric().map() != nullptr) return false;  // axes cross cells
   std::array<std::vector<Piece>, 3> pieces;
   for (int a = 0; a < 3; ++a) {
     auto found = pieces_of(grid, a, axes[a]);

@@ -11,10 +11,12 @@
 #include "problem/names.hpp"
 #include "problem/parts.hpp"
 #include "problem/regions.hpp"
+#include "problem/validate.hpp"
 #include "solenoid/error.hpp"
 #include "solenoid/solution.hpp"
 #include "solution/cell_evaluator.hpp"
 #include "solution/cell_rule.hpp"
+#include "solution/field_evaluator.hpp"
 #include "solution/joined.hpp"
 
 namespace solenoid {
@@ -56,6 +58,9 @@ constexpr int sides_of_box = 6;
 // out.
 double upwind_flux(double w, double u, double other) { return w * (w > 0.0 ? u : other); }
 
+// nu_F of the face between two cells.
+double face_viscosity(double one, double other) { return 2.0 * one * other / (one + other); }
+
 // u and its gradient, and p, at the points of a rule.
 struct FlowValues {
   std::vector<double> u;
@@ -86,6 +91,8 @@ class BoundaryForces {
         about_(about),
         dim_(grid_->dim()),
         equation_{dim_, problem_->order},
+        physics_(solution),
+        force_(force_field(*problem_)),
         volume_(solution, CellRule::inside) {
     if (acceleration != nullptr) {
       acceleration_.emplace(*acceleration);
@@ -133,6 +140,7 @@ class BoundaryForces {
     // Of the force in the cell; on a side of the prescribed velocity or traction.
     std::array<std::vector<double>, 3> data;
     Face face = Face::interior;
+    double viscosity = 1.0;  // nu_F of the side
 
     void evaluate(const VectorField& field, int dim) {
       for (int c = 0; c < dim; ++c) {
@@ -156,9 +164,11 @@ class BoundaryForces {
 
   void move_to(Record cell) {
     widths_ = grid_->widths(cell);
+    viscosity_ = physics_.viscosity(cell);
+    mass_ = physics_.mass(cell);
     volume_.rule.move_to(cell);
     volume_.values.evaluate(volume_.evaluator, cell);
-    volume_.evaluate(problem_->force, dim_);
+    volume_.evaluate(force_, dim_);
     changes_.assign(volume_.rule.size() * dim_, 0.0);
     if (acceleration_) acceleration_->velocity(cell, changes_.data());
     for (int side = 0; side < 2 * dim_; ++side) {
@@ -166,8 +176,11 @@ class BoundaryForces {
       place.face = grid_->face(cell, side);
       place.rule.move_to(cell);
       place.values.evaluate(place.evaluator, cell);
+      place.viscosity = viscosity_;
       if (place.face == Face::interior) {
-        place.values_behind.evaluate(place.behind, grid_->neighbour(cell, side));
+        const Record behind = grid_->neighbour(cell, side);
+        place.values_behind.evaluate(place.behind, behind);
+        place.viscosity = face_viscosity(viscosity_, physics_.viscosity(behind));
       } else {
         const int hole = grid_->hole(cell, side);
         place.evaluate(hole < 0 ? side_data_[side] : hole_side(problem_->boundary, hole).data, dim_);
@@ -175,6 +188,11 @@ class BoundaryForces {
     }
   }
 
+  // That the equation has nu times: du_c/dx_a, in the stress form 2 eps(u)_ca.
+  [[nodiscard]] double strain(const FlowValues& values, std::size_t q, int c, int a) const {
+    const double own = values.gradient[(q * dim_ + c) * dim_ + a];
+    return physics_.form() == ViscousForm::stress ? own + values.gradient[(q * dim_ + a) * dim_ + c] : own;
+  }
   static double outward(int side) { return side % 2 == 0 ? -1.0 : 1.0; }
   [[nodiscard]] double lever(const CellRule& rule, int b, std::size_t q) const {
     return rule.coordinate(b, q) - about_[b];
@@ -183,20 +201,19 @@ class BoundaryForces {
   void add_face(int side, Sums& sums) {
     const Place& place = sides_[side];
     const int normal = side / 2;
-    const double nu = problem_->viscosity;
     const double sign = outward(side);
     const double penalty = 2.0 * equation_.penalty(widths_[normal]);
     const std::vector<double>& weights = place.rule.weights();
     for (std::size_t q = 0; q < weights.size(); ++q) {
       sums.pressure[normal] += sign * weights[q] * place.values.p[q];
       for (int c = 0; c < dim_; ++c) {
-        const double slope = sign * place.values.gradient[(q * dim_ + c) * dim_ + normal];
-        sums.viscous[c] -= nu * weights[q] * slope;
+        const double slope = sign * strain(place.values, q, c, normal);
+        sums.viscous[c] -= viscosity_ * weights[q] * slope;
         double traction = 0.0;  // on the fluid, where it is known point by point
         if (place.face == Face::outflow) {
           traction = place.data[c][q];
         } else if (place.face == Face::velocity && c != normal) {
-          traction = nu * (slope - penalty * (place.values.u[q * dim_ + c] - place.data[c][q]));
+          traction = viscosity_ * (slope - penalty * (place.values.u[q * dim_ + c] - place.data[c][q]));
         }
         sums.force[c] -= weights[q] * traction;
         for (int b = 0; b < dim_; ++b) sums.add_moment(b, c, -weights[q] * traction * lever(place.rule, b, q));
@@ -241,16 +258,14 @@ class BoundaryForces {
       if (b >= 0 && problem_->order > 0) result.gradient[b] = hat;
       return result;
     };
-    const double nu = problem_->viscosity;
     double sum = 0.0;
     const FlowValues& values = volume_.values;
     for (std::size_t q = 0; q < volume_.rule.size(); ++q) {
       const Test v = test(volume_.rule, q);
-      double integrand =
-          (problem_->mass * values.u[q * dim_ + c] + changes_[q * dim_ + c] - volume_.data[c][q]) * v.value;
+      double integrand = (mass_ * values.u[q * dim_ + c] + changes_[q * dim_ + c] - volume_.data[c][q]) * v.value;
       integrand -= values.p[q] * v.gradient[c];
       for (int a = 0; a < dim_; ++a) {
-        integrand += nu * values.gradient[(q * dim_ + c) * dim_ + a] * v.gradient[a];
+        integrand += viscosity_ * strain(values, q, c, a) * v.gradient[a];
         if (problem_->convection) integrand -= values.u[q * dim_ + a] * values.u[q * dim_ + c] * v.gradient[a];
       }
       sum += volume_.rule.weights()[q] * integrand;
@@ -259,6 +274,14 @@ class BoundaryForces {
       const Place& place = sides_[side];
       for (std::size_t q = 0; q < place.rule.size(); ++q) {
         sum += place.rule.weights()[q] * convected(place, side, c, q) * test(place.rule, q).value;
+      }
+    }
+    if (b >= 0 && physics_.form() == ViscousForm::stress && sides_[side].face == Face::velocity) {
+      // A normal velocity that changes along the side is a shear there, which u - g is tested with.
+      const Place& place = sides_[side];
+      for (std::size_t q = 0; q < place.rule.size(); ++q) {
+        const double jump = place.values.u[q * dim_ + b] - place.data[b][q];
+        sum -= place.rule.weights()[q] * viscosity_ * outward(side) * jump * test(place.rule, q).gradient[b];
       }
     }
     // Tangential terms of the faces around the side.
@@ -271,17 +294,15 @@ class BoundaryForces {
         const Test v = test(place.rule, q);
         const double v_slope = outward(other) * v.gradient[a];
         const double u = place.values.u[q * dim_ + c];
-        const auto slope = [&](const FlowValues& from) {
-          return outward(other) * from.gradient[(q * dim_ + c) * dim_ + a];
-        };
+        const auto slope = [&](const FlowValues& from) { return outward(other) * strain(from, q, c, a); };
         double integrand = 0.0;
         if (place.face == Face::interior) {
           const double jump = u - place.values_behind.u[q * dim_ + c];
           const double mean = 0.5 * (slope(place.values) + slope(place.values_behind));
-          integrand = nu * ((penalty * jump - mean) * v.value - 0.5 * jump * v_slope);
+          integrand = place.viscosity * ((penalty * jump - mean) * v.value - 0.5 * jump * v_slope);
         } else if (place.face == Face::velocity) {
           const double jump = u - place.data[c][q];
-          integrand = nu * ((2.0 * penalty * jump - slope(place.values)) * v.value - jump * v_slope);
+          integrand = place.viscosity * ((2.0 * penalty * jump - slope(place.values)) * v.value - jump * v_slope);
         } else if (place.face == Face::outflow) {
           integrand = -place.data[c][q] * v.value;
         }
@@ -298,7 +319,12 @@ class BoundaryForces {
   Point about_;
   int dim_;
   Equation equation_;
-  Point widths_{};  // of the cell
+  CellPhysics physics_;
+  // Of the cell:
+  Point widths_{};
+  double viscosity_ = 1.0;
+  double mass_ = 0.0;
+  VectorField force_;
   Place volume_;
   std::vector<Place> sides_;
   std::optional<CellEvaluator> acceleration_;
@@ -317,6 +343,7 @@ std::vector<BoundaryForce> Solution::forces(const Point& about) const {
         "forces: before its first step a flow in time has neither a pressure nor an acceleration, and a mean flow has "
         "none");
   }
+  require_boxes(problem_.mesh, "forces");
   const std::vector<std::int32_t> holes = holes_of_boxes(problem_.mesh);
   const auto sums = reduce_owned_cells<SumsOfBodies>(*grid_, [&] {
     return [forces = BoundaryForces(*this, acceleration_.get(), about, holes)](CellRange range,

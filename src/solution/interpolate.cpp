@@ -103,6 +103,7 @@ class CellMoments {
 /// `scalar`: the pressure, or Poisson's u.
 Solution interpolated(const Problem& problem, const VectorField& velocity, const ScalarField& scalar) {
   validate_but_for_order(problem);
+  require_boxes(problem.mesh, "interpolate");
   const EquationKind equation = problem.equation;
   const auto grid = std::make_shared<const Grid>(problem.mesh, problem.boundary, equation == EquationKind::stokes);
   const int dim = grid->dim();

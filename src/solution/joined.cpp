@@ -13,6 +13,14 @@ void require_whole(const Grid& grid, const std::string& what) {
   throw InputError(what + ": the solution is the part of one of several ranks: take the one that gathered() returns");
 }
 
+std::vector<double> on_lattice(const Grid& grid, std::span<const double> of_cells) {
+  const auto& [nx, ny, nz] = grid.extent();
+  std::vector<double> values(std::size_t{1} * nx * ny * nz, 0.0);
+  for (const Record cell : grid.layout().owned_cells()) values[lattice_place(grid, cell)] = of_cells[cell];
+  grid.add_up<double>(values);
+  return values;
+}
+
 FlowIntegrals joined(const FlowIntegrals& mine, const Communicator& ranks) {
   FlowIntegrals all = mine;
   std::array sums{mine.velocity[0],     mine.velocity[1],     mine.velocity[2],

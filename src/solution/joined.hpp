@@ -2,8 +2,10 @@
 /// \file
 /// What ranks found on their parts of a domain, joined: the same on all of them. Collective.
 
+#include <cstdint>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "base/agreement.hpp"
 #include "base/parallel.hpp"
@@ -31,6 +33,14 @@ Partial reduce_owned_cells(const Grid& grid, const MakeWorker& make_worker) {
   in_agreement(ranks_of(grid), [&] { mine = reduce_cells<Partial>(grid.layout().owned_cells().size(), make_worker); });
   return mine;
 }
+
+/// Of a cell, x fastest.
+inline std::int64_t lattice_place(const Grid& grid, Record cell) {
+  const auto& [x, y, z] = grid.position(cell);
+  return x + grid.extent()[0] * (y + std::int64_t{grid.extent()[1]} * z);
+}
+/// Numbers of the cells of a grid, of all ranks, at their places in the lattice, x fastest; 0 where there is no cell.
+std::vector<double> on_lattice(const Grid& grid, std::span<const double> of_cells);
 
 /// On a grid that may have a partition.
 inline FlowIntegrals joined(const FlowIntegrals& mine, const Grid& grid) {

@@ -20,6 +20,7 @@
 #include "solenoid/error.hpp"
 #include "solution/cell_evaluator.hpp"
 #include "solution/cell_rule.hpp"
+#include "solution/field_evaluator.hpp"
 #include "solution/gradients.hpp"
 #include "solution/joined.hpp"
 #include "solution/part_errors.hpp"
@@ -142,6 +143,27 @@ GradientIntegrals integrate_gradient(const Solution& s) {
   return {sums[0], sums[1]};
 }
 
+double integrate_dissipation(const Solution& s, const CellPhysics& physics) {
+  const int dim = s.grid().dim();
+  const double mine = reduce_owned_cells<Sum>(s.grid(), [&] {
+                        CellRule rule(s.grid(), s.problem().order + 2);
+                        CellEvaluator evaluator(s);
+                        evaluator.set_points(rule.xi(), CellEvaluator::Tables::values_and_derivatives);
+                        std::vector<double> g(rule.size() * dim * dim);
+                        return [=](CellRange range, Sum& sum) mutable {
+                          for (std::int64_t cell = range.begin; cell < range.end; ++cell) {
+                            rule.move_to(cell);
+                            evaluator.gradient(cell, g.data());
+                            for (std::size_t q = 0; q < rule.size(); ++q) {
+                              sum.value += rule.weights()[q] * dissipation_of(physics.form(), physics.viscosity(cell),
+                                                                              gradient_of(dim, &g[q * dim * dim]));
+                            }
+                          }
+                        };
+                      }).value;
+  return added_up(mine, s.grid());
+}
+
 // L2 norm of the error of the pressure, or of Poisson's u.
 double scalar_error(const Solution& s, const ScalarField& exact) {
   const auto variances = reduce_owned_cells<Variances>(s.grid(), [&] {
@@ -182,7 +204,8 @@ struct Location {
   Point xi{};
 };
 
-Location locate(const Grid& grid, const Point& point) {
+Location locate(const Grid& grid, const Point& x) {
+  const Point point = grid.metric().map() == nullptr ? x : grid.metric().map()->pulled_back(x);
   // A point on a lattice plane (to rounding) may belong to the cell on either side: the upper one is tried first.
   std::array<int, 3> index{0, 0, 0};
   std::array<int, 3> other{0, 0, 0};
@@ -269,6 +292,8 @@ struct Solution::Known {
   bool values = false;
   bool gradient = false;
   FlowIntegrals integrals{};
+  std::optional<double> dissipation{};  // of coefficients by cell
+  std::shared_ptr<const CellCoefficients> by_cell{};
 
   void take(const GradientIntegrals& found) {
     integrals.gradient_square = found.gradient_square;
@@ -278,13 +303,14 @@ struct Solution::Known {
 };
 
 Solution::Solution(Problem problem, std::shared_ptr<const Grid> grid, HostVector coefficients,
-                   const std::optional<FlowIntegrals>& integrals)
+                   const std::optional<FlowIntegrals>& integrals, std::shared_ptr<const CellCoefficients> by_cell)
     : problem_(std::move(problem)),
       grid_(std::move(grid)),
       coefficients_(std::make_shared<const HostVector>(std::move(coefficients))),
       known_(std::make_shared<Known>()) {
   known_->values = known_->gradient = integrals.has_value();
   known_->integrals = integrals.value_or(FlowIntegrals{});
+  known_->by_cell = std::move(by_cell);
   const std::int64_t expected =
       std::int64_t{grid_->layout().storage()} * record_size(grid_->dim(), problem_.order, problem_.equation);
   if (static_cast<std::int64_t>(coefficients_->size()) != expected) {
@@ -344,10 +370,28 @@ std::vector<Gradient> Solution::velocity_gradient(std::span<const Point> points)
                    });
 }
 
-std::vector<Point> Solution::flow_field(FlowField field, std::span<const Point> points) const {
-  std::vector<Point> values;
-  for (const Gradient& g : velocity_gradient(points)) values.push_back(value_of(field, problem_.viscosity, g));
-  return values;
+std::vector<FieldValue> Solution::flow_field(FlowField field, std::span<const Point> points) const {
+  require_velocity(problem_);
+  FieldValue outside{};
+  outside.fill(nan);
+  const CellPhysics physics(*this);
+  return at_points(*this, points, outside, CellEvaluator::Tables::values_and_derivatives,
+                   [&](CellEvaluator& evaluator, std::int64_t cell, FieldValue& value) {
+                     FlowAtPoint at{
+                         .viscosity = physics.viscosity(cell), .mass = physics.mass(cell), .form = physics.form()};
+                     std::array<double, 9> g{};
+                     evaluator.gradient(cell, g.data());
+                     at.gradient = gradient_of(evaluator.dim(), g.data());
+                     evaluator.pressure(cell, &at.pressure);
+                     value = value_of(field, at);
+                   });
+}
+
+Coefficients Solution::equation_coefficients() const {
+  if (!has_coefficients_by_cell(problem_)) return coefficients_of(problem_);
+  const std::lock_guard lock(known_->guard);
+  if (known_->by_cell == nullptr) known_->by_cell = coefficients_of(problem_, *grid_).by_cell;
+  return {.by_cell = known_->by_cell};
 }
 
 void Solution::evaluate_cell(std::int64_t cell, const std::array<std::vector<double>, 3>& xi, std::vector<double>& u,
@@ -372,6 +416,7 @@ void Solution::evaluate_cell_gradient(std::int64_t cell, const std::array<std::v
 
 double Solution::flux(int axis, double position) const {
   require_velocity(problem_);
+  require_boxes(problem_.mesh, "flux");
   const int dim = grid_->dim();
   if (axis < 0 || axis >= dim) {
     throw InputError("flux: axis " + std::to_string(axis) + ", expected 0 to " + std::to_string(dim - 1));
@@ -454,7 +499,10 @@ FlowIntegrals Solution::integrals() const {
 Point Solution::mean_velocity() const {
   Point mean = with_values().velocity;
   for (int a = 0; a < grid_->dim(); ++a) {
-    for (double& component : mean) component /= problem_.mesh.upper[a] - problem_.mesh.lower[a];
+    for (double& component : mean) component /= length_along(problem_.mesh, a);
+  }
+  if (const AffineMap* const map = grid_->metric().map(); map != nullptr) {
+    for (double& component : mean) component /= map->jacobian();
   }
   return mean;
 }
@@ -470,7 +518,14 @@ Point Solution::permeability() const {
 
 double Solution::kinetic_energy() const { return summary_of(with_values(), problem_.viscosity, *grid_).kinetic_energy; }
 
-double Solution::dissipation() const { return summary_of(with_gradient(), problem_.viscosity, *grid_).dissipation; }
+double Solution::dissipation() const {
+  if (!has_coefficients_by_cell(problem_)) return summary_of(with_gradient(), problem_.viscosity, *grid_).dissipation;
+  require_velocity(problem_);
+  const CellPhysics physics(*this);
+  const std::lock_guard lock(known_->guard);
+  if (!known_->dissipation) known_->dissipation = integrate_dissipation(*this, physics);
+  return *known_->dissipation;
+}
 
 double Solution::enstrophy() const { return summary_of(with_gradient(), problem_.viscosity, *grid_).enstrophy; }
 

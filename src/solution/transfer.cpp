@@ -190,11 +190,33 @@ class Transfer {
   std::vector<double> sum_{};
 };
 
+/// Whether cells are boxes, or parallelepipeds with edges in the same directions from the same point.
+bool same_map(const AffineMap* one, const AffineMap* other) {
+  if (one == nullptr || other == nullptr) return one == other;
+  constexpr double tolerance = 1e-10;
+  for (int a = 0; a <= one->dim(); ++a) {
+    Point xi{};
+    if (a < one->dim()) xi[a] = 1.0;
+    const Point x = one->at(xi);
+    const Point y = other->at(xi);
+    for (int i = 0; i < 3; ++i) {
+      if (!(std::abs(x[i] - y[i]) <= tolerance * std::max(1.0, std::abs(x[i])))) return false;
+    }
+  }
+  return true;
+}
+
 /// \throws InputError unless both lattices lie on one box and one cuts the cells of the other, in each direction.
 void check_lattices(const Grid& source, const Grid& target, const std::string& what) {
   if (source.dim() != target.dim()) {
     throw InputError(
         fmt::format("{}: it is {}-dimensional, the problem is {}-dimensional", what, source.dim(), target.dim()));
+  }
+  if (!same_map(source.metric().map(), target.metric().map())) {
+    throw InputError(
+        fmt::format("{}: its domain is of another shape than that of the problem, by the edges of cells or "
+                    "where they begin; expected the same domain",
+                    what));
   }
   for (int a = 0; a < source.dim(); ++a) {
     const auto ends = [a](const Grid& grid) {

@@ -7,6 +7,10 @@
 
 namespace solenoid {
 
+std::int64_t peak_memory(const Engine& engine, const Discretisation& discretisation) {
+  return engine.bytes_peak() + (engine.stream() == nullptr ? discretisation.bytes() : 0);
+}
+
 void describe(const Engine& engine, const Discretisation& discretisation, const SolverOptions& options,
               Report& report) {
   report.dofs = discretisation.finest().dofs();
@@ -15,7 +19,7 @@ void describe(const Engine& engine, const Discretisation& discretisation, const 
   report.device = engine.description();
   report.threads = engine.threads();
   report.precision = options.precision == Precision::mixed ? "mixed" : "double";
-  report.memory_bytes = engine.bytes_peak();
+  report.memory_bytes = peak_memory(engine, discretisation);
   if (options.communicator == nullptr || options.communicator->size() == 1) return;
   const Communicator& ranks = *options.communicator;
   report.ranks = ranks.size();

@@ -42,6 +42,17 @@ void check_mean_force(const Level& level, Kernels<double>& kernels, double* b) {
   }
 }
 
+std::int64_t bytes_of(const Level& level) {
+  std::int64_t sum = level.grid.bytes() + level.patches.bytes();
+  for (const SmallGroup& group : level.small_patches.groups) {
+    sum += std::ssize(group.patches) * std::int64_t{sizeof(SmallRecords)};
+  }
+  for (const Constant& constant : level.constants) {
+    sum += std::ssize(constant.records) * std::int64_t{sizeof(Record)};
+  }
+  return sum;
+}
+
 /// Left preconditioning solves M A x = M b, which only makes sense of an M that is linear. A coarsest level that
 /// Krylov methods take part in solving is not, so that the residual of M A x = M b would stop after a few digits.
 void check_linear(const Hierarchy& hierarchy, const SolverOptions& options) {
@@ -52,6 +63,17 @@ void check_linear(const Hierarchy& hierarchy, const SolverOptions& options) {
       fmt::format("\"left\" needs a cycle that is linear, but here the coarsest level has {} unknowns, too many "
                   "for a direct solve, and Krylov methods take part in solving it: use \"right\"",
                   hierarchy.levels.front()->dofs()));
+}
+
+/// Conditions on holes where no velocity can be prescribed: of images, whose pores have more faces there than
+/// elsewhere.
+std::vector<bool> resting_holes(const Problem& problem) {
+  std::vector<bool> resting;
+  if (problem.mesh.image == nullptr) return resting;
+  for (int i = 0; i <= std::ssize(problem.boundary.single_holes); ++i) {
+    resting.push_back(is_zero(hole_side(problem.boundary, i).data));
+  }
+  return resting;
 }
 
 }  // namespace
@@ -71,17 +93,33 @@ Discretisation::Discretisation(const Problem& problem, const SolverOptions& opti
       multigrid_(options.multigrid),
       random_load_(options.random_load),
       hierarchy_(problem, options.multigrid, dense_limits, {options.communicator, options.replicated_cells}),
-      lift_level_(std::make_shared<Level>(equation_of(problem), coefficients_of(problem),
-                                          Grid(problem.mesh, problem.boundary, problem.equation == EquationKind::stokes,
-                                               hierarchy_.finest().grid.partition()))) {
+      lift_level_(std::make_shared<Level>(equation_of(problem), hierarchy_.finest().coefficients,
+                                          problem.equation == EquationKind::stokes
+                                              ? hierarchy_.finest().grid.with_boundary_hats(resting_holes(problem))
+                                              : hierarchy_.finest().grid)) {
   check_linear(hierarchy_, options);
+  if (finest().has_free_rotation()) {
+    throw InvalidEntry(
+        "form",
+        "in the stress form nothing holds rotations of the domain, or of a part of it: prescribe velocities "
+        "somewhere, set a mass term (mass > 0), or use form = \"gradient\"");
+  }
 }
 
 void Discretisation::set_coefficients(const Coefficients& coefficients) {
   hierarchy_.set_coefficients(coefficients);
   lift_level_->set_coefficients(coefficients);
+  if (coefficients.by_cell != nullptr) return;  // fields of the problem
   problem_.viscosity = coefficients.viscosity;
   problem_.mass = coefficients.reaction;
+}
+
+void Discretisation::state_coefficients(const Problem& other) {
+  problem_.viscosity = other.viscosity;
+  problem_.mass = other.mass;
+  problem_.varying_viscosity = other.varying_viscosity;
+  problem_.varying_mass = other.varying_mass;
+  problem_.regions = other.regions;
 }
 
 void Discretisation::set_parameters(const Parameters& values) {
@@ -89,10 +127,17 @@ void Discretisation::set_parameters(const Parameters& values) {
   lift_.reset();
 }
 
-void Discretisation::set_data(const VectorField& force, const Boundary& boundary) {
-  problem_.force = force;
-  problem_.boundary = boundary;
+void Discretisation::set_data(const Problem& data) {
+  problem_.force = data.force;
+  problem_.regions = data.regions;
+  problem_.boundary = data.boundary;
   lift_.reset();
+}
+
+std::int64_t Discretisation::bytes() const {
+  std::int64_t sum = bytes_of(*lift_level_);
+  for (const auto& level : hierarchy_.levels) sum += bytes_of(*level);
+  return sum;
 }
 
 std::int64_t Discretisation::room() const { return lift_level_->size(); }
@@ -131,21 +176,21 @@ void Discretisation::load(Engine& engine, Kernels<double>& kernels, Vector<doubl
 
 void Discretisation::force_load(Engine& engine, Kernels<double>& kernels, const VectorField& force, double* b) const {
   Problem problem = problem_;
-  problem.force = force;
+  set_force(problem, force);
   problem.boundary = without_data(problem.boundary);
   assemble(engine, finest(), kernels, problem, b);
 }
 
 void Discretisation::boundary_load(Engine& engine, Kernels<double>& kernels, Vector<double>& work, Vector<double>& b) {
   Problem problem = problem_;
-  problem.force = {};
+  set_force(problem, {});
   assemble_lifted(engine, kernels, problem, work, b);
 }
 
 void Discretisation::projection_load(Engine& engine, Kernels<double>& kernels, const VectorField& velocity,
                                      Vector<double>& work, Vector<double>& b) {
   Problem problem = problem_;
-  problem.force = velocity;
+  set_force(problem, velocity);
   problem.boundary = without_data(problem.boundary);
   constexpr int more = 2;
   assemble_lifted(engine, kernels, problem, work, b, more);
@@ -154,7 +199,7 @@ void Discretisation::projection_load(Engine& engine, Kernels<double>& kernels, c
 
 void Discretisation::assemble(Engine& engine, const Level& level, Kernels<double>& kernels, const Problem& problem,
                               double* b, int more) {
-  if (more > 0 || !kernels.load(problem.force, b)) {
+  if (more > 0 || !kernels.load(force_field(problem), b)) {
     const HostVector load = assemble_load(problem, level, more);
     return engine.upload(load.data(), b, load.size() * sizeof(double));
   }
@@ -164,7 +209,7 @@ void Discretisation::assemble(Engine& engine, const Level& level, Kernels<double
 void Discretisation::assemble_lifted(Engine& engine, Kernels<double>& kernels, const Problem& problem,
                                      Vector<double>& work, Vector<double>& b, int more) {
   if (!on_some_rank(!lift().places.empty())) return assemble(engine, finest(), kernels, problem, b.data(), more);
-  const Coefficients now = coefficients_of(problem_);
+  const Coefficients& now = lift_level_->coefficients;
   if (!lift_operator_ || !lift_operator_->is_of(engine) || lift_operator_of_ != now) {
     lift_operator_.emplace(engine, *lift_level_, finest(), multigrid_.local_solver);
     lift_operator_of_ = now;
@@ -192,7 +237,7 @@ Integrator* Discretisation::integrator(Engine& engine) {
 }
 
 Solution Discretisation::solution(Engine& engine, const Vector<double>& completed) {
-  return solution_of(problem_, completed, engine_integrals(engine, completed));
+  return solution_of(problem_, finest().coefficients, completed, engine_integrals(engine, completed));
 }
 
 std::optional<FlowIntegrals> Discretisation::engine_integrals(Engine& engine, const Vector<double>& completed) {
@@ -201,9 +246,10 @@ std::optional<FlowIntegrals> Discretisation::engine_integrals(Engine& engine, co
   return integrator(engine)->flow(completed.data());
 }
 
-Solution Discretisation::solution_of(const Problem& problem, const Vector<double>& completed,
+Solution Discretisation::solution_of(const Problem& problem, const Coefficients& coefficients,
+                                     const Vector<double>& completed,
                                      const std::optional<FlowIntegrals>& integrals) const {
-  return {problem, grid_with_sides(), downloaded(completed), integrals};
+  return {problem, grid_with_sides(), downloaded(completed), integrals, coefficients.by_cell};
 }
 
 HostVector Discretisation::downloaded(const Vector<double>& completed) const {
@@ -213,7 +259,7 @@ HostVector Discretisation::downloaded(const Vector<double>& completed) const {
 }
 
 FlowIntegrals Discretisation::integrals(Engine& engine, const Vector<double>& completed) {
-  if (integrator(engine) == nullptr) return solution_of(problem_, completed).integrals();
+  if (integrator(engine) == nullptr) return solution_of(problem_, finest().coefficients, completed).integrals();
   return integrator(engine)->flow(completed.data());
 }
 
@@ -238,7 +284,7 @@ Errors Discretisation::errors(Engine& engine, const Vector<double>& completed, c
     }
   }
   if (!left.velocity && !left.pressure && !left.value) return errors;
-  const Errors others = solution_of(problem_, completed).errors(left);
+  const Errors others = solution_of(problem_, finest().coefficients, completed).errors(left);
   if (others.velocity) errors.velocity = others.velocity;
   if (others.pressure) errors.pressure = others.pressure;
   if (others.value) errors.value = others.value;

@@ -33,10 +33,13 @@ class Discretisation {
   /// Preconditioner::make_tables and use_tables. \throws InputError as Level::set_coefficients; nothing is changed
   /// then.
   void set_coefficients(const Coefficients& coefficients);
+  /// What the problem says of its coefficients becomes what `other` says, which is the same but for them: where they
+  /// vary by cell set_coefficients() has numbers of levels alone.
+  void state_coefficients(const Problem& other);
   /// Of expressions, as with_parameters; kinds and places of conditions stay what they are.
   void set_parameters(const Parameters& values);
-  /// Another force and other data of conditions, whose kinds and places stay what they are.
-  void set_data(const VectorField& force, const Boundary& boundary);
+  /// Force and boundary data of another problem, in which kinds and places of conditions are the same.
+  void set_data(const Problem& data);
   [[nodiscard]] const Level& finest() const { return hierarchy_.finest(); }
   /// Numbers that the vectors of load() and complete() need room for: those of the finest level and the hats on all
   /// upper boundary faces.
@@ -72,6 +75,8 @@ class Discretisation {
   const SparseVector& lift();
   /// The finest level with the hats on all sides: that of completed vectors.
   [[nodiscard]] const Level& level_with_sides() const { return *lift_level_; }
+  /// Of the levels, on the host.
+  [[nodiscard]] std::int64_t bytes() const;
   [[nodiscard]] std::shared_ptr<const Grid> grid_with_sides() const { return {lift_level_, &lift_level_->grid}; }
   /// Of a vector of that level in memory of the host, as a Solution has them.
   [[nodiscard]] HostVector downloaded(const Vector<double>& completed) const;
@@ -81,8 +86,9 @@ class Discretisation {
                        int more = 0);
   // Of the solution with these coefficients:
   [[nodiscard]] Solution solution(Engine& engine, const Vector<double>& completed);
-  /// Of another problem on this mesh, with the same sides.
-  [[nodiscard]] Solution solution_of(const Problem& problem, const Vector<double>& completed,
+  /// Of another problem on this mesh, with the same sides and with these coefficients.
+  [[nodiscard]] Solution solution_of(const Problem& problem, const Coefficients& coefficients,
+                                     const Vector<double>& completed,
                                      const std::optional<FlowIntegrals>& integrals = {}) const;
   [[nodiscard]] FlowIntegrals integrals(Engine& engine, const Vector<double>& completed);
   /// The same where the engine takes them, sooner than the host would.

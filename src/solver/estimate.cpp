@@ -4,11 +4,12 @@
 #include <cmath>
 #include <numeric>
 
-#include "base/interrupt.hpp"
+#include "base/parallel.hpp"
 #include "engine/engine.hpp"
 #include "mesh/record.hpp"
 #include "problem/parts.hpp"
 #include "problem/regions.hpp"
+#include "problem/support.hpp"
 #include "solenoid/error.hpp"
 #include "solenoid/image.hpp"
 #include "solenoid/solver.hpp"
@@ -34,10 +35,17 @@ struct CoarseCounts {
 CoarseCounts count_coarse(const Problem& problem) {
   const Mesh& mesh = problem.mesh;
   const Boundary& boundary = problem.boundary;
-  const Parts parts = parts_of(mesh, boundary);
-  const auto part_of = [&](const std::array<int, 3>& at) { return parts.of_box[number_of_box(mesh, at)]; };
   CoarseCounts counts;
   for (int side = 0; side < 2 * mesh.dim; ++side) counts.kinds.emplace_back(mesh, boundary, side);
+  const std::vector<std::int32_t> holes = mesh.image == nullptr ? holes_of_boxes(mesh) : std::vector<std::int32_t>{};
+  const std::vector<int> sides = hole_sides(mesh, boundary);
+  constexpr int none = -1;
+  /// The number of the condition on a hole, or none.
+  const auto hole_at = [&](const std::array<int, 3>& at) {
+    if (mesh.image != nullptr) return mesh.image->solid(at) ? 0 : none;
+    const std::int32_t hole = holes[number_of_box(mesh, at)];
+    return hole < 0 ? none : sides[hole];
+  };
   /// What lies behind a side of a box; `periodic` stands for another box.
   const auto behind = [&](std::array<int, 3> position, int side) {
     const int a = side / 2;
@@ -46,27 +54,39 @@ CoarseCounts count_coarse(const Problem& problem) {
       if (boundary.sides[side].kind != SideKind::periodic) return counts.kinds[side].at(position);
       position[a] = side % 2 == 0 ? mesh.cells[a] - 1 : 0;
     }
-    const int part = part_of(position);
-    return part < 0 ? hole_side(boundary, -1 - part).kind : SideKind::periodic;
+    const int hole = hole_at(position);
+    return hole == none ? SideKind::periodic : hole_side(boundary, hole).kind;
   };
-  const int layers = mesh.dim == 3 ? mesh.cells[2] : 1;
-  for (int z = 0; z < layers; ++z) {
-    for (int y = 0; y < mesh.cells[1]; ++y) {
-      check_interrupt();
+  struct Sums {
+    std::int64_t boxes, fixed, outflow, upper;
+  };
+  const Ranges rows{std::int64_t{mesh.cells[1]} * (mesh.dim == 3 ? mesh.cells[2] : 1), 64};
+  std::vector<Sums> sums(rows.number(), Sums{});
+  parallel_ranges(rows, [&](CellRange range, std::int64_t i) {
+    Sums here{};
+    for (auto row = range.begin; row < range.end; ++row) {
       for (int x = 0; x < mesh.cells[0]; ++x) {
-        const std::array<int, 3> position{x, y, z};
-        if (part_of(position) < 0) continue;
-        ++counts.boxes;
+        const std::array<int, 3> position{x, static_cast<int>(row % mesh.cells[1]),
+                                          static_cast<int>(row / mesh.cells[1])};
+        if (hole_at(position) != none) continue;
+        ++here.boxes;
         if (problem.equation == EquationKind::poisson) continue;  // no unknowns belong to faces
         for (int a = 0; a < mesh.dim; ++a) {
           const SideKind lower = behind(position, 2 * a);
-          counts.fixed += lower == SideKind::velocity || lower == SideKind::slip;
+          here.fixed += lower == SideKind::velocity || lower == SideKind::slip;
           const SideKind upper = behind(position, 2 * a + 1);
-          counts.outflow += upper == SideKind::outflow;
-          counts.upper += upper != SideKind::periodic;
+          here.outflow += upper == SideKind::outflow;
+          here.upper += upper != SideKind::periodic;
         }
       }
     }
+    sums[i] = here;
+  });
+  for (const Sums& here : sums) {
+    counts.boxes += here.boxes;
+    counts.fixed += here.fixed;
+    counts.outflow += here.outflow;
+    counts.upper += here.upper;
   }
   return counts;
 }
@@ -88,9 +108,9 @@ std::int64_t dofs_at(const CoarseCounts& counts, const Problem& problem, int ref
 Point cell_size(const Mesh& mesh, int refine) {
   Point size{};
   for (int a = 0; a < mesh.dim; ++a) {
-    size[a] = std::ldexp((mesh.upper[a] - mesh.lower[a]) / static_cast<double>(mesh.cells[a]), -refine);
+    size[a] = std::ldexp(length_along(mesh, a) / static_cast<double>(mesh.cells[a]), -refine);
   }
-  return size;
+  return mesh.edges ? AffineMap(mesh.dim, mesh.lower, *mesh.edges).heights(size) : size;
 }
 
 /// Cells of all levels, the finest first, as Hierarchy coarsens them.
@@ -136,7 +156,8 @@ std::vector<double> cells_of_levels(const CoarseCounts& counts, const Problem& p
 struct CoarsestNeeds {
   double dense_unknowns = 0.0;  ///< of a dense inverse, if it is not a small one
   double mac_cells = 0.0;       ///< of the marker-and-cell scheme,
-  double mac_faces = 0.0;       ///< and faces with its velocities
+  double mac_faces = 0.0;       ///< and faces with its velocities,
+  int mac_vectors = 0;          ///< of the level for smoothing around it
 };
 CoarsestNeeds needs_of_coarsest(const CoarseCounts& counts, const Problem& problem, const std::vector<double>& cells,
                                 int refine, const MultigridOptions& options, const DenseLimits& limits) {
@@ -149,19 +170,27 @@ CoarsestNeeds needs_of_coarsest(const CoarseCounts& counts, const Problem& probl
     return of_level * record_size(dim, problem.order, problem.equation) -
            fixed_faces(of_level) * power(problem.order + 1, dim - 1);
   };
+  if (problem.mesh.edges) {  // larger ones are refused
+    return {.dense_unknowns = std::min<double>(unknowns(cells.back()), most_dense_by_cell)};
+  }
   const bool is_small = unknowns(cells.back()) <= always_dense;
+  const bool by_cell = has_coefficients_by_cell(problem);
   CoarsestNeeds by_mac;
-  if (!is_small) {
+  if (!is_small && !by_cell) {
     by_mac.mac_cells = cells.back();
     by_mac.mac_faces = dim * cells.back() - fixed_faces(cells.back());
+    by_mac.mac_vectors = problem.lumped ? 0 : 2;
   }
-  if (problem.lumped) return by_mac;
+  if (problem.lumped && !by_cell) return by_mac;
   for (std::size_t level = 1; !options.all_levels && level < cells.size(); ++level) {
     const double count = unknowns(cells[level]);
     if (count <= static_cast<double>(limits.than_by_cycle)) return {.dense_unknowns = count};
   }
   const double count = unknowns(cells.back());
-  if (count <= static_cast<double>(limits.than_by_mac)) return {.dense_unknowns = count};
+  const double most = std::max<double>(by_cell ? most_dense_by_cell : 0, limits.than_by_mac);
+  if (count <= most) {
+    return {.dense_unknowns = count};
+  }
   return by_mac;
 }
 
@@ -181,10 +210,14 @@ std::int64_t bytes_at(const CoarseCounts& counts, const Problem& problem, const 
   // Load and solution have room for all boundary hats.
   const auto hats = static_cast<double>(faces_at(counts.upper, dim, refine));
   const double vector = bytes_of(on_finest<double>(1)) + number * sizeof(double) * hats;
-  const auto [unknowns, mac_cells, mac_faces] =
+  const auto [unknowns, mac_cells, mac_faces, mac_vectors] =
       needs_of_coarsest(counts, problem, levels, refine, options.multigrid, engine.dense_limits());
-  const double coarsest = sizeof(S) * unknowns * unknowns + block_factorisation_bytes<S>(dim, mac_faces, mac_cells);
-  const double levels_and_solution = bytes_of(Cycle<S>::needs(index)) + vector + coarsest;
+  // The coarsest level is not smoothed in the cycle, which has one vector less there.
+  const double of_coarsest = static_cast<double>(sizeof(S)) * number * (mac_vectors - 1) * levels.back();
+  const double coarsest =
+      of_coarsest + sizeof(S) * unknowns * unknowns + block_factorisation_bytes<S>(dim, mac_faces, mac_cells);
+  const double smoothers = has_coefficients_by_cell(problem) ? bytes_of(on_all<S>(engine.vectors_by_cell())) : 0.0;
+  const double levels_and_solution = bytes_of(Cycle<S>::needs(index)) + smoothers + vector + coarsest;
   // Memory in which an inverse is computed serves the method afterwards.
   const double load_and_method = vector + bytes_of(solver_needs(options));
   const double bytes =
@@ -218,7 +251,7 @@ Estimate estimate(const Problem& problem, const SolverOptions& options, double m
   Estimate estimate;
   const CoarseCounts counts = count_coarse(problem);
   estimate.dofs = dofs_at(counts, problem, problem.mesh.refine);
-  const auto engine = make_engine(options.device, 1, options.communicator, options.transport);
+  const auto engine = make_engine(device_for(problem, options), 1, options.communicator, options.transport);
   estimate.bytes_needed = bytes_at(counts, problem, options, more_vectors, *engine, problem.mesh.refine);
   estimate.bytes_available = engine->bytes_available();
   estimate.largest_refine = -1;

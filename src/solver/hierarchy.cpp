@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <limits>
 #include <optional>
 #include <utility>
 
+#include "base/agreement.hpp"
 #include "problem/parts.hpp"
 #include "problem/validate.hpp"
 
@@ -16,20 +18,13 @@ namespace {
 /// Unknowns of a coarsest level up to which each rank solves it.
 constexpr std::int64_t most_on_each_rank = 400'000;
 
-/// Whether ranks share the cells of a lattice.
-bool is_shared(const Distribution& distribution, const std::array<int, 3>& extent) {
-  if (distribution.ranks == nullptr || distribution.ranks->size() == 1) return false;
-  const std::int64_t pieces = std::int64_t{8} * distribution.ranks->size();
-  return std::int64_t{extent[0]} * extent[1] * extent[2] > std::max(distribution.replicated_cells, pieces);
-}
-
 /// Seeds are the cells of the first lattice that is not shared, coarsened as levels are; nullptr if that is the finest.
 std::shared_ptr<const Partition> partition_of(const Mesh& mesh, const Distribution& distribution) {
   std::array<int, 3> extent{1, 1, 1};
   Point size{};
   for (int a = 0; a < mesh.dim; ++a) {
     extent[a] = mesh.cells[a] << mesh.refine;
-    size[a] = (mesh.upper[a] - mesh.lower[a]) / extent[a];
+    size[a] = length_along(mesh, a) / extent[a];
   }
   const auto finest = extent;
   while (is_shared(distribution, extent)) {
@@ -69,6 +64,7 @@ std::shared_ptr<const Partition> partition_of(const Mesh& mesh, const Distributi
 }
 
 bool one_patch_is_exact(const Level& level, LocalSolverKind local) {
+  if (level.coefficients.by_cell != nullptr || level.is_sheared()) return false;
   const auto& patches = level.patches;
   if (level.grid.partition() != nullptr || patches.lower_cell.size() != 1 || !patches.cover_everything) return false;
   if (local != LocalSolverKind::direct && local != LocalSolverKind::dense) return false;
@@ -83,6 +79,7 @@ bool one_patch_is_exact(const Level& level, LocalSolverKind local) {
 /// The block factorisation of the marker-and-cell scheme is made for voxels, with widths that differ by two at most.
 bool near_cubes(const Level& level) {
   constexpr double most = 2.0;
+  if (level.is_sheared()) return false;
   const Point& h = level.grid.metric().uniform_width();
   const auto [narrowest, widest] = std::minmax_element(h.begin(), h.begin() + level.equation.dim);
   return *widest <= 1.001 * most * *narrowest;
@@ -90,13 +87,22 @@ bool near_cubes(const Level& level) {
 
 /// Of the equation on the level made by coarsening one with that of `fine` in `directions`. Levels finer than those
 /// coarsened in all three directions would not smooth what a weaker penalty lets through.
-double coarse_penalty(const MultigridOptions& options, const Equation& fine, const std::array<bool, 3>& directions) {
+/// Where coefficients vary, or cells are sheared, nothing may be weaker.
+double coarse_penalty(const MultigridOptions& options, const Equation& fine, const std::array<bool, 3>& directions,
+                      bool may_be_weaker) {
   constexpr double weaker = 2.0 / 3.0;
   if (options.coarse_penalty != 0.0) return options.coarse_penalty;
-  return fine.order == 1 && directions == std::array{true, true, true} ? weaker : fine.relative_penalty;
+  return may_be_weaker && fine.order == 1 && directions == std::array{true, true, true} ? weaker
+                                                                                        : fine.relative_penalty;
 }
 
 }  // namespace
+
+/// What decides how strongly cells couple: how far apart their faces are.
+Point sizes_of(const Metric& metric) {
+  const Point widths = metric.uniform_width();
+  return metric.map() == nullptr ? widths : metric.map()->heights(widths);
+}
 
 /// The shortest, across which cells couple most strongly, and those that are not much longer.
 std::array<bool, 3> directions_to_coarsen(int dim, const Point& size, const std::array<bool, 3>& among) {
@@ -119,19 +125,30 @@ int cycle_index(const MultigridOptions& options, const Equation& equation) {
 }
 
 Equation equation_of(const Problem& problem) {
-  return {.dim = problem.mesh.dim, .order = problem.order, .kind = problem.equation, .lumped = problem.lumped};
+  return {.dim = problem.mesh.dim,
+          .order = problem.order,
+          .kind = problem.equation,
+          .lumped = problem.lumped,
+          .form = form_of(problem)};
 }
 
-Coefficients coefficients_of(const Problem& problem) { return {problem.viscosity, problem.mass}; }
+bool is_shared(const Distribution& distribution, const std::array<int, 3>& extent) {
+  if (distribution.ranks == nullptr || distribution.ranks->size() == 1) return false;
+  const std::int64_t pieces = std::int64_t{8} * distribution.ranks->size();
+  return std::int64_t{extent[0]} * extent[1] * extent[2] > std::max(distribution.replicated_cells, pieces);
+}
 
 Hierarchy::Hierarchy(const Problem& problem, const MultigridOptions& options, const DenseLimits& limits,
                      const Distribution& distribution) {
-  const Coefficients coefficients = coefficients_of(problem);
-  const PatchRules rules{options.patch, options.colour_order};
+  const bool by_cell = has_coefficients_by_cell(problem);
+  const bool sheared = problem.mesh.edges.has_value();
+  const PatchRules rules{options.patch, options.colour_order, by_cell};
   const auto partition = partition_of(problem.mesh, distribution);
   std::vector<std::unique_ptr<Level>> fine_to_coarse;
   const Equation equation = equation_of(problem);
   Grid finest_grid(problem.mesh, problem.boundary, false, partition);
+  Coefficients coefficients;
+  in_agreement(distribution.ranks.get(), [&] { coefficients = coefficients_of(problem, finest_grid); });
   // The marker-and-cell scheme has a solver that needs neither patches nor coarser cells.
   fine_to_coarse.push_back(equation.lumped
                                ? std::make_unique<Level>(equation, coefficients, std::move(finest_grid))
@@ -145,7 +162,9 @@ Hierarchy::Hierarchy(const Problem& problem, const MultigridOptions& options, co
                       "one rank, or a mesh that can be coarsened further (even numbers of cells)",
                       distribution.ranks->size(), level.dofs(), most_on_each_rank));
     }
-    auto whole = std::make_unique<Level>(level.equation, coefficients, level.grid.whole(), rules);
+    Grid grid = level.grid.whole();
+    const Coefficients of_all = whole_coefficients(level.coefficients, level.grid, grid);
+    auto whole = std::make_unique<Level>(level.equation, of_all, std::move(grid), rules);
     whole->schur_inverses = level.schur_inverses;
     fine_to_coarse.back() = std::move(whole);
   };
@@ -158,6 +177,7 @@ Hierarchy::Hierarchy(const Problem& problem, const MultigridOptions& options, co
   };
   const auto is_finest = [&](const Level& level) { return &level == fine_to_coarse.front().get(); };
   const auto small = [&](const Level& level) {
+    if (by_cell || sheared) return level.dofs() <= most_dense_by_cell;
     return level.dofs() <= (is_finest(level) ? always_dense : std::max(always_dense, limits.than_by_cycle));
   };
   const auto invertible = [&](const Level& level) { return small(level) || level.dofs() <= limits.than_by_mac; };
@@ -203,12 +223,13 @@ Hierarchy::Hierarchy(const Problem& problem, const MultigridOptions& options, co
         return {};
       }
       Equation coarser = level.equation;
-      coarser.relative_penalty = coarse_penalty(options, level.equation, directions);
+      coarser.relative_penalty = coarse_penalty(options, level.equation, directions, !by_cell && !sheared);
       Grid grid = is_shared(distribution, extent) ? level.grid.coarsen(*pairs) : level.grid.coarsen_whole(*pairs);
-      return Coarser{*pairs, std::make_unique<Level>(coarser, coefficients, std::move(grid), rules)};
+      const Coefficients means = coarse_coefficients(level.coefficients, level.grid, *pairs, grid);
+      return Coarser{*pairs, std::make_unique<Level>(coarser, means, std::move(grid), rules)};
     };
     const int dim = level.grid.dim();
-    const Point& size = level.grid.metric().uniform_width();
+    const Point size = sizes_of(level.grid.metric());
     const auto strongest = directions_to_coarsen(dim, size);
     auto next = coarsened(strongest);
     if (!next || !(next->level->patches.cover_everything || small(*next->level))) {
@@ -225,7 +246,7 @@ Hierarchy::Hierarchy(const Problem& problem, const MultigridOptions& options, co
       continue;
     }
     // Small patches are for what the marker-and-cell scheme solves.
-    const bool by_mac = !invertible(level) && near_cubes(level);
+    const bool by_mac = !by_cell && !invertible(level) && near_cubes(level);
     if (next && (next->level->patches.cover_everything || invertible(*next->level) || by_mac)) {
       level.coarsening = next->pairs;
       next->level->schur_inverses = level.schur_inverses;
@@ -243,6 +264,21 @@ Hierarchy::Hierarchy(const Problem& problem, const MultigridOptions& options, co
               level.equation.dim, level.grid.extent()[0], level.grid.extent()[1], level.grid.extent()[2],
               problem.mesh.refine + 1));
     }
+    if (sheared && !invertible(level)) {
+      throw InvalidEntry(
+          "mesh.cells",
+          fmt::format("the coarsest level has {} unknowns, too many for a direct solve (at most {}), and on cells that "
+                      "are parallelepipeds there is no other yet: use fewer coarse boxes and a larger refine",
+                      level.dofs(), most_dense_by_cell));
+    }
+    if (by_cell && !covered && !invertible(level)) {
+      throw InvalidEntry(
+          "mesh.refine",
+          fmt::format(
+              "the coarsest level has {} unknowns, too many for a direct solve (at most {}), and some of them "
+              "are in no vertex patch, which coefficients that vary by cell want: refine once more, refine = {}",
+              level.dofs(), most_dense_by_cell, problem.mesh.refine + 1));
+    }
     coarse = invertible(level) ? CoarseSolve::dense : by_mac ? CoarseSolve::mac : CoarseSolve::krylov;
     break;
   }
@@ -253,7 +289,13 @@ Hierarchy::Hierarchy(const Problem& problem, const MultigridOptions& options, co
 
 /// The same everywhere: no level refuses what another one takes.
 void Hierarchy::set_coefficients(const Coefficients& coefficients) {
-  for (const auto& level : levels) level->set_coefficients(coefficients);
+  Coefficients means = coefficients;
+  for (auto level = levels.rbegin(); level != levels.rend(); ++level) {
+    (*level)->set_coefficients(means);
+    if (const auto coarser = std::next(level); coarser != levels.rend()) {
+      means = coarse_coefficients(means, (*level)->grid, (*level)->coarsening, (*coarser)->grid);
+    }
+  }
 }
 
 }  // namespace solenoid

@@ -22,6 +22,8 @@ enum class CoarseSolve {
 
 /// Unknowns up to which the coarsest level is inverted as a dense matrix on every engine.
 inline constexpr std::int64_t always_dense = 1000;
+/// The same where coefficients vary by cell, or cells are sheared; these have no other solver.
+inline constexpr std::int64_t most_dense_by_cell = 8000;
 
 /// How levels are dealt out to ranks.
 struct Distribution {
@@ -30,6 +32,9 @@ struct Distribution {
   /// work.
   std::int64_t replicated_cells = 4096;
 };
+
+/// Whether ranks share the cells of a lattice.
+bool is_shared(const Distribution& distribution, const std::array<int, 3>& extent);
 
 struct Hierarchy {
   /// Levels go down to one refinement of the coarse boxes; from there on only while the coarsest is too large for a
@@ -43,7 +48,8 @@ struct Hierarchy {
   Hierarchy(const Problem& problem, const MultigridOptions& options, const DenseLimits& limits = {},
             const Distribution& distribution = {});
 
-  /// Level::set_coefficients on all levels. (Discretisation::set_coefficients sees to what solves have besides.)
+  /// Level::set_coefficients on all levels, given those of the finest. (Discretisation::set_coefficients sees to what
+  /// solves have besides.)
   void set_coefficients(const Coefficients& coefficients);
 
   [[nodiscard]] const Level& finest() const { return *levels.back(); }
@@ -62,8 +68,7 @@ std::array<bool, 3> more_than_two(const std::array<std::int64_t, 3>& extent);
 /// MultigridOptions::cycle_index, chosen where the options leave it open.
 int cycle_index(const MultigridOptions& options, const Equation& equation);
 
-/// The equation that a problem states, and its coefficients.
+/// The equation that a problem states.
 Equation equation_of(const Problem& problem);
-Coefficients coefficients_of(const Problem& problem);
 
 }  // namespace solenoid

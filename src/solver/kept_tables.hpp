@@ -15,14 +15,15 @@
 
 namespace solenoid {
 
-/// Tables of the last few coefficients that a preconditioner had.
+/// Tables of the last few coefficients that a preconditioner had; of fewer where these vary by cell, which take memory
+/// for each cell and hardly come back.
 class KeptTables {
  public:
   /// The discretisation and its preconditioner get other coefficients, with tables that are kept or new. \throws
   /// InputError, ResourceError as Discretisation::set_coefficients or if memory does not suffice; nothing is changed
   /// then.
   void change(Discretisation& discretisation, Preconditioner& preconditioner, const Coefficients& now) {
-    const Coefficients before = coefficients_of(discretisation.problem());
+    const Coefficients before = discretisation.finest().coefficients;
     discretisation.set_coefficients(now);
     try {
       kept_.push_back({before, preconditioner.use_tables(tables_of(preconditioner, now))});
@@ -30,7 +31,7 @@ class KeptTables {
       discretisation.set_coefficients(before);
       throw;
     }
-    constexpr std::size_t most = 8;
+    const std::size_t most = now.by_cell == nullptr ? 8 : 2;
     if (kept_.size() > most) kept_.erase(kept_.begin());
   }
 

@@ -58,6 +58,7 @@ std::vector<Flux> fluxes_of_parts(const Grid& grid, const std::vector<std::vecto
     if (grid.parts() > 1 && first < cells.last()) {
       Point centre = grid.corner(first);
       for (int a = 0; a < 3; ++a) centre[a] += 0.5 * grid.widths(first)[a];
+      if (grid.metric().map() != nullptr) centre = grid.metric().map()->at(centre);
       where = fmt::format("the part of the domain around [{:.6g}]",
                           fmt::join(centre.begin(), centre.begin() + grid.dim(), ", "));
     }

@@ -15,8 +15,11 @@
 #include "engine/engine.hpp"
 #include "mesh/places.hpp"
 #include "problem/names.hpp"
+#include "problem/other_coefficients.hpp"
+#include "problem/support.hpp"
 #include "problem/validate.hpp"
 #include "solenoid/error.hpp"
+#include "solver/description.hpp"
 #include "solver/discretisation.hpp"
 #include "solver/kept_tables.hpp"
 #include "solver/mass_matrix.hpp"
@@ -78,7 +81,8 @@ struct LinearSystem::Data {
 
   Data(const Problem& problem, SolverOptions options_)
       : options(std::move(options_)),
-        engine(make_engine(checked(problem, options).device, options.threads, options.communicator, options.transport)),
+        engine(make_engine(device_for(problem, checked(problem, options)), options.threads, options.communicator,
+                           options.transport)),
         discretisation(problem, options, engine->dense_limits()) {
     const bool several = options.communicator != nullptr && options.communicator->size() > 1;
     if (several && level().grid.partition() == nullptr) {
@@ -115,14 +119,22 @@ struct LinearSystem::Data {
   Kernels<double>& kernels() { return solver->outer(); }
   [[nodiscard]] const Level& level() const { return discretisation.finest(); }
 
-  void set_coefficients(const Coefficients& coefficients) {
-    if (coefficients == coefficients_of(discretisation.problem())) return;
-    Problem changed = discretisation.problem();
-    changed.viscosity = coefficients.viscosity;
-    changed.mass = coefficients.reaction;
+  /// Those of a problem that is the same but for them.
+  void set_coefficients(const Problem& changed) {
+    const bool by_cell = has_coefficients_by_cell(changed);
+    if (!by_cell && coefficients_of(changed) == level().coefficients) return;
+    if (by_cell && options.communicator != nullptr && options.communicator->size() > 1) {
+      throw InputError(fmt::format(
+          "coefficients by cell can be replaced on one rank, and there are {}: set up a new system for other ones",
+          options.communicator->size()));
+    }
     validate(changed);
-    kept.change(discretisation, solver->preconditioner(), coefficients);
-    boundary_load = {};
+    const Coefficients coefficients = coefficients_of(changed, level().grid);
+    if (coefficients != level().coefficients) {
+      kept.change(discretisation, solver->preconditioner(), coefficients);
+      boundary_load = {};
+    }
+    discretisation.state_coefficients(changed);
   }
 
   /// \throws ResourceError if the method's vectors do not fit.
@@ -206,10 +218,15 @@ std::vector<std::int64_t> LinearSystem::unknowns() const { return data_->unknown
 std::string LinearSystem::device() const { return data_->engine->description(); }
 bool LinearSystem::on_gpu() const { return stream() != nullptr; }
 std::int64_t LinearSystem::memory_bytes() const { return data_->engine->bytes_in_use(); }
+std::int64_t LinearSystem::peak_memory_bytes() const { return peak_memory(*data_->engine, data_->discretisation); }
 
-void LinearSystem::set_reaction(double mass) { set_coefficients(problem().viscosity, mass); }
-void LinearSystem::set_viscosity(double viscosity) { set_coefficients(viscosity, problem().mass); }
-void LinearSystem::set_coefficients(double viscosity, double mass) { data_->set_coefficients({viscosity, mass}); }
+void LinearSystem::set_reaction(const ScalarField& mass) { data_->set_coefficients(with_mass(problem(), mass)); }
+void LinearSystem::set_viscosity(const ScalarField& viscosity) {
+  data_->set_coefficients(with_viscosity(problem(), viscosity));
+}
+void LinearSystem::set_coefficients(const ScalarField& viscosity, const ScalarField& mass) {
+  data_->set_coefficients(with_mass(with_viscosity(problem(), viscosity), mass));
+}
 
 void LinearSystem::set_parameters(const Parameters& values) {
   for (const SideRegion& region : problem().boundary.regions) {
@@ -219,6 +236,10 @@ void LinearSystem::set_parameters(const Parameters& values) {
       throw InputError(fmt::format(
           "which part of a side a condition holds on depends on `{}`: another value takes another system", name));
     }
+  }
+  if (std::any_of(values.begin(), values.end(),
+                  [&](const auto& value) { return coefficients_depend_on(problem(), value.first); })) {
+    data_->set_coefficients(with_parameters(problem(), values));
   }
   data_->discretisation.set_parameters(values);
   data_->boundary_load = {};

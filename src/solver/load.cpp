@@ -100,7 +100,7 @@ HostVector assemble_load(const Problem& problem, const Level& level, int more) {
 
 SparseVector assemble_boundary_load(const Problem& problem, const Level& level) {
   Problem boundary = problem;
-  boundary.force = {};
+  set_force(boundary, {});
   return near_boundary(boundary, level, level.equation.n() + 1,
                        [](StripIntegrals& integrals, CellRange cells, double* records, double* upper) {
                          integrals.of_block(cells, records, upper);

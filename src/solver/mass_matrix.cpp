@@ -17,10 +17,17 @@ std::vector<std::int64_t> pressures(const Level& level) {
   return places;
 }
 
+/// The form of the viscous term does not matter where that is lost.
+Equation in_gradient_form(Equation equation) {
+  equation.form = ViscousForm::gradient;
+  return equation;
+}
+
 }  // namespace
 
 MassMatrix::MassMatrix(Engine& engine, const Level& like, LocalSolverKind local)
-    : level_(like.equation, {.viscosity = nothing, .reaction = 1.0, .coupling = nothing}, Grid(like.grid)),
+    : level_(in_gradient_form(like.equation), {.viscosity = nothing, .reaction = 1.0, .coupling = nothing},
+             Grid(like.grid)),
       kernels_(make_kernels<double>(engine, level_, local)) {}
 
 PressurePart::PressurePart(Engine& engine, const Level& level)

@@ -94,11 +94,12 @@ class Solve final : public LinearSolver {
   }
 
  private:
-  /// Iterations that memory is reserved for: about one for each decimal digit.
+  /// Iterations that memory is reserved for: about one for each decimal digit; who wants restarts expects twice as
+  /// many.
   static int expected_iterations(const SolverOptions& options) {
     const int digits = static_cast<int>(std::lround(-std::log10(std::clamp(options.rtol, 1e-16, 0.1))));
     const int most = options.restart > 0 ? std::min(options.restart, options.max_iterations) : options.max_iterations;
-    return std::clamp(digits, 1, std::max(1, most));
+    return std::clamp(options.restart > 0 ? 2 * digits : digits, 1, std::max(1, most));
   }
   static KrylovVectors right_vectors(const SolverOptions& options) {
     return gmres_right_vectors<double, S>(expected_iterations(options));

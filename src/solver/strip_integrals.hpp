@@ -13,13 +13,15 @@
 #include "base/parallel.hpp"
 #include "element/basis.hpp"
 #include "level/level.hpp"
+#include "problem/pulled_back.hpp"
 #include "problem/regions.hpp"
 #include "solenoid/problem.hpp"
 
 namespace solenoid {
 
 /// Integrals of functions given at tensor quadrature points against tensor-product test functions, for strips of cells
-/// at a time. Arrays of a strip have the cell as the fastest index.
+/// at a time. Arrays of a strip have the cell as the fastest index. On cells that are parallelepipeds all is done on
+/// the boxes that these are made of, with data that are pulled back.
 class StripIntegrals {
  public:
   /// By Gauss rules of so many points per direction.
@@ -27,6 +29,7 @@ class StripIntegrals {
       : problem_(problem),
         level_(level),
         grid_(level.grid),
+        map_(level.grid.metric().map()),
         dim_(level.equation.dim),
         has_velocity_(level.equation.velocities() > 0),
         components_(has_velocity_ ? dim_ : 1),
@@ -34,19 +37,24 @@ class StripIntegrals {
         along_(grid_.numbering()[0]),
         block_(power(n_, dim_)),
         columns_(power(n_, dim_ - 1)),
-        rule_(gauss(points)) {
-    for (int side = 0; side < 2 * dim_; ++side) side_data_[side] = data_on(problem.boundary, side);
+        rule_(gauss(points)),
+        force_(map_ == nullptr ? force_field(problem) : pulled_back_force(force_field(problem), *map_)) {
+    for (int side = 0; side < 2 * dim_; ++side) {
+      const VectorField data = data_on(problem.boundary, side);
+      velocity_data_[side] = in_boxes(data, side, Face::velocity);
+      traction_data_[side] = in_boxes(data, side, Face::outflow);
+    }
   }
 
   /// Adds all integrals of the cells of a block to their records and what belongs to their upper hats to `upper` (dim
   /// n^(dim-1) numbers a record), both interleaved.
   void of_block(CellRange cells, double* records, double* upper) {
     for_strips(cells, [&](const Strip& strip) {
-      if (!is_zero(problem_.force)) {
+      if (!is_zero(force_)) {
         make_points(strip, -1, 0);
         for (int c = 0; c < components_; ++c) {
-          if (problem_.force[c].is_zero()) continue;
-          evaluate(problem_.force[c], strip.count);
+          if (force_[c].is_zero()) continue;
+          evaluate(force_[c], strip.count);
           add(strip, c, tables_of(c), records, upper);
         }
       }
@@ -176,7 +184,9 @@ class StripIntegrals {
         if (std::find(found.begin(), found.end(), hole[i]) == found.end()) found.push_back(hole[i]);
       }
       for (const int number : found) {
-        const VectorField& data = number < 0 ? side_data_[side] : hole_side(problem_.boundary, number).data;
+        const auto& of_sides = face == Face::velocity ? velocity_data_ : traction_data_;
+        const VectorField data =
+            number < 0 ? of_sides[side] : in_boxes(hole_side(problem_.boundary, number).data, side, face);
         if (is_zero(data)) continue;
         Strip faces{strip.first, strip.widths};
         for (int i = 0; i < strip.count; ++i) {
@@ -185,6 +195,14 @@ class StripIntegrals {
         visit(faces, side, data);
       }
     }
+  }
+
+  /// Velocities or tractions on a side.
+  [[nodiscard]] VectorField in_boxes(const VectorField& data, int side, Face face) const {
+    if (map_ == nullptr) return data;
+    if (face == Face::velocity) return pulled_back_velocity(data, *map_);
+    // Per area of the box's face.
+    return pulled_back_force(data, *map_, std::sqrt(map_->inverse_metric()[side / 2][side / 2]));
   }
 
   /// True if direction a is that in which component c is in P.
@@ -197,6 +215,10 @@ class StripIntegrals {
   }
 
   void add_faces(const Strip& faces, int side, Face face, const VectorField& data, double* records, double* upper) {
+    if (map_ != nullptr && face == Face::velocity) {
+      add_sheared_faces(faces, side, data, records, upper);
+      return;
+    }
     const int a = side / 2;
     const bool upper_side = side % 2 == 1;
     make_points(faces, a, upper_side ? 1 : 0);
@@ -207,6 +229,7 @@ class StripIntegrals {
     for (int c = 0; c < components_; ++c) {
       if (data[c].is_zero() || (parallel(c, a) && face == Face::velocity)) continue;
       evaluate(data[c], faces.count);
+      if (face == Face::velocity) scale_by_viscosity(faces);
       Table trace;
       if (parallel(c, a)) {  // the hat of this face
         trace = {upper_side ? n_ + 1 : 1, 1, std::vector<double>(upper_side ? n_ + 1 : 1, 0.0)};
@@ -225,6 +248,71 @@ class StripIntegrals {
       tables[a] = &trace;
       add(faces, c, tables, records, upper);
     }
+  }
+
+  /// nu / J times <2 gamma' g q, z> for tangential z, gamma' = G_aa gamma, less <sum_b G_ab d_b z, g q> outwards, g q
+  /// the metric times what is tangential of the data (engine/cpu/kernels/sheared_operator.hpp).
+  void add_sheared_faces(const Strip& faces, int side, const VectorField& data, double* records, double* upper) {
+    const int a = side / 2;
+    const double x = side % 2;
+    const double h = faces.widths[a];
+    const double factor = level_.coefficients.viscosity / map_->jacobian();
+    const Point& inverse = map_->inverse_metric()[a];
+    const double outward = side % 2 == 1 ? 1.0 : -1.0;
+    make_points(faces, a, side % 2);
+    std::array<std::vector<double>, 3> values;
+    for (int c = 0; c < dim_; ++c) {
+      if (c == a || data[c].is_zero()) continue;
+      evaluate(data[c], faces.count);
+      values[c].assign(in_.begin(), in_.begin() + points_of_strip());
+    }
+    const auto psi = legendre(n_ - 1, x);
+    const auto psi_slope = legendre(n_ - 1, x, 1);
+    const auto b_slope = continuous(n_ - 1, x, 1);
+    for (int c = 0; c < dim_; ++c) {
+      const auto add_term = [&](const std::array<const Table*, 3>& tables) {
+        make_room(in_, points_of_strip());
+        std::fill_n(in_.begin(), points_of_strip(), 0.0);
+        for (int other = 0; other < dim_; ++other) {
+          const double g = map_->metric()[c][other];
+          for (std::size_t q = 0; q < values[other].size(); ++q) in_[q] += g * values[other][q];
+        }
+        add(faces, c, tables, records, upper);
+      };
+      std::array<const Table*, 3> tables = tables_of(c);
+      Table trace{c == a ? n_ + 1 : n_, 1, {}};
+      for (int i = 0; i < trace.rows; ++i) {
+        const double slope = (c == a ? b_slope[i] : psi_slope[i]) / (h * std::sqrt(h));
+        const double value = c == a ? 0.0 : psi[i] / std::sqrt(h);  // hats are prescribed there
+        trace.values.push_back(factor * inverse[a] * (2.0 * level_.equation.penalty(h) * value - outward * slope));
+      }
+      tables[a] = &trace;
+      add_term(tables);
+      if (c == a) continue;
+      for (int b = 0; b < dim_; ++b) {
+        if (b == a) continue;
+        Table along = trace;
+        for (int i = 0; i < n_; ++i) along.values[i] = -outward * factor * inverse[b] * psi[i] / std::sqrt(h);
+        const Table derivative = derivative_of(c, b, faces.widths[b]);
+        tables = tables_of(c);
+        tables[a] = &along;
+        tables[b] = &derivative;
+        add_term(tables);
+      }
+    }
+  }
+
+  /// Derivatives of the functions of component c in direction b at the points of the rule, with its weights.
+  [[nodiscard]] Table derivative_of(int c, int b, double width) const {
+    Table table{parallel(c, b) ? n_ + 1 : n_, static_cast<int>(rule_.points.size()), {}};
+    table.values.resize(static_cast<std::size_t>(table.rows) * table.columns);
+    for (int q = 0; q < table.columns; ++q) {
+      const auto slope = parallel(c, b) ? continuous(n_ - 1, rule_.points[q], 1) : legendre(n_ - 1, rule_.points[q], 1);
+      for (int i = 0; i < table.rows; ++i) {
+        table.values[i * table.columns + q] = rule_.weights[q] / std::sqrt(width) * slope[i];
+      }
+    }
+    return table;
   }
 
   void add_inflow(const Strip& faces, int side, const VectorField& data, double* records, double* upper) {
@@ -270,6 +358,13 @@ class StripIntegrals {
     make_room(in_, points);
     field.evaluate(Axes{axes_[0], axes_[1], axes_[2]}, std::span(in_).first(points));
     if (along_ > 0 && count > 1) make_cells_fastest(points, count);
+  }
+  /// Values that evaluate() left, times the viscosity of each cell where that varies.
+  void scale_by_viscosity(const Strip& strip) {
+    if (level_.coefficients.by_cell == nullptr) return;
+    const std::vector<double>& viscosity = level_.coefficients.by_cell->viscosity;
+    const std::size_t points = points_of_strip();
+    for (std::size_t q = 0; q < points; ++q) in_[q] *= viscosity[strip.cell(static_cast<int>(q % strip.count))];
   }
   /// From [points][cell][points of the directions below that of the row].
   void make_cells_fastest(std::size_t points, int count) {
@@ -347,6 +442,7 @@ class StripIntegrals {
   const Problem& problem_;
   const Level& level_;
   const Grid& grid_;
+  const AffineMap* map_;  ///< of cells that are parallelepipeds, or nullptr
   int dim_;
   bool has_velocity_;
   int components_;  ///< of the force
@@ -355,7 +451,9 @@ class StripIntegrals {
   int block_;
   int columns_;
   Quadrature rule_;
-  std::array<VectorField, 6> side_data_;
+  VectorField force_;
+  std::array<VectorField, 6> velocity_data_;
+  std::array<VectorField, 6> traction_data_;
   Point widths_{};  ///< of the cells that the tables are for
   std::array<Table, 3> legendre_;
   std::array<Table, 3> continuous_;

@@ -25,6 +25,14 @@ std::size_t pairs_of(int dim) { return static_cast<std::size_t>(dim) * (dim + 1)
 Problem of_field(Problem problem) {
   problem.equation = EquationKind::poisson;
   problem.convection = false;
+  problem.varying_viscosity.reset();
+  problem.varying_mass.reset();
+  problem.viscosity_cap.reset();
+  problem.form.reset();
+  for (Region& region : problem.regions) {
+    region.viscosity.reset();
+    region.mass.reset();
+  }
   return problem;
 }
 
@@ -115,13 +123,19 @@ AverageSums::AverageSums(const Problem& problem, std::shared_ptr<const Grid> gri
   add_moment(from.dissipation);
 }
 
-void AverageSums::add(HostVector flow, double length) {
+void AverageSums::add(HostVector flow, double length, const Coefficients& coefficients) {
   const int dim = grid_->dim();
   const int order = problem_.order;
   const int record = power(order + 1, dim);
   const int points = power(order + 2, dim);
+  const ViscousForm form = form_of(problem_);
   const double r = length / (length_ + length);
   length_ += length;
+  by_cell_ = coefficients.by_cell;
+  if (by_cell_ == nullptr) {
+    problem_.viscosity = coefficients.viscosity;
+    problem_.mass = coefficients.reaction;
+  }
 
   const auto for_coefficients = [&](HostVector& moment, Record cell, const std::vector<double>& values,
                                     const auto& change) {
@@ -132,8 +146,9 @@ void AverageSums::add(HostVector flow, double length) {
             [&, g = std::vector<double>(points * dim * dim), values = std::vector<double>(points)](
                 CellEvaluator& evaluator, Projection& projection, Record cell) mutable {
               evaluator.gradient(cell, g.data());
+              const double viscosity = by_cell_ == nullptr ? problem_.viscosity : by_cell_->viscosity[cell];
               for (int q = 0; q < points; ++q) {
-                values[q] = problem_.viscosity * square_of(gradient_of(dim, &g[q * dim * dim]));
+                values[q] = dissipation_of(form, viscosity, gradient_of(dim, &g[q * dim * dim]));
               }
               for_coefficients(moments_.back(), cell, projection.of(values, cell),
                                [r](double& mean, double value) { mean += r * (value - mean); });
@@ -164,7 +179,7 @@ std::optional<Averages> AverageSums::averages() const {
   const auto field = [&](const HostVector& values) { return Solution(of_field(problem_), grid_, copy_of(values)); };
   std::vector<Solution> stresses;
   for (std::size_t i = 0; i + 1 < moments_.size(); ++i) stresses.push_back(field(moments_[i]));
-  Solution flow(problem_, grid_, copy_of(mean_));
+  Solution flow(problem_, grid_, copy_of(mean_), {}, by_cell_);
   flow.set_acceleration({});  // a mean has none, and so no forces
   return Averages{start_, length_, std::move(flow), std::move(stresses), field(moments_.back())};
 }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/host_vector.hpp"
+#include "level/coefficients.hpp"
 #include "mesh/grid.hpp"
 #include "solenoid/averages.hpp"
 #include "solenoid/problem.hpp"
@@ -27,9 +28,9 @@ class AverageSums {
   AverageSums(const Problem& problem, std::shared_ptr<const Grid> grid, const Averages& from);
 
   [[nodiscard]] double start() const { return start_; }
-  /// A flow, in the layout of Solution's coefficients, that counts for so much time. Of several ranks each has its
-  /// part; not collective.
-  void add(HostVector flow, double length);
+  /// A flow, in the layout of Solution's coefficients, that counts for so much time, with the coefficients of its
+  /// equation. Of several ranks each has its part; not collective.
+  void add(HostVector flow, double length, const Coefficients& coefficients);
   /// nothing before the first add()
   [[nodiscard]] std::optional<Averages> averages() const;
 
@@ -41,6 +42,7 @@ class AverageSums {
   std::shared_ptr<const Grid> grid_;
   double start_;
   double length_ = 0.0;
+  std::shared_ptr<const CellCoefficients> by_cell_;  // of the last flow, where they vary
   HostVector mean_;
   std::vector<HostVector> moments_;  // of Q_k: Averages::stresses, then the dissipation
 };

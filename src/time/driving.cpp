@@ -31,7 +31,8 @@ bool Driving::Face::operator<(const Face& other) const {
   return std::tie(side, hole, open) < std::tie(other.side, other.hole, other.open);
 }
 
-Driving::Driving(const Problem& problem) : problem_(problem), changes_(parameters_of(problem).contains("t")) {
+Driving::Driving(const Problem& problem)
+    : problem_(problem), changes_(parameters_of(problem).contains("t")), viscosity_(problem.viscosity) {
   const Mesh& mesh = problem.mesh;
   for (int a = 0; a < mesh.dim; ++a) {
     widths_[a] = (mesh.upper[a] - mesh.lower[a]) / (std::int64_t{mesh.cells[a]} << mesh.refine);
@@ -52,12 +53,16 @@ Driving::Driving(const Problem& problem) : problem_(problem), changes_(parameter
     }
   }
   for (auto& [face, points] : faces) faces_.push_back({face, std::move(points)});
+  if (!viscosity_varies(problem) || inside_.empty()) return;
+  std::vector<double> values(inside_.size());
+  viscosity_field(problem).evaluate(inside_, values);
+  viscosity_ = *std::max_element(values.begin(), values.end());
 }
 
 Driving::Rates Driving::rates_of(const Problem& problem) const {
   const int dim = problem.mesh.dim;
   Rates rates;
-  rates.acceleration = largest(problem.force, dim, widths_, inside_);
+  rates.acceleration = largest(force_field(problem), dim, widths_, inside_);
   for (const auto& [face, points] : faces_) {
     const VectorField data =
         face.hole < 0 ? data_on(problem.boundary, face.side) : hole_side(problem.boundary, face.hole).data;
@@ -80,7 +85,7 @@ double Driving::longest_step(double t, double reach) const {
   double h = never;
   for (int a = 0; a < problem_.mesh.dim; ++a) h = std::min(h, widths_[a]);
   constexpr int range = 30;
-  double dt = h * h / problem_.viscosity * std::pow(4.0, -range);
+  double dt = h * h / viscosity_ * std::pow(4.0, -range);
   for (int i = 0; i < 2 * range; ++i, dt *= 4.0) {
     try {
       const auto [v, a] = rates_of(with_parameters(problem_, {{"t", t + 4.0 * dt}}));

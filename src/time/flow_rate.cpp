@@ -9,6 +9,7 @@
 #include "problem/regions.hpp"
 #include "problem/validate.hpp"
 #include "solver/discretisation.hpp"
+#include "time/flow_coefficients.hpp"
 
 namespace solenoid {
 
@@ -22,8 +23,9 @@ FlowRate::FlowRate(Engine& engine, const Problem& problem, const Point& wanted, 
   for (const int a : periodic_directions(problem)) {
     Direction& direction =
         directions_.emplace_back(Direction{a, mesh.upper[a] - mesh.lower[a], wanted[a], {engine, all.size()}});
-    unit.force = {};
-    unit.force[a] = 1.0;
+    VectorField force{};
+    force[a] = 1.0;
+    set_force(unit, force);
     Discretisation::assemble(engine, all, kernels, unit, direction.load.data());
     hats.to_some(kernels, direction.load.data());
     hats.to_all(kernels, direction.load.data());
@@ -77,12 +79,13 @@ Point FlowRate::correct(const Coefficients& coefficients, const Solve& solve, co
   Eigen::MatrixXd matrix = responses.matrix;
   const std::vector<double> there = rates(flow);
   Eigen::VectorXd lacking(n);
+  const double reaction = largest_reaction(coefficients);
   for (std::ptrdiff_t i = 0; i < n; ++i) {
     const Direction& direction = directions_[i];
     lacking[i] = direction.wanted - prescribed[direction.axis] / direction.length - there[i];
     // Of a flow that nothing holds back it is the volume.
     constexpr double rounding = 1e-12;
-    if (matrix(i, i) * coefficients.reaction * direction.length > rounding * volume_) continue;
+    if (matrix(i, i) * reaction * direction.length > rounding * volume_) continue;
     if (direction.wanted != 0.0) {
       throw InvalidEntry(
           "flow_rate", fmt::format("nothing can flow in direction {}: walls or holes block it", "xyz"[direction.axis]));

@@ -17,7 +17,9 @@
 #include "base/host_vector.hpp"
 #include "engine/engine.hpp"
 #include "problem/names.hpp"
+#include "problem/other_coefficients.hpp"
 #include "problem/regions.hpp"
+#include "problem/validate.hpp"
 #include "solenoid/error.hpp"
 #include "solenoid/interrupt.hpp"
 #include "solution/summary.hpp"
@@ -33,6 +35,7 @@
 #include "time/average_sums.hpp"
 #include "time/driving.hpp"
 #include "time/energy_alarm.hpp"
+#include "time/flow_coefficients.hpp"
 #include "time/flow_rate.hpp"
 #include "time/runge_kutta.hpp"
 #include "time/scheme.hpp"
@@ -42,20 +45,40 @@ namespace solenoid {
 namespace {
 
 /// What the discretisation is of at first: the projection of the initial velocity, with alpha = 1 and a viscosity that
-/// is lost in rounding.
+/// is lost in rounding. It is by cell where the coefficients of the flow are.
 Problem projection_of(Problem problem) {
   double h = std::numeric_limits<double>::infinity();
   for (int a = 0; a < problem.mesh.dim; ++a) {
     h = std::min(h, (problem.mesh.upper[a] - problem.mesh.lower[a]) / (problem.mesh.cells[a] << problem.mesh.refine));
   }
-  problem.viscosity = 1e-14 * h * h;
-  problem.mass = 1.0;
+  const double viscosity = 1e-14 * h * h;
   problem.convection = false;
+  if (!has_coefficients_by_cell(problem)) {
+    problem.viscosity = viscosity;
+    problem.mass = 1.0;
+    return problem;
+  }
+  problem.form = form_of(problem);
+  problem.viscosity_cap.reset();
+  // alpha / nu is a power of two, so that local problems have it without rounding (level/patch_scale.hpp).
+  problem.varying_viscosity = ScalarField(std::exp2(std::round(std::log2(viscosity))));
+  problem.varying_mass = ScalarField(1.0);
+  for (Region& region : problem.regions) {
+    region.viscosity.reset();
+    region.mass.reset();
+  }
   return problem;
 }
 
-SolverOptions for_steps(SolverOptions options) {
+/// Cycles alone, or GMRES after a cycle where jumps of the viscosity may slow them down.
+SolverOptions for_steps(SolverOptions options, const Problem& problem) {
   options.method = Method::vcycle;
+  if (has_coefficients_by_cell(problem)) {
+    options.method = Method::gmres;
+    options.side = PreconditionerSide::right;
+    options.restart = 0;
+    options.rtol = 1e-4;  // what memory is reserved for
+  }
   options.random_load = 0;
   options.exact = {};
   return options;
@@ -64,6 +87,12 @@ SolverOptions for_steps(SolverOptions options) {
 /// \throws InputError, ResourceError
 const TimeOptions& checked(const Problem& problem, const TimeOptions& time, const SolverOptions& options) {
   validate(problem, time);
+  if (has_coefficients_by_cell(problem) && options.communicator != nullptr && options.communicator->size() > 1) {
+    throw InvalidEntry(mass_varies(problem) ? "mass" : "viscosity",
+                       fmt::format("flows in time with coefficients by cell, or in the stress form, are for one rank, "
+                                   "and there are {}",
+                                   options.communicator->size()));
+  }
   require_memory(estimate(problem, time, options));
   return time;
 }
@@ -110,19 +139,22 @@ struct State {
 
 /// The problem with a force that is constant in space, too.
 Problem with_force(Problem problem, const Point& more) {
+  if (more == Point{}) return problem;
+  VectorField force = force_field(problem);
   for (int a = 0; a < problem.mesh.dim; ++a) {
     if (more[a] == 0.0) continue;
-    const ScalarField before = problem.force[a];
+    const ScalarField before = force[a];
     if (const auto constant = before.constant()) {
-      problem.force[a] = *constant + more[a];
+      force[a] = *constant + more[a];
       continue;
     }
     const auto sum = [before, add = more[a]](std::span<const Point> points, std::span<double> values) {
       before.evaluate(points, values);
       for (double& value : values) value += add;
     };
-    problem.force[a] = ScalarField(sum, before.label());
+    force[a] = ScalarField(sum, before.label());
   }
+  set_force(problem, force);
   return problem;
 }
 
@@ -139,12 +171,14 @@ struct TimeStepper::Data {
   Discretisation discretisation;
   std::unique_ptr<LinearSolver> solver;
   KeptTables kept;
+  FlowCoefficients coefficients;
+  Coefficients of_projections;
   std::unique_ptr<Kernels<double>> with_sides;  // kernels of vectors with the hats of all sides
   BoundaryHats hats;
   MassMatrix mass;
   std::unique_ptr<Convection> convection;  // or nullptr
   std::optional<FlowRate> flow_rate;
-  bool changes_data;                 // force or boundary data depend on the time
+  bool changes_data;                 // force or boundary data depend on the time; coefficients see to themselves
   bool sets_sides = false;           // boundary data have been set between steps
   std::set<std::string> set;         // Checkpoint::set of this flow,
   std::set<std::string> missing;     // and of that which it goes on from, as far as they have not been set again
@@ -174,15 +208,17 @@ struct TimeStepper::Data {
   Data(const Problem& problem_, const TimeOptions& time_, const SolverOptions& options_, const Checkpoint* from)
       : problem(problem_),
         time(checked(problem, time_, options_)),
-        options(for_steps(options_)),
+        options(for_steps(options_, problem)),
         control(time, problem.order),
         engine(make_engine(options.device, options.threads, options.communicator, options.transport)),
         discretisation(projection_of(problem), options, engine->dense_limits()),
         solver(make_solver(*engine, discretisation.hierarchy(), options)),
+        coefficients(problem, discretisation.finest()),
+        of_projections(discretisation.finest().coefficients),
         with_sides(make_kernels<double>(*engine, all(), options.multigrid.local_solver)),
         hats(*engine, all(), discretisation.finest()),
         mass(*engine, all(), options.multigrid.local_solver),
-        changes_data(parameters_of(problem).contains("t")),
+        changes_data(parameters_of(discretisation.problem()).contains("t")),
         load(vector()),
         b(vector()),
         work(vector()) {
@@ -212,6 +248,7 @@ struct TimeStepper::Data {
   }
 
   [[nodiscard]] const Level& all() const { return discretisation.level_with_sides(); }
+  [[nodiscard]] bool by_cell() const { return all().has_coefficients_by_cell(); }
   [[nodiscard]] Vector<double> vector() const { return {*engine, discretisation.room()}; }
   Kernels<double>& kernels() { return solver->outer(); }
 
@@ -219,8 +256,10 @@ struct TimeStepper::Data {
     if (changes_data) discretisation.set_parameters({{"t", t}});
   }
 
+  /// Those that solves have now.
+  [[nodiscard]] const Coefficients& solved() const { return discretisation.finest().coefficients; }
   void set_coefficients(const Coefficients& now) {
-    if (now == coefficients_of(discretisation.problem())) return;
+    if (now == solved()) return;
     kept.change(discretisation, solver->preconditioner(), now);
   }
 
@@ -235,7 +274,8 @@ struct TimeStepper::Data {
     return run(std::move(convergence), load, x);
   }
   Convergence run(Convergence convergence, const Vector<double>& load, Vector<double>& x) {
-    convergence.max_iterations = 50;
+    convergence.max_iterations = usual_max_iterations(problem);
+    convergence.cycle_first = true;  // of GMRES
     solver->run(load.data(), x.data(), false, convergence);
     kernels().project(x.data());
     return convergence;
@@ -280,8 +320,7 @@ struct TimeStepper::Data {
                                    convergence.reason, convergence.iterations),
                        number);
     };
-    const Point more =
-        flow_rate->correct(coefficients_of(discretisation.problem()), response, prescribed, b, state.flow.data());
+    const Point more = flow_rate->correct(solved(), response, prescribed, b, state.flow.data());
     for (int a = 0; a < 3; ++a) state.gradient[a] += more[a];
   }
 
@@ -355,8 +394,9 @@ struct TimeStepper::Data {
     std::vector<double> through = first(times(), order_of(time.scheme) + 1);
     // The beginning has no pressure; where those are means, none is taken from there.
     if (!pressure && states[through.size() - 1].length == 0.0) through.pop_back();
-    interpolate(0.5 * (begin + end), through, work, b);
-    averages->add(discretisation.downloaded(work), end - begin);
+    const double middle = 0.5 * (begin + end);
+    interpolate(middle, through, work, b);
+    averages->add(discretisation.downloaded(work), end - begin, coefficients.at(middle));
   }
 
   /// Times of the known states.
@@ -433,7 +473,7 @@ struct TimeStepper::Data {
   }
 
   void make_load(double t) {
-    const Coefficients now = coefficients_of(discretisation.problem());
+    const Coefficients& now = solved();
     if (load_of == now && !changes_data) return;
     load_of.reset();
     set_time(t);
@@ -468,10 +508,10 @@ struct TimeStepper::Data {
                         int cycles) {
     const double t = end + what.from_end;
     if (what.is_update) {
-      set_coefficients(coefficients_of(projection_of(problem)));
+      set_coefficients(of_projections);
       set_time(t);
     } else {
-      set_coefficients({problem.viscosity, problem.mass + what.coefficients.derivative[0]});
+      set_coefficients(coefficients.with_derivative(t, what.coefficients.derivative[0]));
       make_load(t);
     }
 
@@ -511,9 +551,8 @@ struct TimeStepper::Data {
     hats.to_some(*with_sides, b.data());
     if (what.is_update && discretisation.lifted()) {
       if (lift_of_update == nullptr) {
-        lift_of_update =
-            std::make_unique<UpdateLift>(*engine, all(), discretisation.finest(),
-                                         coefficients_of(discretisation.problem()), options.multigrid.local_solver);
+        lift_of_update = std::make_unique<UpdateLift>(*engine, all(), discretisation.finest(), of_projections,
+                                                      options.multigrid.local_solver);
       }
       lift_of_update->image.apply(discretisation.lift(), work.data(), next.flow.data());
       kernels().axpy(-1.0, next.flow.data(), b.data());
@@ -528,7 +567,7 @@ struct TimeStepper::Data {
     Convergence convergence;
     if (!has_guess) {
       convergence = solve(false, from_nothing, b, next.flow);
-    } else if (cycles == 0 || what.is_update) {
+    } else if (cycles == 0 || what.is_update || by_cell()) {  // what GMRES leaves has nothing in common
       convergence = solve(true, 0.01, b, next.flow);
     } else {
       convergence = solve(true, 0.1, b, next.flow, cycles);
@@ -604,17 +643,19 @@ struct TimeStepper::Data {
   }
 
   /// Other data, those of this name, from now on.
-  void set_data(const std::string& name, const VectorField& force, const Boundary& boundary) {
-    problem.force = force;
-    problem.boundary = boundary;
-    discretisation.set_data(force, boundary);
-    changes_data = parameters_of(problem).contains("t");
+  void set_data(const std::string& name, const Problem& with_data) {
+    problem = with_data;
+    discretisation.set_data(projection_of(problem));
+    changes_data = parameters_of(discretisation.problem()).contains("t");
     has_lift = false;
     has_set(name);
   }
-  void set_reaction(double mass) {
-    problem.mass = mass;
-    has_set("mass");
+  /// Other coefficients, those of this name, from now on.
+  void set_coefficients_of_flow(const std::string& name, const Problem& with_others) {
+    validate(with_others);
+    coefficients.set(with_others, states.front().time);
+    problem = with_others;
+    has_set(name);
   }
   void has_set(const std::string& name) {
     set.insert(name);
@@ -628,6 +669,11 @@ struct TimeStepper::Data {
     if (!origin || !missing.empty()) return;
     go_on(*origin);
     origin.reset();
+  }
+
+  /// The problem as it is at a time.
+  [[nodiscard]] Problem problem_at(double t) const {
+    return changes_data || coefficients.change() ? with_parameters(problem, {{"t", t}}) : problem;
   }
 
   [[nodiscard]] double next_step() const { return control.next(states.front().length, rate, longest_from_rest()); }
@@ -698,7 +744,7 @@ Estimate estimate(const Problem& problem, const TimeOptions& time, const SolverO
   const double vectors = 1.25 + of_rate + states_of(time.scheme) + stages + convection +
                          (problem.convection ? 0.25 : 0.0) +
                          (time.average_start ? AverageSums::vectors(problem.mesh.dim) : 0.0);
-  return estimate(linear, for_steps(options), vectors);
+  return estimate(linear, for_steps(options, problem), vectors);
 }
 
 TimeStepper::TimeStepper(const Problem& problem, const TimeOptions& time, const SolverOptions& options)
@@ -710,27 +756,31 @@ TimeStepper::TimeStepper(TimeStepper&&) noexcept = default;
 TimeStepper& TimeStepper::operator=(TimeStepper&&) noexcept = default;
 TimeStepper::~TimeStepper() = default;
 
-void TimeStepper::set_force(const VectorField& force) { data_->set_data("force", force, data_->problem.boundary); }
+void TimeStepper::set_force(const VectorField& force) {
+  Problem changed = data_->problem;
+  solenoid::set_force(changed, force);
+  data_->set_data("force", changed);
+}
 
 void TimeStepper::set_boundary(int side, const VectorField& data) {
   const int sides = 2 * data_->problem.mesh.dim;
   if (side < 0 || side >= sides) throw InputError(fmt::format("side: expected 0 to {}, got {}", sides - 1, side));
-  Boundary boundary = data_->problem.boundary;
-  Side& condition = boundary.sides[side];
+  Problem changed = data_->problem;
+  Side& condition = changed.boundary.sides[side];
   if (condition.kind != SideKind::velocity && condition.kind != SideKind::outflow) {
     throw InputError(fmt::format("{}: nothing is prescribed on a side of the kind {}; expected velocity or outflow",
                                  side_names[side], name_of(condition.kind)));
   }
   condition.data = data;
   data_->sets_sides = true;
-  data_->set_data(std::string(side_names[side]), data_->problem.force, boundary);
+  data_->set_data(std::string(side_names[side]), changed);
 }
 
-void TimeStepper::set_reaction(double mass) {
-  Problem changed = data_->problem;
-  changed.mass = mass;
-  validate(changed);
-  data_->set_reaction(mass);
+void TimeStepper::set_reaction(const ScalarField& mass) {
+  data_->set_coefficients_of_flow("mass", with_mass(data_->problem, mass));
+}
+void TimeStepper::set_viscosity(const ScalarField& viscosity) {
+  data_->set_coefficients_of_flow("viscosity", with_viscosity(data_->problem, viscosity));
 }
 
 double TimeStepper::next_step() const { return data_->next_step(); }
@@ -765,8 +815,13 @@ Report TimeStepper::report() const {
 
 FlowSummary TimeStepper::summary() const {
   Discretisation& discretisation = data_->discretisation;
-  return summary_of(discretisation.integrals(*data_->engine, data_->states.front().flow), data_->problem.viscosity,
-                    discretisation.finest().grid);
+  const Vector<double>& flow = data_->states.front().flow;
+  const FlowIntegrals all = discretisation.integrals(*data_->engine, flow);
+  FlowSummary summary = summary_of(all, data_->problem.viscosity, discretisation.finest().grid);
+  if (!data_->by_cell()) return summary;
+  summary.dissipation =
+      discretisation.solution_of(data_->problem_at(time()), data_->coefficients.at(time()), flow, all).dissipation();
+  return summary;
 }
 
 Solution TimeStepper::solution() const { return solution(time()); }
@@ -778,17 +833,17 @@ Solution TimeStepper::solution(double time) const {
     throw InputError(fmt::format("there is no flow at t = {:g}: the last steps went from {:g} to {:g}", time,
                                  times.back(), times.front()));
   }
-  Problem problem = data_->problem;
-  if (data_->changes_data) problem = with_parameters(problem, {{"t", time}});
+  Problem problem = data_->problem_at(time);
   if (std::abs(time - times.front()) <= slack) time = times.front();
   problem = with_force(std::move(problem), data_->gradient_at(time, times));
+  const Coefficients coefficients = data_->coefficients.at(time);
   Vector<double>& work = data_->work;
   data_->interpolate(time, times, work, data_->b);
-  Solution flow =
-      data_->discretisation.solution_of(problem, work, data_->discretisation.engine_integrals(*data_->engine, work));
+  Solution flow = data_->discretisation.solution_of(problem, coefficients, work,
+                                                    data_->discretisation.engine_integrals(*data_->engine, work));
   if (times.size() > 1) {
     data_->combine(differentiation_weights(time, times), work);
-    flow.set_acceleration(data_->discretisation.solution_of(problem, work));
+    flow.set_acceleration(data_->discretisation.solution_of(problem, coefficients, work));
   } else {
     flow.set_acceleration({});
   }
@@ -804,7 +859,8 @@ std::optional<Checkpoint> TimeStepper::checkpoint() const {
   if (const auto averages = this->averages()) checkpoint.averages = averages->gathered();
   for (int i = 0; i < data_->known; ++i) {
     const State& state = data_->states[i];
-    auto flow = data_->discretisation.solution_of(data_->problem, state.flow).gathered();
+    const Coefficients& coefficients = data_->coefficients.at(time());
+    auto flow = data_->discretisation.solution_of(data_->problem, coefficients, state.flow).gathered();
     if (flow) checkpoint.states.push_back({state.time, state.length, std::move(*flow), state.gradient});
   }
   if (checkpoint.states.empty()) return {};

@@ -56,6 +56,7 @@ std::vector<Change> make_changes() {
   for (const double mass : {1e3, 1e6}) {
     add("mass", fmt::format("{:.0e}", mass), [mass](Setting& s) { s.mass = mass; });
   }
+  add_names(changes, "form", main.form, [](Setting& s, ViscousForm form) { s.form = form; });
   add_names(changes, "sides", main.sides[0], [](Setting& s, SideKind kind) { s.sides.fill(kind); });
   add_names(changes, "xmax", main.sides[1], [](Setting& s, SideKind kind) {
     s.sides[1] = kind;
@@ -103,6 +104,7 @@ Problem Setting::problem(int order, int refine) const {
                         ? manufactured_poisson(dim, order, refine)
                         : manufactured_problem(ManufacturedKind::gaussian, dim, order, refine);
   problem.mass = mass;
+  if (form != ViscousForm::gradient) problem.form = form;
   Mesh& mesh = problem.mesh;
   mesh.holes = holes;
   const int longest = *std::max_element(boxes.begin(), boxes.begin() + dim);

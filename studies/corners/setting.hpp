@@ -18,6 +18,7 @@ struct Setting {
   int dim = 3;
   EquationKind equation = EquationKind::stokes;
   double mass = 0.0;
+  ViscousForm form = ViscousForm::gradient;
   std::array<int, 3> boxes{1, 1, 1};  ///< coarse boxes per direction, cubes unless stretched
   std::vector<IndexBox> holes{};      ///< among them
   Point stretch{1.0, 1.0, 1.0};       ///< of boxes

@@ -14,6 +14,7 @@
 #include <memory>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "engine/distributed/distributed_engine.hpp"
@@ -75,6 +76,13 @@ class Levels {
       : whole(what.level(order, rules, boundary_hats)),
         part(whole.equation, whole.coefficients, Grid(what.mesh, what.boundary, boundary_hats, partition), rules),
         plan_(part.grid, whole.grid) {}
+  /// With coefficients by cell, which are given the grid.
+  template <class CoefficientsOf>
+  Levels(const Equation& equation, const test::MeshCase& what, const std::shared_ptr<const Partition>& partition,
+         const CoefficientsOf& coefficients)
+      : whole(level_of(equation, Grid(what.mesh, what.boundary), coefficients)),
+        part(level_of(equation, Grid(what.mesh, what.boundary, false, partition), coefficients)),
+        plan_(part.grid, whole.grid) {}
 
   /// The values that this rank has of a vector of the whole level; NaN in ghosts.
   [[nodiscard]] Values part_of(const Values& of_whole) const {
@@ -110,6 +118,12 @@ class Levels {
   Level part;
 
  private:
+  template <class CoefficientsOf>
+  static Level level_of(const Equation& equation, Grid grid, const CoefficientsOf& coefficients) {
+    const Coefficients by_cell = coefficients(grid);
+    return {equation, by_cell, std::move(grid), {.no_slip_ends = true}};
+  }
+
   /// visit(record of the part, place in its vectors, place in those of the whole level)
   template <class Visit>
   void for_values(const Visit& visit) const {

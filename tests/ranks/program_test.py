@@ -55,6 +55,19 @@ xmax = {outflow = true}
 [output]
 vtu = true
 """
+# Voxels are the same on all ranks; with refine = 1 the cells are shared.
+SPHERES = """[mesh]
+image = {generate = "grains", shape = [10, 8, 8], porosity = 0.6, radius = 2, voxel = 1e-6}
+refine = REFINE
+[element]
+order = ORDER
+[permeability]
+sides = "SIDES"
+mac = false
+[output]
+vti = true
+picture = "speed.png"
+"""
 wrong = []
 
 
@@ -166,6 +179,37 @@ with tempfile.TemporaryDirectory() as folder:
         result = run(*command(2, "restart", checkpoint, "--output", rest, "--save", rest / "flow.h5"))
         expect(result.returncode == 0, "a restart", result)
         expect((whole / "flow.h5").read_bytes() == (rest / "flow.h5").read_bytes(), "other bits after a restart")
+
+    # Permeabilities: ranks have flows of their own, or share the cells of what is refined.
+    spheres = folder / "spheres.toml"
+    orders_3d = re.search(r"stokes 3D on cpu: (.*)", orders)[1].split(", ")
+    for element, refine, sides in (('"mac"', 0, "periodic"), (2, 0, "wall"), (1, 1, "periodic")):
+        if (0 if element == '"mac"' else element) not in map(int, orders_3d):
+            continue
+        what = f"permeability, order {element}, refine {refine}, {sides}"
+        text = SPHERES.replace("ORDER", str(element)).replace("REFINE", str(refine)).replace("SIDES", sides)
+        spheres.write_text(text)
+        results = []
+        for ranks in (1, 2, 3):
+            out = folder / f"of_{ranks}"
+            result = run(*command(ranks, "permeability", spheres, "--output", out, "--threads", 1, "--device", "cpu"))
+            expect(result.returncode == 0 and result.stdout.count("porosity") == 1, f"{what}: {ranks} ranks", result)
+            results.append(json.loads((out / "result.json").read_text()))
+            for direction in "xyz":
+                for file in (f"spheres_{direction}.vti", f"speed_{direction}.png"):
+                    expect((out / file).exists() and file in result.stdout, f"{what}: {file}", result)
+            shutil.rmtree(out)
+        one, *others = results
+        largest = max(abs(value) for row in one["permeability"] for value in row if value is not None)
+        for other in others:
+            rows = zip(one["permeability"], other["permeability"])
+            pairs = [pair for row in rows for pair in zip(*row)]
+            expect(all((a is None) == (b is None) for a, b in pairs), f"{what}: entries {pairs}")
+            difference = max(abs(a - b) for a, b in pairs if a is not None)
+            expect(difference < 1e-6 * largest, f"{what}: tensors differ by {difference} of {largest}")
+            expect(one["element"]["dofs"] == other["element"]["dofs"], f"{what}: unknowns")
+            flows = [[flow["direction"] for flow in result["element"]["flows"]] for result in (one, other)]
+            expect(flows[0] == flows[1] == list("xyz"), f"{what}: flows {flows}")
 
     def once(result, code, message, what):
         text = result.stdout + result.stderr

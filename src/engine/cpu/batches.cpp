@@ -4,10 +4,12 @@
 #include <array>
 #include <iterator>
 #include <map>
+#include <span>
 #include <unordered_map>
 #include <utility>
 
 #include "engine/cpu/cell_shares.hpp"
+#include "engine/tables.hpp"
 
 namespace solenoid::cpu {
 
@@ -20,7 +22,13 @@ void by_colour(Team& team, const Level& level, const Make& make) {
   team.run([&](int t) { Team::in_pieces(team.range(colours, t), 1, [&](Team::Range colour) { make(colour.begin); }); });
 }
 
-PatchBatches::Colour batches_of(const Level& level, const std::vector<PatchRun>& runs, const std::vector<bool>& takes) {
+/// Patches of one kind, or another number in its place, in the order of their lower cells.
+struct PatchList {
+  int kind;
+  std::span<const Record> lower;
+};
+
+PatchBatches::Colour batches_of(const Level& level, const std::vector<PatchList>& lists) {
   constexpr int width = interleave;
   struct NewBatch {
     Record last;  ///< lower cell
@@ -28,27 +36,23 @@ PatchBatches::Colour batches_of(const Level& level, const std::vector<PatchRun>&
     std::uint32_t active;
     std::array<Record, interleave> lower;
   };
-  const auto& patches = level.patches;
   std::vector<NewBatch> batches;
-  for (const PatchRun& run : runs) {
-    if (!takes[run.kind]) continue;
+  for (const auto& [kind, lower] : lists) {
     std::vector<Record> left_over;
     const auto fill = [&] {
-      NewBatch batch{left_over.back(), run.kind, (1U << left_over.size()) - 1, {}};
+      NewBatch batch{left_over.back(), kind, (1U << left_over.size()) - 1, {}};
       batch.lower.fill(level.grid.layout().null());
       std::copy(left_over.begin(), left_over.end(), batch.lower.begin());
       batches.push_back(batch);
       left_over.clear();
     };
-    for (auto i = run.begin; i < run.end;) {
-      const Record group = patches.lower_cell[i] / width;
+    for (std::int64_t i = 0; i < std::ssize(lower);) {
+      const Record group = lower[i] / width;
       auto end = i;
       std::uint32_t active = 0;
-      for (; end < run.end && patches.lower_cell[end] / width == group; ++end) {
-        active |= 1U << patches.lower_cell[end] % width;
-      }
+      for (; end < std::ssize(lower) && lower[end] / width == group; ++end) active |= 1U << lower[end] % width;
       if (2 * (end - i) >= width) {
-        NewBatch batch{patches.lower_cell[end - 1], run.kind, active, {}};
+        NewBatch batch{lower[end - 1], kind, active, {}};
         for (int l = 0; l < width; ++l) {
           const Record cell = group * width + l;
           batch.lower[l] = level.grid.layout().is_cell(cell) ? cell : level.grid.layout().null();
@@ -57,7 +61,7 @@ PatchBatches::Colour batches_of(const Level& level, const std::vector<PatchRun>&
         i = end;
       }
       for (; i < end; ++i) {
-        left_over.push_back(patches.lower_cell[i]);
+        left_over.push_back(lower[i]);
         if (left_over.size() == width) fill();
       }
     }
@@ -173,7 +177,26 @@ std::vector<LanePlaces> share_places(const Level& level, HaloBatches::FindPlaces
 
 PatchBatches::PatchBatches(Team& team, const Level& level, const std::vector<bool>& takes)
     : colours(level.patches.colours.size()) {
-  by_colour(team, level, [&](std::int64_t c) { colours[c] = batches_of(level, level.patches.colours[c], takes); });
+  by_colour(team, level, [&](std::int64_t c) {
+    std::vector<PatchList> lists;
+    for (const auto& [kind, begin, end] : level.patches.colours[c]) {
+      if (takes[kind]) lists.push_back({kind, std::span(level.patches.lower_cell).subspan(begin, end - begin)});
+    }
+    colours[c] = batches_of(level, lists);
+  });
+}
+
+PatchBatches::PatchBatches(Team& team, const Level& level, const std::vector<int>& of_patch)
+    : colours(level.patches.colours.size()) {
+  by_colour(team, level, [&](std::int64_t c) {
+    std::map<int, std::vector<Record>> by_number;
+    for (const PatchRun& run : level.patches.colours[c]) {
+      for (auto i = run.begin; i < run.end; ++i) by_number[of_patch[i]].push_back(level.patches.lower_cell[i]);
+    }
+    std::vector<PatchList> lists;
+    for (const auto& [number, lower] : by_number) lists.push_back({number, lower});
+    colours[c] = batches_of(level, lists);
+  });
 }
 
 std::vector<bool> halo_kinds(const Level& level) {

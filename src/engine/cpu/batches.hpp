@@ -17,6 +17,8 @@ namespace solenoid::cpu {
 struct PatchBatches {
   /// Of the kinds with takes[kind].
   PatchBatches(Team& team, const Level& level, const std::vector<bool>& takes);
+  /// Of all patches, by numbers in place of kinds: of_patch[i] is that of Patches::lower_cell[i].
+  PatchBatches(Team& team, const Level& level, const std::vector<int>& of_patch);
 
   struct Colour {
     std::vector<PatchRun> runs;         ///< of batches of one kind

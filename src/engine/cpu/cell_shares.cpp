@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/caches.hpp"
+#include "engine/tables.hpp"
 
 namespace solenoid::cpu {
 namespace {
@@ -56,16 +57,6 @@ void find_waits(const Level& level, const std::vector<std::int32_t>& turn, const
 }
 
 }  // namespace
-
-CellTopology topology_of(const Grid& grid) {
-  const VectorLayout& layout = grid.layout();
-  CellTopology topology{{}, {}, layout.cells().size(), layout.records().size(), layout.null()};
-  for (int side = 0; side < 6; ++side) {
-    topology.neighbour[side] = grid.neighbours(side);
-    topology.face[side] = grid.faces(side);
-  }
-  return topology;
-}
 
 std::vector<CellShare> share_cells(Team& team, const Level& level, std::size_t number_bytes,
                                    void (*locate)(const CellTopology&, std::int32_t, CellBlock&)) {

@@ -12,8 +12,6 @@
 
 namespace solenoid::cpu {
 
-CellTopology topology_of(const Grid& grid);
-
 /// What one thread does of the operator.
 struct CellShare {
   Team::Range range;              ///< its cells: whole blocks of records

@@ -2,6 +2,7 @@
 
 #include "base/available_memory.hpp"
 #include "base/threads.hpp"
+#include "engine/cpu/assembly.hpp"
 #include "engine/cpu/ceilings.hpp"
 #include "engine/cpu/convection.hpp"
 #include "engine/cpu/cpu_kernels.hpp"
@@ -37,6 +38,7 @@ class CpuEngine final : public Engine {
 
   std::unique_ptr<SparseKernels<float>> sparse_float() override { return cpu::make_sparse_kernels<float>(team_); }
   std::unique_ptr<SparseKernels<double>> sparse_double() override { return cpu::make_sparse_kernels<double>(team_); }
+  std::unique_ptr<SparseAssembly> make_assembly() override { return cpu::make_assembly(*this, team_); }
 
   std::unique_ptr<Convection> make_convection(const Level& level, ConvectiveFlux flux) override {
     return cpu::make_cpu_convection(team_, level, flux);

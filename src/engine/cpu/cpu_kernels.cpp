@@ -27,6 +27,9 @@ class CpuKernels final : public VectorOperations<T> {
   CpuKernels(Team& team, const Level& level, LocalSolverKind local)
       : VectorOperations<T>(team, level),
         table_(kernel_table<T>(level.equation.kind, level.equation.dim, level.equation.order)),
+        varying_(level.has_coefficients_by_cell() ? &varying_table<T>(level.equation.dim, level.equation.order)
+                                                  : nullptr),
+        sheared_(level.is_sheared() ? &sheared_table<T>(level.equation.dim, level.equation.order) : nullptr),
         topology_(topology_of(level.grid)),
         smoother_(team, level, local, table_),
         shares_(share_cells(team, level, sizeof(T), table_.locate)),
@@ -37,7 +40,8 @@ class CpuKernels final : public VectorOperations<T> {
   [[nodiscard]] std::shared_ptr<CoefficientTables> make_tables() override {
     auto tables = tables_by<Tables>(this);
     tables->cell = make_cell_data<T>(level_);
-    tables->local_problems = smoother_.make_tables();
+    if (varying_ != nullptr) tables->cell.viscosity = T(0);  // VaryingData has it
+    tables->local_problems = smoother_.make_tables(tables_ == nullptr ? nullptr : &tables_->local_problems);
     return tables;
   }
   std::shared_ptr<CoefficientTables> use_tables(std::shared_ptr<CoefficientTables> tables) override {
@@ -68,6 +72,8 @@ class CpuKernels final : public VectorOperations<T> {
     team_.run([&](int t) { smoother_.smooth_add(tables_->local_problems, cell_, colour, t, b, x, y, damping); });
   }
   void smooth_small(int group, const T* r, T* x, T damping) override {
+    level_.require_constant_coefficients();
+    level_.require_boxes();
     if (!smoother_.prepared()) prepare_smoother(false);
     team_.run([&](int t) { smoother_.smooth_small(tables_->local_problems, group, t, r, x, damping); });
   }
@@ -101,7 +107,13 @@ class CpuKernels final : public VectorOperations<T> {
                                   y,
                                   stream};
       for (int c = 0; c < 3; ++c) arguments.carry_count[c] = std::ssize(share.carry[c]);
-      table_.apply(arguments);
+      if (varying_ != nullptr) {
+        varying_->apply(Smoother<T>::varying(tables_->local_problems), arguments);
+      } else if (sheared_ != nullptr) {
+        sheared_->apply(Smoother<T>::sheared(tables_->local_problems), arguments);
+      } else {
+        table_.apply(arguments);
+      }
     });
   }
 
@@ -127,7 +139,9 @@ class CpuKernels final : public VectorOperations<T> {
   };
 
   const KernelTable<T>& table_;
-  CellData<T> cell_;  // that of the tables, where transfers find it
+  const VaryingTable<T>* varying_;  // where coefficients vary by cell, otherwise nullptr
+  const ShearedTable<T>* sheared_;  // where cells are parallelepipeds, otherwise nullptr
+  CellData<T> cell_;                // that of the tables, where transfers find it
   CellTopology topology_;
   Smoother<T> smoother_;
   std::shared_ptr<Tables> tables_;

@@ -2,10 +2,13 @@
 
 #include <algorithm>
 #include <iterator>
+#include <map>
 #include <new>
 
 #include "base/interrupt.hpp"
+#include "base/parallel.hpp"
 #include "engine/cpu/cell_shares.hpp"
+#include "level/patch_scale.hpp"
 
 namespace solenoid::cpu {
 namespace {
@@ -22,6 +25,9 @@ Smoother<T>::Smoother(Team& team, const Level& level, LocalSolverKind local, con
       level_(level),
       local_(local),
       table_(table),
+      varying_(level.has_coefficients_by_cell() ? &varying_table<T>(level.equation.dim, level.equation.order)
+                                                : nullptr),
+      sheared_(level.is_sheared() ? &sheared_table<T>(level.equation.dim, level.equation.order) : nullptr),
       topology_(topology_of(level.grid)),
       takes_halo_(level.patches.kinds.size(), false) {
   if (has_halo_form()) takes_halo_ = halo_kinds(level);
@@ -31,17 +37,18 @@ Smoother<T>::Smoother(Team& team, const Level& level, LocalSolverKind local, con
 template <class T>
 bool Smoother<T>::prepare(bool additive) {
   if (additive ? all_.has_value() : halo_.has_value()) return false;
+  const bool by_cell = varying_ != nullptr;  // then batches belong to tables
   small_places_ = small_places(level_);
   for (const auto& places : small_places_) {
     reserve_workspace(2 * std::ssize(places) * interleave * static_cast<std::int64_t>(sizeof(T)));
   }
   if (additive) {
-    all_.emplace(team_, level_, std::vector<bool>(takes_halo_.size(), true));
+    all_.emplace(team_, level_, std::vector<bool>(takes_halo_.size(), !by_cell));
     reserve_workspace(table_.workspace_bytes);
     return true;
   }
   std::vector<bool> rest = takes_halo_;
-  rest.flip();
+  if (!by_cell) rest.flip();
   others_.emplace(team_, level_, rest);
   halo_.emplace(team_, level_, takes_halo_, table_.find_places);
   reserve_workspace(table_.workspace_bytes);
@@ -62,18 +69,27 @@ void Smoother<T>::reserve_workspace(std::int64_t bytes) {
 }
 
 template <class T>
-typename Smoother<T>::Tables Smoother<T>::make_tables() const {
+typename Smoother<T>::Tables Smoother<T>::make_tables(const Tables* before) const {
   Tables tables;
-  if (prepared()) tables.of_shapes_ = small_inverses<T>(level_);
   tables.multiplicative_ = halo_.has_value();
   tables.additive_ = all_.has_value();
+  if (varying_ != nullptr) {
+    tables.varying_.emplace(level_);
+    if (prepared()) tables.problems_ = make_problems(before == nullptr ? nullptr : before->problems_);
+    return tables;
+  }
+  if (sheared_ != nullptr) {
+    tables.sheared_ = make_sheared_data<T>(level_);
+  } else if (prepared()) {
+    tables.of_shapes_ = small_inverses<T>(level_);
+  }
   std::vector<int> kinds;
   if (halo_) kinds = halo_->problems;
   for (int i = 0; i < std::ssize(takes_halo_); ++i) {
     const bool known = std::find(kinds.begin(), kinds.end(), i) != kinds.end();
     if (!known && (all_ || (others_ && !takes_halo_[i]))) kinds.push_back(i);
   }
-  const auto& values = tables.values_.emplace(level_, kinds, local_, true);
+  const auto& values = tables.values_.emplace_back(level_, kinds, local_, true);
   tables.of_kinds_.resize(takes_halo_.size());
   for (std::size_t i = 0; i < kinds.size(); ++i) {
     tables.of_kinds_[kinds[i]] = values.data(i, values.values().data());
@@ -82,6 +98,50 @@ typename Smoother<T>::Tables Smoother<T>::make_tables() const {
     for (const int kind : halo_->problems) tables.of_problems_.push_back(tables.of_kinds_[kind]);
   }
   return tables;
+}
+
+/// Those with the same reaction are made together. They depend on no viscosity but by rounded numbers, and so are often
+/// those that there are.
+template <class T>
+std::shared_ptr<const VaryingProblems<T>> Smoother<T>::make_problems(
+    const std::shared_ptr<const VaryingProblems<T>>& before) const {
+  const auto& lower_cell = level_.patches.lower_cell;
+  std::vector<double> reactions(lower_cell.size());
+  parallel_ranges({std::ssize(reactions)}, [&](CellRange range, std::int64_t) {
+    for (auto i = range.begin; i < range.end; ++i) reactions[i] = patch_scale(level_, lower_cell[i]).reaction;
+  });
+  std::map<double, std::map<int, int>> numbers;  // [reaction][kind]
+  std::vector<std::pair<double, int>> of_numbers;
+  std::vector<int> of_patch(lower_cell.size());
+  for (const auto& runs : level_.patches.colours) {
+    for (const PatchRun& run : runs) {
+      for (auto i = run.begin; i < run.end; ++i) {
+        if (i > run.begin && reactions[i] == reactions[i - 1]) {
+          of_patch[i] = of_patch[i - 1];
+          continue;
+        }
+        const auto next = static_cast<int>(of_numbers.size());
+        const auto [number, is_new] = numbers[reactions[i]].emplace(run.kind, next);
+        if (is_new) of_numbers.emplace_back(reactions[i], run.kind);
+        of_patch[i] = number->second;
+      }
+    }
+  }
+  if (before != nullptr && before->numbers == of_numbers && before->of_patch == of_patch) return before;
+  PatchBatches batches(team_, level_, of_patch);
+  auto problems = std::make_shared<VaryingProblems<T>>(
+      VaryingProblems<T>{std::move(of_patch), std::move(of_numbers), std::move(batches), {}, {}});
+  problems->of_numbers.resize(problems->numbers.size());
+  for (const auto& [reaction, of_kinds] : numbers) {
+    std::vector<int> kinds;
+    for (const auto& [kind, number] : of_kinds) kinds.push_back(kind);
+    const auto& values = problems->values.emplace_back(level_, Coefficients{.reaction = reaction}, kinds, local_, true);
+    std::size_t i = 0;
+    for (const auto& [kind, number] : of_kinds) {
+      problems->of_numbers[number] = values.data(i++, values.values().data());
+    }
+  }
+  return problems;
 }
 
 template <class T>
@@ -173,20 +233,29 @@ void Smoother<T>::smooth_halo(const Tables& tables, const CellData<T>& cell, int
 template <class T>
 void Smoother<T>::smooth_with_residual(const Tables& tables, const PatchBatches& batches, int colour, int t,
                                        Arguments arguments) {
-  const auto& [runs, lower, active] = batches.colours[colour];
+  const bool by_cell = varying_ != nullptr;
+  const auto& [runs, lower, active] = (by_cell ? tables.problems_->batches : batches).colours[colour];
   const auto range = team_.range(std::ssize(active), t);
   arguments.lower = lower.data();
   arguments.active = active.data();
   arguments.last = range.end;
   for (const PatchRun& run : runs) {
-    const bool parity = splits_by_parity(level_.patches.kinds[run.kind], level_.equation.dim);
-    arguments.patch = &tables.of_kinds_[run.kind];
+    const int kind = by_cell ? tables.problems_->numbers[run.kind].second : run.kind;
+    const bool parity = splits_by_parity(level_.patches.kinds[kind], level_.equation.dim);
+    arguments.patch = &(by_cell ? tables.problems_->of_numbers : tables.of_kinds_)[run.kind];
     arguments.begin = std::max(run.begin, range.begin);
     const std::int64_t end = std::min(run.end, range.end);
     for (; arguments.begin < end; arguments.begin = arguments.end) {
       check_interrupt();
       arguments.end = std::min(end, arguments.begin + between_looks);
-      (parity ? table_.smooth_parity : table_.smooth_general)(arguments);
+      const auto solve = parity ? table_.solve_parity : table_.solve_general;
+      if (by_cell) {
+        varying_->smooth(varying(tables), arguments, solve);
+      } else if (sheared_ != nullptr) {
+        sheared_->smooth(sheared(tables), arguments, solve);
+      } else {
+        (parity ? table_.smooth_parity : table_.smooth_general)(arguments);
+      }
     }
   }
 }

@@ -40,14 +40,35 @@ class CpuSparseKernels final : public SparseKernels<T> {
         x[i + lane] = i < end ? b[i + lane] * a.inverse_diagonal[i + lane] : T(0);
     });
   }
-  void residual(const SparseMatrix<T>& a, const T* b, const T* x, T* r) override {
-    for_slices(0, a.colour_begin[a.colours - 1], [&](std::int64_t s) {
-      T sums[slice];
+  void jacobi_twice_from_zero(const SparseMatrix<T>& a, T factor, const T* b, T* y) override {
+    for_slices(0, a.rows, [&](std::int64_t s) {
+      T sums[slice]{};
+      for (std::int64_t e = a.begin[s]; e < a.begin[s + 1]; e += slice) {
+        for (int lane = 0; lane < slice; ++lane) {
+          const std::int32_t column = a.column[e + lane];
+          sums[lane] += a.value[e + lane] * (a.inverse_diagonal[column] * b[column]);
+        }
+      }
       for (int lane = 0; lane < slice; ++lane) {
         const std::int64_t i = s * slice + lane;
-        sums[lane] = b[i] - a.diagonal[i] * x[i];
+        y[i] = jacobi_from_zero(factor, a.inverse_diagonal[i], b[i], sums[lane]);
       }
-      subtract_entries(a, s, x, sums);
+    });
+  }
+  void jacobi(const SparseMatrix<T>& a, T factor, const T* b, const T* x, T* y) override {
+    for_slices(0, a.rows, [&](std::int64_t s) {
+      T sums[slice];
+      residual_of_slice(a, s, b, x, sums);
+      for (int lane = 0; lane < slice; ++lane) {
+        const std::int64_t i = s * slice + lane;
+        y[i] = x[i] + factor * a.inverse_diagonal[i] * sums[lane];
+      }
+    });
+  }
+  void residual(const SparseMatrix<T>& a, const T* b, const T* x, T* r) override {
+    for_slices(0, a.solved_from, [&](std::int64_t s) {
+      T sums[slice];
+      residual_of_slice(a, s, b, x, sums);
       std::copy_n(sums, slice, r + s * slice);
     });
   }
@@ -59,7 +80,7 @@ class CpuSparseKernels final : public SparseKernels<T> {
     });
   }
   void prolong_add(const SparseMatrix<T>& a, const Aggregates& to, T factor, const T* coarse, T* x) override {
-    for_range(a.colour_begin[a.colours - 1], [&](std::int64_t i) { x[i] += factor * coarse[to.parent[i]]; });
+    for_range(a.solved_from, [&](std::int64_t i) { x[i] += factor * coarse[to.parent[i]]; });
   }
   void multiply(const SparseMatrix<T>& a, const T* x, T* y) override {
     for_slices(0, a.rows, [&](std::int64_t s) { multiply_slice(a, s, x, y); });
@@ -70,7 +91,11 @@ class CpuSparseKernels final : public SparseKernels<T> {
     const T* const d = directions.d[newest];
     T* const a_d = directions.a_d[newest];
     sum_up(a.rows, directions.count + 1, [&](std::int64_t s, double* sums) {
-      multiply_slice(a, s, d, a_d);
+      if (s * slice < a.solved_to) {
+        for (std::int64_t i = s * slice; i < (s + 1) * slice; ++i) a_d[i] = a.inverse_diagonal[i] > T(0) ? r[i] : T(0);
+      } else {
+        multiply_slice(a, s, d, a_d);
+      }
       for (int lane = 0; lane < slice; ++lane) {
         const std::int64_t i = s * slice + lane;
         sums[newest + 1] += static_cast<double>(d[i]) * r[i];
@@ -159,6 +184,14 @@ class CpuSparseKernels final : public SparseKernels<T> {
       sum += side % 2 == 0 ? -flux : flux;
     }
     return sum;
+  }
+  /// r = b - A x in the rows of a slice.
+  static void residual_of_slice(const SparseMatrix<T>& a, std::int64_t s, const T* b, const T* x, T* r) {
+    for (int lane = 0; lane < slice; ++lane) {
+      const std::int64_t i = s * slice + lane;
+      r[lane] = b[i] - a.diagonal[i] * x[i];
+    }
+    subtract_entries(a, s, x, r);
   }
   /// y = A x in the rows of a slice.
   static void multiply_slice(const SparseMatrix<T>& a, std::int64_t s, const T* x, T* y) {

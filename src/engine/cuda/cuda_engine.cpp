@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "engine/cuda/assembly.hpp"
 #include "engine/cuda/ceilings.hpp"
 #include "engine/cuda/convection.hpp"
 #include "engine/cuda/cuda_kernels.hpp"
@@ -104,6 +105,8 @@ class CudaEngine final : public Engine {
     return 2 * dim * side + patch + transfer + position + rest;
   }
 
+  [[nodiscard]] int vectors_by_cell() const override { return 2; }  // smoother/varying_smoother.cpp
+
   [[nodiscard]] DenseLimits dense_limits() const override {
     return {.than_by_cycle = cuda::most_in_cache, .than_by_mac = cuda::most_dense};
   }
@@ -140,6 +143,7 @@ class CudaEngine final : public Engine {
   std::unique_ptr<SparseKernels<double>> sparse_double() override {
     return cuda::make_sparse_kernels<double>(*shared_);
   }
+  std::unique_ptr<SparseAssembly> make_assembly() override { return cuda::make_assembly(*shared_); }
 
   std::unique_ptr<Convection> make_convection(const Level& level, ConvectiveFlux flux) override {
     return cuda::make_convection(*shared_, level, flux);

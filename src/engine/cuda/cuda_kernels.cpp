@@ -3,12 +3,16 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
+#include <optional>
 #include <type_traits>
 #include <utility>
 
 #include "engine/cuda/dense.hpp"
 #include "engine/cuda/dense_inverse.hpp"
+#include "engine/cuda/device_coefficients.hpp"
 #include "engine/cuda/error.hpp"
+#include "engine/cuda/kernels/varying.hpp"
+#include "engine/cuda/mac_operator.hpp"
 #include "engine/cuda/messages.hpp"
 #include "engine/cuda/points/device_load.hpp"
 #include "engine/cuda/smoother/colour_smoother.hpp"
@@ -38,7 +42,9 @@ class CudaKernels final : public Kernels<T> {
         table_(cuda::kernel_table<T>(level.equation.kind, level.equation.dim, level.equation.order)),
         device_(shared.level(level)),
         local_(local),
-        cell_(make_cell_data<T>(level)) {
+        cell_(make_cell_data<T>(level)),
+        mac_(mac_of(level)) {
+    if (level.has_coefficients_by_cell()) use(std::make_shared<DeviceCoefficients<T>>(shared.engine, level));
     rehearse();
   }
 
@@ -47,6 +53,10 @@ class CudaKernels final : public Kernels<T> {
   [[nodiscard]] std::shared_ptr<CoefficientTables> make_tables() override {
     auto tables = tables_by<Tables>(this);
     tables->cell = make_cell_data<T>(level_);
+    tables->mac = mac_of(level_);
+    if (level_.has_coefficients_by_cell()) {
+      tables->by_cell = std::make_shared<DeviceCoefficients<T>>(shared_.engine, level_);
+    }
     for (auto* smoothers : {&multiplicative_, &additive_}) {
       for (auto& smoother : *smoothers) tables->smoothers.emplace_back(smoother.get(), smoother->make_tables());
     }
@@ -59,6 +69,9 @@ class CudaKernels final : public Kernels<T> {
                                 (mine->small != nullptr) == (small_ != nullptr));
     auto before = tables_by<Tables>(this);
     before->cell = std::exchange(cell_, mine->cell);
+    before->mac = std::exchange(mac_, mine->mac);
+    before->by_cell = by_cell_;
+    if (mine->by_cell != nullptr) use(mine->by_cell);
     for (auto& [smoother, its_tables] : mine->smoothers) {
       before->smoothers.emplace_back(smoother, smoother->use_tables(its_tables));
     }
@@ -66,20 +79,13 @@ class CudaKernels final : public Kernels<T> {
     return before;
   }
 
-  /// Not where patches are left to another family, or faces on an end differ: tests of messages, which hold to what
-  /// ranks send, have not run with these on a GPU yet.
+  /// Patches that have neighbours on all sides are those of the first family; others may read their old values.
   [[nodiscard]] bool smooths_from_halo() const override {
-    const auto& kinds = level_.patches.kinds;
-    const bool alike = std::all_of(kinds.begin(), kinds.end(), [](const PatchKind& kind) {
-      return std::all_of(kind.begin(), kind.end(), [](const PatchEnds& ends) {
-        return ends.face[0] != PatchEnds::mixed && ends.face[1] != PatchEnds::mixed;
-      });
-    });
-    return alike && multiplicative_.size() == 1 && multiplicative_.front()->from_halo();
+    return !multiplicative_.empty() && multiplicative_.front()->from_halo();
   }
 
-  void apply(const T* x, T* y) override { apply_or_residual(device_->tiles(), nullptr, x, y); }
-  void residual(const T* b, const T* x, T* r) override { apply_or_residual(device_->tiles(), b, x, r); }
+  void apply(const T* x, T* y) override { apply_or_residual(nullptr, x, y); }
+  void residual(const T* b, const T* x, T* r) override { apply_or_residual(b, x, r); }
 
   void smooth(int colour, const T* b, const T* x, T* y) override {
     smooth(multiplicative_, {colour, b, x, y, false, T(1)});
@@ -88,6 +94,7 @@ class CudaKernels final : public Kernels<T> {
     smooth(additive_, {colour, b, x, y, true, damping});
   }
   void smooth_small(int group, const T* r, T* x, T damping) override {
+    level_.require_constant_coefficients();
     if (small_ == nullptr) small_ = std::make_unique<SmallSmoother<T>>(shared_, level_);
     small_->smooth(group, r, x, damping);
   }
@@ -96,10 +103,10 @@ class CudaKernels final : public Kernels<T> {
     const int colours = static_cast<int>(level_.patches.colours.size());
     auto& smoothers = additive ? additive_ : multiplicative_;
     if (smoothers.empty() && colours > 0) {
-      smoothers = make_smoothers<T>({shared_, level_, *device_, cell_, table_, local_}, additive);
+      smoothers = make_smoothers<T>({shared_, level_, *device_, cell_, table_, local_, &varying_}, additive);
     }
     const cuda::Rehearsal rehearsal;
-    if (!level_.small_patches.groups.empty()) smooth_small(0, nullptr, nullptr, T(1));
+    if (!level_.small_patches.groups.empty() && by_cell_ == nullptr) smooth_small(0, nullptr, nullptr, T(1));
     for (int colour = 0; colour < colours; ++colour) {
       additive ? smooth_add(colour, nullptr, nullptr, nullptr, T(1)) : smooth(colour, nullptr, nullptr, nullptr);
     }
@@ -223,10 +230,16 @@ class CudaKernels final : public Kernels<T> {
  private:
   struct Tables final : CoefficientTables {
     CellData<T> cell;
+    std::optional<MacStencil<T>> mac;
+    std::shared_ptr<DeviceCoefficients<T>> by_cell;
     std::vector<std::pair<ColourSmoother<T>*, std::shared_ptr<CoefficientTables>>> smoothers;
     std::shared_ptr<CoefficientTables> small;
   };
 
+  void use(std::shared_ptr<DeviceCoefficients<T>> by_cell) {
+    by_cell_ = std::move(by_cell);
+    varying_ = by_cell_->data();
+  }
   /// The value of a record that a constant has: a constant velocity has equal hats and tangential modes 0, a constant
   /// scalar field mode 0 alone.
   [[nodiscard]] int constant_value(std::size_t i) const {
@@ -296,9 +309,20 @@ class CudaKernels final : public Kernels<T> {
     }
   }
 
-  void apply_or_residual(const cuda::Tiles& tiles, const T* b, const T* x, T* y) {
-    table_.apply({&cell_, device_->topology(), tiles, device_->blocks(), device_->boundary_sides(), x, b, y},
+  void apply_or_residual(const T* b, const T* x, T* y) {
+    if (mac_) return cuda::apply_mac(*mac_, device_->topology(), x, b, y, shared_.stream);
+    if (by_cell_ != nullptr) {
+      table_.apply_varying({&cell_, &varying_, device_->topology(), device_->blocks(), nullptr, x, b, y},
+                           shared_.stream);
+      return;
+    }
+    table_.apply({&cell_, device_->topology(), device_->tiles(), device_->blocks(), device_->boundary_sides(), x, b, y},
                  shared_.stream);
+  }
+  /// The operator where it is the marker-and-cell scheme.
+  static std::optional<MacStencil<T>> mac_of(const Level& level) {
+    if (!is_mac(level.equation)) return {};
+    return MacStencil<T>(level);
   }
 
   [[nodiscard]] cuda::TransferArguments<T> transfer(cuda::RecordBlocks blocks, const T* from, T* to, bool add) const {
@@ -321,7 +345,10 @@ class CudaKernels final : public Kernels<T> {
   std::shared_ptr<DeviceLevel> coarse_;
   LocalSolverKind local_;
   CellData<T> cell_;
-  ColourSmoothers<T> multiplicative_;  // or empty, until they are needed
+  std::optional<MacStencil<T>> mac_;
+  std::shared_ptr<DeviceCoefficients<T>> by_cell_;  // where they vary,
+  VaryingData<T> varying_{};                        // and what it has
+  ColourSmoothers<T> multiplicative_;               // or empty, until they are needed
   ColourSmoothers<T> additive_;
   std::unique_ptr<SmallSmoother<T>> small_;  // the same
   std::unique_ptr<DeviceLoad> load_;         // once it is needed

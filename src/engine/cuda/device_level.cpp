@@ -4,7 +4,9 @@
 #include <utility>
 
 #include "base/parallel.hpp"
+#include "base/parallel_sort.hpp"
 #include "engine/cuda/tiles.hpp"
+#include "engine/mac_stencil.hpp"
 #include "engine/tables.hpp"
 
 namespace solenoid::cuda {
@@ -43,10 +45,11 @@ Key key(const Grid& grid, std::int32_t block) {
 /// Blocks of records in an order in which neighbours in space are near each other, so that kernels find in the caches
 /// what they or others have loaded.
 std::vector<std::int32_t> near_each_other(const Grid& grid, std::vector<std::int32_t> blocks) {
-  std::vector<std::pair<Key, std::int32_t>> keyed;
-  keyed.reserve(blocks.size());
-  for (const std::int32_t block : blocks) keyed.emplace_back(key(grid, block), block);
-  std::sort(keyed.begin(), keyed.end());
+  std::vector<std::pair<Key, std::int32_t>> keyed(blocks.size());
+  parallel_ranges({std::ssize(blocks)}, [&](CellRange range, std::int64_t) {
+    for (std::int64_t i = range.begin; i < range.end; ++i) keyed[i] = {key(grid, blocks[i]), blocks[i]};
+  });
+  parallel_sort(keyed);
   std::transform(keyed.begin(), keyed.end(), blocks.begin(), [](const auto& entry) { return entry.second; });
   return blocks;
 }
@@ -81,7 +84,7 @@ DeviceLevel::DeviceLevel(Engine& engine, const Level& level) : engine_(engine), 
   blocks_ = {engine, blocks};
   if (level.equation.kind == EquationKind::poisson) {
     boundary_sides_ = {engine, cuda::boundary_sides(grid)};
-  } else {
+  } else if (!is_mac(level.equation) && !level.has_coefficients_by_cell()) {
     tiles_ = {engine, level, blocks};
   }
   const Patches& patches = level.patches;

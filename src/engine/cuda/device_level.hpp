@@ -78,7 +78,8 @@ class DeviceLevel {
   [[nodiscard]] const CellTopology& topology() const { return topology_; }
   /// All cells.
   [[nodiscard]] const RecordBlocks& blocks() const { return blocks_.list(); }
-  /// The same for the operator of the Stokes equations;
+  /// The same for the operator of the Stokes equations, but for the marker-and-cell scheme (mac_operator.hpp) and
+  /// coefficients by cell (kernels/varying.hpp);
   [[nodiscard]] const Tiles& tiles() const { return tiles_.tiles(); }
   /// and for that of Poisson's.
   [[nodiscard]] const std::uint8_t* boundary_sides() const { return boundary_sides_.data(); }

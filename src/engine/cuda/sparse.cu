@@ -43,10 +43,15 @@ class Row {
   }
   /// Their products with x, added up.
   __device__ T times(const T* x) {
+    return times_values([x](std::int32_t column) { return x[column]; });
+  }
+  /// The same for x(column).
+  template <class X>
+  __device__ T times_values(const X& x) {
     T sum = 0;
     for (;;) {
 #pragma unroll
-      for (int j = 0; j < ahead; ++j) sum += value_[j] * x[column_[j]];
+      for (int j = 0; j < ahead; ++j) sum += value_[j] * x(column_[j]);
       if (next_ >= end_) return sum;
       load();
     }
@@ -102,8 +107,21 @@ __global__ void relax_zero_kernel(const __grid_constant__ SparseMatrix<T> a, con
   for_all(0, a.rows, [&](std::int64_t i) { x[i] = i < a.colour_begin[1] ? b[i] * a.inverse_diagonal[i] : T(0); });
 }
 template <class T>
+__global__ void jacobi_twice_kernel(const __grid_constant__ SparseMatrix<T> a, T factor, const T* b, T* y) {
+  for_rows(a, 0, a.rows, [&](std::int64_t i, Row<T>& row) {
+    const T beside = row.times_values([&](std::int32_t column) { return a.inverse_diagonal[column] * b[column]; });
+    y[i] = jacobi_from_zero(factor, a.inverse_diagonal[i], b[i], beside);
+  });
+}
+template <class T>
+__global__ void jacobi_kernel(const __grid_constant__ SparseMatrix<T> a, T factor, const T* b, const T* x, T* y) {
+  for_rows(a, 0, a.rows, [&](std::int64_t i, Row<T>& row) {
+    y[i] = x[i] + factor * a.inverse_diagonal[i] * (b[i] - a.diagonal[i] * x[i] - row.times(x));
+  });
+}
+template <class T>
 __global__ void residual_kernel(const __grid_constant__ SparseMatrix<T> a, const T* b, const T* x, T* r) {
-  for_rows(a, 0, a.colour_begin[a.colours - 1],
+  for_rows(a, 0, a.solved_from,
            [&](std::int64_t i, Row<T>& row) { r[i] = b[i] - a.diagonal[i] * x[i] - row.times(x); });
 }
 template <class T>
@@ -177,15 +195,16 @@ __global__ void __launch_bounds__(threads)
   const T* const d = directions.d[newest];
   T* const a_d = directions.a_d[newest];
   double sums[count + 1]{};
-  for_rows(a, 0, a.rows, [&](std::int64_t i, Row<T>& row) {
-    const T here = d[i];
-    const T image = a.diagonal[i] * here + row.times(d);
+  const auto add = [&](std::int64_t i, T here, T image) {
     a_d[i] = image;
 #pragma unroll
     for (int t = 0; t < newest; ++t) sums[t] += static_cast<double>(here) * directions.a_d[t][i];
     sums[newest] += static_cast<double>(here) * image;
     sums[newest + 1] += static_cast<double>(here) * r[i];
-  });
+  };
+  for_rows(a, a.solved_to, a.rows,
+           [&](std::int64_t i, Row<T>& row) { add(i, d[i], a.diagonal[i] * d[i] + row.times(d)); });
+  for_all(0, a.solved_to, [&](std::int64_t i) { add(i, d[i], a.inverse_diagonal[i] > T(0) ? r[i] : T(0)); });
 #pragma unroll
   for (int k = 0; k <= count; ++k) {
     const double sum = block_sum(sums[k]);
@@ -314,15 +333,20 @@ class CudaSparseKernels final : public SparseKernels<T> {
   void relax_zero(const SparseMatrix<T>& a, const T* b, T* x) override {
     start("sparse relax zero", relax_zero_kernel<T>, blocks(a.rows), a, b, x);
   }
+  void jacobi_twice_from_zero(const SparseMatrix<T>& a, T factor, const T* b, T* y) override {
+    start("sparse Jacobi from zero", jacobi_twice_kernel<T>, blocks(a.rows), a, factor, b, y);
+  }
+  void jacobi(const SparseMatrix<T>& a, T factor, const T* b, const T* x, T* y) override {
+    start("sparse Jacobi", jacobi_kernel<T>, blocks(a.rows), a, factor, b, x, y);
+  }
   void residual(const SparseMatrix<T>& a, const T* b, const T* x, T* r) override {
-    start("sparse residual", residual_kernel<T>, blocks(a.colour_begin[a.colours - 1]), a, b, x, r);
+    start("sparse residual", residual_kernel<T>, blocks(a.solved_from), a, b, x, r);
   }
   void restrict_to(const Aggregates& to, const T* r, T* coarse) override {
     start("sparse restrict", restrict_kernel<T>, blocks(to.coarse_rows), to, r, coarse);
   }
   void prolong_add(const SparseMatrix<T>& a, const Aggregates& to, T factor, const T* coarse, T* x) override {
-    const std::int32_t rows = a.colour_begin[a.colours - 1];
-    start("sparse prolong", prolong_kernel<T>, blocks(rows), rows, to, factor, coarse, x);
+    start("sparse prolong", prolong_kernel<T>, blocks(a.solved_from), a.solved_from, to, factor, coarse, x);
   }
   void multiply(const SparseMatrix<T>& a, const T* x, T* y) override {
     start("sparse multiply", multiply_kernel<T>, blocks(a.rows), a, x, y);

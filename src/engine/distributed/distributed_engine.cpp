@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/interrupt.hpp"
+#include "engine/assembly.hpp"
 #include "engine/distributed/distributed_kernels.hpp"
 #include "solution/joined.hpp"
 
@@ -103,6 +104,7 @@ class DistributedEngine final : public Engine {
 
   std::unique_ptr<SparseKernels<float>> sparse_float() override { return engine_->sparse_float(); }
   std::unique_ptr<SparseKernels<double>> sparse_double() override { return engine_->sparse_double(); }
+  std::unique_ptr<SparseAssembly> make_assembly() override { return engine_->make_assembly(); }
 
   std::unique_ptr<Convection> make_convection(const Level& level, ConvectiveFlux flux) override {
     auto convection = engine_->make_convection(level, flux);

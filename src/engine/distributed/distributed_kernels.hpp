@@ -23,8 +23,7 @@ namespace solenoid::distributed {
 template <class T>
 class Gathering {
  public:
-  Gathering(Shared& shared, const Level& fine, const Level& whole)
-      : shared_(shared), part_(whole.equation, whole.coefficients, fine.grid.coarsen(fine.coarsening)) {
+  Gathering(Shared& shared, const Level& fine, const Level& whole) : shared_(shared), part_(part_of(fine, whole)) {
     const GatherPlan plan(part_.grid, whole.grid);
     const int record = whole.equation.record();
     const auto on = [&](const std::vector<Record>& records) { return on_device(shared.engine, records); };
@@ -67,6 +66,12 @@ class Gathering {
   }
 
  private:
+  static Level part_of(const Level& fine, const Level& whole) {
+    Grid grid = fine.grid.coarsen(fine.coarsening);
+    const Coefficients coefficients = coarse_coefficients(fine.coefficients, fine.grid, fine.coarsening, grid);
+    return {whole.equation, coefficients, std::move(grid)};
+  }
+
   Shared& shared_;
   Level part_;
   int whole_record_ = 0;

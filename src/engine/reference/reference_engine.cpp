@@ -8,6 +8,7 @@
 #include <cstring>
 #include <utility>
 
+#include "engine/cpu/assembly.hpp"
 #include "engine/cpu/sparse.hpp"
 #include "engine/cpu/team.hpp"
 #include "engine/dense_inverse.hpp"
@@ -142,6 +143,7 @@ class ReferenceEngine final : public Engine {
 
   std::unique_ptr<SparseKernels<float>> sparse_float() override { return cpu::make_sparse_kernels<float>(team_); }
   std::unique_ptr<SparseKernels<double>> sparse_double() override { return cpu::make_sparse_kernels<double>(team_); }
+  std::unique_ptr<SparseAssembly> make_assembly() override { return cpu::make_assembly(*this, team_); }
 
   std::unique_ptr<Convection> make_convection(const Level& level, ConvectiveFlux flux) override {
     return std::make_unique<reference::ReferenceConvection>(level, flux);

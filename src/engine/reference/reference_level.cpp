@@ -1,8 +1,11 @@
 #include "engine/reference/reference_level.hpp"
 
+#include <cmath>
 #include <map>
 #include <stdexcept>
 #include <string>
+
+#include "level/patch_scale.hpp"
 
 namespace solenoid::reference {
 namespace {
@@ -10,17 +13,6 @@ namespace {
 using Eigen::MatrixXd;
 using Eigen::VectorXd;
 using Numbers = std::vector<std::int64_t>;
-
-VectorXd gather(const VectorXd& x, const Numbers& numbers) {
-  VectorXd values(static_cast<Eigen::Index>(numbers.size()));
-  for (std::size_t i = 0; i < numbers.size(); ++i) values[i] = x[numbers[i]];
-  return values;
-}
-
-/// A number may occur twice (both hats of a cell that is its own neighbour): then both values are added.
-void scatter_add(const VectorXd& values, const Numbers& numbers, VectorXd& x) {
-  for (std::size_t i = 0; i < numbers.size(); ++i) x[numbers[i]] += values[i];
-}
 
 /// Adds a local matrix at rows and columns with numbers >= 0.
 void assemble(const MatrixXd& local, const std::vector<int>& rows, const std::vector<int>& columns, MatrixXd& matrix) {
@@ -225,7 +217,15 @@ ReferenceLevel::ReferenceLevel(const Level& level)
     : level_(level),
       form_(level.equation, level.coefficients, level.grid.metric().uniform_width()),
       systems_(level.patches.kinds.size()),
-      small_systems_(level.small_patches.shapes.size()) {}
+      small_systems_(level.small_patches.shapes.size()) {
+  if (level.has_coefficients_by_cell()) {
+    varying_ = std::make_unique<VaryingForm>(level.equation, level.grid.metric().uniform_width());
+  }
+  if (level.is_sheared()) {
+    sheared_ = std::make_unique<ShearedForm>(level.equation, level.coefficients, *level.grid.metric().map(),
+                                             level.grid.metric().uniform_width());
+  }
+}
 
 void ReferenceLevel::mask(const Level& level, VectorXd& x) {
   const auto unknown = unknowns(level);
@@ -238,18 +238,24 @@ VectorXd ReferenceLevel::apply(const VectorXd& x) const {
   const Grid& grid = level_.grid;
   const int dim = level_.equation.dim;
   VectorXd y = VectorXd::Zero(x.size());
+  if (sheared_) {
+    apply_sheared(*sheared_, grid, x, y);
+    mask(level_, y);
+    return y;
+  }
+  if (varying_) apply_varying(*varying_, level_, x, y);
   for (const Record cell : grid.layout().cells()) {
     const Numbers pressures = form_.pressure().numbers(grid, cell);
     for (int c = 0; c < form_.components(); ++c) {
       const LocalField& field = form_.fields()[c];
       const Numbers here = field.numbers(grid, cell);
       const VectorXd u = gather(x, here);
-      scatter_add(form_.cell(c) * u, here, y);
+      if (!varying_) scatter_add(form_.cell(c) * u, here, y);
       if (form_.has_pressure()) {
         scatter_add(-(form_.divergence(c).transpose() * gather(x, pressures)), here, y);
         scatter_add(-(form_.divergence(c) * u), pressures, y);
       }
-      for (int side = 0; side < 2 * dim; ++side) {
+      for (int side = 0; side < 2 * dim && !varying_; ++side) {
         const int a = side / 2;
         if (a == field.parallel()) continue;
         const Face face = grid.face(cell, side);
@@ -268,6 +274,7 @@ VectorXd ReferenceLevel::apply(const VectorXd& x) const {
 
 VectorXd ReferenceLevel::correction(int colour, const VectorXd& b, const VectorXd& x) {
   const VectorXd residual = b - apply(x);
+  if (varying_) return varying_correction(colour, residual);
   VectorXd correction = VectorXd::Zero(residual.size());
   for (const PatchRun& run : level_.patches.colours.at(colour)) {
     auto& system = systems_[run.kind];
@@ -283,7 +290,39 @@ VectorXd ReferenceLevel::correction(int colour, const VectorXd& b, const VectorX
   return correction;
 }
 
+VectorXd ReferenceLevel::varying_correction(int colour, const VectorXd& residual) {
+  const int velocities = level_.equation.velocities() * power(level_.equation.n(), level_.equation.dim);
+  VectorXd correction = VectorXd::Zero(residual.size());
+  for (const PatchRun& run : level_.patches.colours.at(colour)) {
+    for (auto i = run.begin; i < run.end; ++i) {
+      const Record lower = level_.patches.lower_cell[i];
+      const PatchScale scale = patch_scale(level_, lower);
+      auto& form = varying_forms_[scale.reaction];
+      if (!form) {
+        form = std::make_unique<WeakForm>(level_.equation, Coefficients{1.0, scale.reaction},
+                                          level_.grid.metric().uniform_width());
+      }
+      auto& system = varying_systems_[{run.kind, scale.reaction}];
+      if (!system) {
+        system = std::make_unique<PatchSystem>(*form, level_.equation.dim, level_.patches.kinds[run.kind]);
+      }
+      const double root = std::sqrt(scale.viscosity);
+      VectorXd scaling(residual.size());  // T
+      for (Eigen::Index at = 0; at < scaling.size(); ++at) {
+        const bool velocity = at / interleave % level_.equation.record() < velocities;
+        scaling[at] = velocity ? 1.0 / root : root;
+      }
+      VectorXd of_patch = VectorXd::Zero(residual.size());
+      system->solve_add(level_.grid, patch_cells(level_.grid, lower), scaling.cwiseProduct(residual), of_patch);
+      correction += scaling.cwiseProduct(of_patch);
+    }
+  }
+  return correction;
+}
+
 VectorXd ReferenceLevel::small_correction(int group, const VectorXd& r) {
+  level_.require_constant_coefficients();
+  level_.require_boxes();
   const auto& [shape, patches] = level_.small_patches.groups.at(group);
   auto& system = small_systems_[shape];
   if (!system) {

@@ -3,10 +3,14 @@
 /// The kernels with mathematics in them, in double precision, for one level. Vectors have Level::size() numbers.
 
 #include <Eigen/Dense>
+#include <map>
 #include <memory>
+#include <utility>
 #include <vector>
 
+#include "engine/reference/sheared_form.hpp"
 #include "engine/reference/small_system.hpp"
+#include "engine/reference/varying_form.hpp"
 #include "engine/reference/weak_form.hpp"
 #include "level/level.hpp"
 
@@ -81,12 +85,19 @@ class ReferenceLevel {
   /// the unknowns that the fine cell's record and the hat-only records above it carry. Each fine unknown occurs once.
   template <class Visit>
   void for_each_embedding(const Level& coarse_level, const Visit& visit) const;
+  /// The same where coefficients vary: local problems are scaled (level/patch_scale.hpp).
+  [[nodiscard]] Eigen::VectorXd varying_correction(int colour, const Eigen::VectorXd& residual);
   /// Zeroes what is not an unknown of the level.
   static void mask(const Level& level, Eigen::VectorXd& x);
 
   const Level& level_;
   WeakForm form_;
-  std::vector<std::unique_ptr<PatchSystem>> systems_;        // by patch kind, made on first use
+  std::unique_ptr<VaryingForm> varying_;               // where coefficients vary by cell
+  std::unique_ptr<ShearedForm> sheared_;               // of cells that are parallelepipeds
+  std::vector<std::unique_ptr<PatchSystem>> systems_;  // by patch kind, made on first use
+  /// The same by patch kind and reaction where coefficients vary, with the weak forms that they refer to.
+  std::map<std::pair<int, double>, std::unique_ptr<PatchSystem>> varying_systems_;
+  std::map<double, std::unique_ptr<WeakForm>> varying_forms_;
   std::vector<std::unique_ptr<SmallSystem>> small_systems_;  // by shape, the same
 };
 

@@ -16,12 +16,27 @@ Quadrature quadrature(const Equation& equation) {
   return gauss(equation.order + 2);
 }
 
-/// sum over points of weight f g: a row per function of f, a column per function of g.
+}  // namespace
+
 MatrixXd integrate(const MatrixXd& f, const Points& points, const MatrixXd& g) {
   return f.transpose() * points.weight.asDiagonal() * g;
 }
 
-}  // namespace
+MatrixXd beside(const MatrixXd& left, const MatrixXd& right) {
+  MatrixXd both(left.rows(), left.cols() + right.cols());
+  both << left, right;
+  return both;
+}
+
+Eigen::VectorXd gather(const Eigen::VectorXd& x, const std::vector<std::int64_t>& places) {
+  Eigen::VectorXd values(static_cast<Eigen::Index>(places.size()));
+  for (std::size_t i = 0; i < places.size(); ++i) values[static_cast<Eigen::Index>(i)] = x[places[i]];
+  return values;
+}
+
+void scatter_add(const Eigen::VectorXd& values, const std::vector<std::int64_t>& places, Eigen::VectorXd& x) {
+  for (std::size_t i = 0; i < places.size(); ++i) x[places[i]] += values[static_cast<Eigen::Index>(i)];
+}
 
 Points cell_points(int dim, const Point& h, const Quadrature& rule) {
   const auto count = static_cast<int>(rule.points.size());
@@ -139,8 +154,9 @@ WeakForm::WeakForm(const Equation& equation, const Coefficients& coefficients, c
   const Table q = pressure().tabulate(inside.position);
   for (int c = 0; c < components(); ++c) {
     const Table u = fields_[c].tabulate(inside.position);
-    cell_[c] = coefficients.reaction * integrate(u.value, inside, u.value);
-    for (int a = 0; a < dim; ++a) cell_[c] += nu * integrate(u.derivative[a], inside, u.derivative[a]);
+    const auto& weight = equation.weights.viscous[c];
+    cell_[c] = equation.weights.mass[c] * coefficients.reaction * integrate(u.value, inside, u.value);
+    for (int a = 0; a < dim; ++a) cell_[c] += weight[a] * nu * integrate(u.derivative[a], inside, u.derivative[a]);
     if (has_pressure()) divergence_[c] = coefficients.coupling * integrate(q.value, inside, u.derivative[c]);
 
     for (int a = 0; a < dim; ++a) {
@@ -155,7 +171,7 @@ WeakForm::WeakForm(const Equation& equation, const Coefficients& coefficients, c
         const MatrixXd normal = (upper == 1 ? 1.0 : -1.0) * trace[upper].derivative[a];
         const MatrixXd consistency = integrate(value, on_face, normal);
         end_[2 * a + upper][c] =
-            nu * (gamma * integrate(value, on_face, value) - 0.5 * (consistency + consistency.transpose()));
+            weight[a] * nu * (gamma * integrate(value, on_face, value) - 0.5 * (consistency + consistency.transpose()));
       }
       // The normal points from the lower cell, which sees the face as its upper one, to the upper cell.
       MatrixXd jump(trace[0].value.rows(), 2 * trace[0].value.cols());
@@ -163,7 +179,7 @@ WeakForm::WeakForm(const Equation& equation, const Coefficients& coefficients, c
       jump << trace[1].value, -trace[0].value;
       mean << 0.5 * trace[1].derivative[a], 0.5 * trace[0].derivative[a];
       const MatrixXd consistency = integrate(jump, on_face, mean);
-      face_[a][c] = nu * (gamma * integrate(jump, on_face, jump) - consistency - consistency.transpose());
+      face_[a][c] = weight[a] * nu * (gamma * integrate(jump, on_face, jump) - consistency - consistency.transpose());
     }
   }
 }

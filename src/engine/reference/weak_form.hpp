@@ -24,6 +24,17 @@ Points cell_points(int dim, const Point& h, const Quadrature& rule);
 /// The same on its face `side` (2a lower, 2a + 1 upper face of direction a).
 Points face_points(int dim, const Point& h, const Quadrature& rule, int side);
 
+/// sum over points of weight f g: a row per function of f, a column per function of g.
+Eigen::MatrixXd integrate(const Eigen::MatrixXd& f, const Points& points, const Eigen::MatrixXd& g);
+
+/// Two matrices of the same points side by side.
+Eigen::MatrixXd beside(const Eigen::MatrixXd& left, const Eigen::MatrixXd& right);
+
+/// Values at places of a vector, and x += values there. A place may occur twice (both hats of a cell that is its own
+/// neighbour): then both values are added.
+Eigen::VectorXd gather(const Eigen::VectorXd& x, const std::vector<std::int64_t>& places);
+void scatter_add(const Eigen::VectorXd& values, const std::vector<std::int64_t>& places, Eigen::VectorXd& x);
+
 /// Values and physical derivatives of basis functions: a row per point, a column per function.
 struct Table {
   Eigen::MatrixXd value;
@@ -60,7 +71,8 @@ class LocalField {
   std::vector<Function> functions_;
 };
 
-/// The bilinear forms of the Stokes problem, coefficients included. c and a are component and direction;
+/// The bilinear forms of the Stokes problem, coefficients included; on cells that are parallelepipeds those of local
+/// problems (Equation::weights). c and a are component and direction;
 /// Poisson's u takes the place of component 0 and has no parallel direction.
 class WeakForm {
  public:

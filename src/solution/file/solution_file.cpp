@@ -31,11 +31,14 @@
 #include "base/host_vector.hpp"
 #include "base/new_file.hpp"
 #include "base/parallel.hpp"
+#include "level/coefficients.hpp"
 #include "mesh/grid.hpp"
 #include "mesh/places.hpp"
+#include "problem/affine_map.hpp"
 #include "problem/names.hpp"
 #include "problem/regions.hpp"
 #include "problem/validate.hpp"
+#include "solenoid/cellwise.hpp"
 #include "solenoid/checkpoint.hpp"
 #include "solenoid/error.hpp"
 #include "solenoid/image.hpp"
@@ -112,6 +115,7 @@ void describe(Io& io, Problem& problem) {
   io.group("mesh");
   io.numbers("lower", std::span(mesh.lower).first(dim));
   io.numbers("upper", std::span(mesh.upper).first(dim));
+  io.edges("edges", mesh);
   io.numbers("cells", std::span(mesh.cells).first(dim));
   io.number("refine", mesh.refine, 0, std::numeric_limits<int>::max());
   io.holes("holes", mesh.holes, dim);
@@ -123,6 +127,33 @@ void describe(Io& io, Problem& problem) {
   io.choice("holes", problem.boundary.holes.kind);
   for (int side = 0; side < 2 * mesh.dim; ++side) io.parts(fmt::format("{}_boxes", side_names[side]), problem, side);
   io.single_holes("holes_each", problem);
+}
+
+/// Of a problem with coefficients by cell: those that vary as numbers for the lattice of cells, others stay empty.
+struct ByCell {
+  ViscousForm form = ViscousForm::gradient;
+  std::vector<double> viscosity{};
+  std::vector<double> mass{};
+};
+
+template <class Io>
+void describe(Io& io, ByCell& by_cell, const Mesh& mesh) {
+  io.group("by_cell");
+  io.choice("form", by_cell.form);
+  io.cells("viscosity", by_cell.viscosity, mesh);
+  io.cells("mass", by_cell.mass, mesh);
+}
+
+/// Cells, x y z.
+std::array<std::int64_t, 3> extent_of(const Mesh& mesh) {
+  std::array<std::int64_t, 3> extent{1, 1, 1};
+  for (int a = 0; a < mesh.dim; ++a) extent[a] = std::int64_t{mesh.cells[a]} << mesh.refine;
+  return extent;
+}
+/// The same as z x y x x or y x x.
+std::vector<hsize_t> shape_of_cells(const Mesh& mesh) {
+  const auto extent = extent_of(mesh);
+  return {extent.rend() - mesh.dim, extent.rend()};
 }
 
 /// Coarse boxes, z x y x x or y x x.
@@ -140,12 +171,16 @@ struct BoxFaces {
   std::array<int, 3> count{1, 1, 1};  ///< 1 in the direction normal to the side
   Point lower{};
   Point width{};
+  std::optional<AffineMap> map;
 
   BoxFaces(const Mesh& mesh, int side) : lower(mesh.lower) {
     for (int a = 0; a < mesh.dim; ++a) {
       if (a != side / 2) count[a] = mesh.cells[a];
-      width[a] = (mesh.upper[a] - mesh.lower[a]) / count[a];
+      width[a] = length_along(mesh, a) / count[a];
     }
+    if (!mesh.edges) return;
+    map.emplace(mesh.dim, mesh.lower, *mesh.edges);
+    lower = {};
   }
   /// z, y, x, without the direction of one.
   [[nodiscard]] std::vector<hsize_t> sizes(int dim, int side) const {
@@ -166,7 +201,8 @@ struct BoxFaces {
     return {static_cast<int>(face % nx), static_cast<int>(face / nx % ny), static_cast<int>(face / nx / ny)};
   }
   /// Of the face that a point on the side lies in.
-  [[nodiscard]] std::size_t at(const Point& x) const {
+  [[nodiscard]] std::size_t at(const Point& in_space) const {
+    const Point x = map ? map->pulled_back(in_space) : in_space;
     std::size_t face = 0;
     for (int a = 2; a >= 0; --a) {
       const double place = count[a] == 1 ? 0.0 : std::floor((x[a] - lower[a]) / width[a]);
@@ -258,6 +294,15 @@ class Writer {
   void flag(const std::string& name, bool value) {
     if (value) number(name, 1);
   }
+  /// Nothing where cells are boxes.
+  void edges(const std::string& name, const Mesh& mesh) {
+    if (!mesh.edges) return;
+    std::vector<double> values;
+    for (int a = 0; a < mesh.dim; ++a) {
+      values.insert(values.end(), (*mesh.edges)[a].begin(), (*mesh.edges)[a].begin() + mesh.dim);
+    }
+    numbers(name, std::span(values));
+  }
   /// Nothing where there is none.
   void image(const char* name, const char* voxel, const Mesh& mesh) {
     if (mesh.image == nullptr) return;
@@ -272,6 +317,10 @@ class Writer {
       }
     }
     dataset(name, shape_of_boxes(mesh), std::span<const char>(solid));
+  }
+  /// Nothing where there are none.
+  void cells(const char* name, const std::vector<double>& values, const Mesh& mesh) {
+    if (!values.empty()) dataset(name, shape_of_cells(mesh), std::span<const double>(values));
   }
   void bytes(const char* name, const std::string& value) {
     dataset(name, std::array<hsize_t, 1>{value.size()}, std::span<const char>(value));
@@ -412,6 +461,14 @@ class Reader {
       }
     }
   }
+  void edges(const std::string& name, Mesh& mesh) {
+    if (H5Aexists(group_, name.c_str()) <= 0) return;
+    const auto dim = static_cast<std::size_t>(mesh.dim);
+    std::vector<double> values(dim * dim);
+    numbers(name, std::span(values));
+    mesh.edges.emplace();
+    for (std::size_t a = 0; a < dim; ++a) std::copy_n(&values[a * dim], dim, (*mesh.edges)[a].begin());
+  }
   void image(const char* name, const char* voxel, Mesh& mesh) {
     if (!exists(name)) return;
     std::array<double, 3> size{1, 1, 1};
@@ -424,6 +481,14 @@ class Reader {
     std::copy_n(mesh.cells.begin(), mesh.dim, extent.begin());
     mesh.image = std::make_shared<const VoxelImage>(
         mesh.dim, extent, [&](const std::array<int, 3>& at) { return solid[place(at)] != 0; }, size);
+  }
+  void cells(const char* name, std::vector<double>& values, const Mesh& mesh) {
+    if (!exists(name)) return;
+    const Handle dataset = open_dataset(group_, name, file_type<double>(), shape_of_cells(mesh), sizeof(double));
+    const hsize_t bytes = H5Dget_storage_size(dataset);
+    expect_within(bytes, name);
+    values.resize(bytes / sizeof(double));
+    expect(H5Dread(dataset, memory_type<double>(), H5S_ALL, H5S_ALL, H5P_DEFAULT, values.data()), name);
   }
   void bytes(const char* name, std::string& value) { list(name, value, {}); }
   /// As regions of the kinds that the rest of the side does not have.
@@ -561,6 +626,9 @@ int moments_of(int dim) { return dim * (dim + 1) / 2 + 1; }
 
 Problem scalar_of(Problem problem) {
   problem.equation = EquationKind::poisson;
+  problem.varying_viscosity.reset();
+  problem.varying_mass.reset();
+  problem.form.reset();
   return problem;
 }
 
@@ -682,8 +750,8 @@ void reserve(const fs::path& file, std::int64_t bytes) {
 }
 
 /// The HDF5 file, but for envelope and coefficients. Finds out where the blocks of these lie.
-void write_hdf5(const fs::path& file, const std::string& kind, Problem problem, Steps* steps, Averaged* averaged,
-                std::span<Block> blocks) {
+void write_hdf5(const fs::path& file, const std::string& kind, Problem problem, std::optional<ByCell> by_cell,
+                Steps* steps, Averaged* averaged, std::span<Block> blocks) {
   const hdf5::Session session;
   const Handle creation(H5Pcreate(H5P_FILE_CREATE), H5Pclose, "no memory");
   expect(H5Pset_userblock(creation, Envelope::size), "no memory");
@@ -694,6 +762,7 @@ void write_hdf5(const fs::path& file, const std::string& kind, Problem problem, 
   writer.text("program", fmt::format("solenoid {}", version));
   writer.text("about", about);
   describe(writer, problem);
+  if (by_cell) describe(writer, *by_cell, problem.mesh);
   if (steps != nullptr) describe(writer, *steps);
   if (averaged != nullptr) describe(writer, *averaged);
 
@@ -791,9 +860,49 @@ void check(const Averaged& averaged) {
   if (!sound) throw Failure("its averages are over no time");
 }
 
+/// The coefficients as fields of the problem.
+void take(const ByCell& by_cell, Problem& problem) {
+  const auto field = [&](const std::vector<double>& values) -> std::optional<ScalarField> {
+    if (values.empty()) return {};
+    return cellwise(problem.mesh, extent_of(problem.mesh), values);
+  };
+  problem.form = by_cell.form;
+  problem.varying_viscosity = field(by_cell.viscosity);
+  problem.varying_mass = field(by_cell.mass);
+}
+
+/// The coefficients of cells, nullptr where they are numbers of the problem. \throws Failure unless they may be such
+std::shared_ptr<const CellCoefficients> coefficients_of(const std::optional<ByCell>& by_cell, const Problem& problem,
+                                                        const Grid& grid) {
+  if (!by_cell) return nullptr;
+  const auto result = std::make_shared<CellCoefficients>();
+  for (const Record cell : grid.layout().cells()) {
+    const std::int64_t place = lattice_place(grid, cell);
+    result->viscosity.push_back(by_cell->viscosity.empty() ? problem.viscosity : by_cell->viscosity[place]);
+    result->reaction.push_back(by_cell->mass.empty() ? problem.mass : by_cell->mass[place]);
+    if (!(result->viscosity.back() > 0.0) || !std::isfinite(result->viscosity.back()) ||
+        !(result->reaction.back() >= 0.0) || !std::isfinite(result->reaction.back())) {
+      throw Failure("`by_cell` has a viscosity that is not positive, or a mass term that is negative");
+    }
+  }
+  return result;
+}
+
+/// Those of a solution for a file; nullopt where they are numbers.
+std::optional<ByCell> by_cell_of(const Solution& solution) {
+  const Problem& problem = solution.problem();
+  const auto numbers = solution.equation_coefficients().by_cell;
+  if (numbers == nullptr) return {};
+  ByCell by_cell{.form = form_of(problem)};
+  if (viscosity_varies(problem)) by_cell.viscosity = on_lattice(solution.grid(), numbers->viscosity);
+  if (mass_varies(problem)) by_cell.mass = on_lattice(solution.grid(), numbers->reaction);
+  return by_cell;
+}
+
 /// What a file says, but for the numbers of its blocks.
 struct Said {
   Problem problem;
+  std::optional<ByCell> by_cell;
   std::optional<Averaged> averaged;
   std::vector<Block> blocks;
 };
@@ -807,6 +916,10 @@ Said read_hdf5(const fs::path& file, const Envelope& envelope, Steps* steps) {
   Said said;
   describe(reader, said.problem);
   validate(said.problem.mesh);  // so that sizes are numbers; the rest once they are those of the file
+  if (H5Lexists(handle, "by_cell", H5P_DEFAULT) > 0) {
+    describe(reader, said.by_cell.emplace(), said.problem.mesh);
+    take(*said.by_cell, said.problem);
+  }
   if (steps != nullptr) {
     describe(reader, *steps);
     check(*steps);
@@ -855,15 +968,20 @@ void save(const std::vector<const Solution*>& solutions, Steps* steps, const Ave
                             file.string()));
   }
   NewFile target(file);
+  const std::optional<ByCell> by_cell = by_cell_of(*solutions.front());
   std::vector<Block> blocks = blocks_of(problem, steps, averages != nullptr);
   constexpr std::int64_t of_description = 1 << 16;
   const std::int64_t of_lists = std::ssize(problem.mesh.holes) * static_cast<std::int64_t>(sizeof(IndexBox)) +
                                 (problem.mesh.image == nullptr ? 0 : problem.mesh.image->size()) +
+                                (by_cell ? (std::ssize(by_cell->viscosity) + std::ssize(by_cell->mass)) *
+                                               static_cast<std::int64_t>(sizeof(double))
+                                         : 0) +
                                 (steps == nullptr ? 0 : std::ssize(steps->note));
   Envelope envelope{.kind = kind_of(steps), .data_bytes = blocks.front().shape.bytes_of_all()};
   try {
     reserve(target.temporary(), bytes_of(blocks) + of_lists + of_description);
-    write_hdf5(target.temporary(), envelope.kind, problem, steps, averages == nullptr ? nullptr : &averaged, blocks);
+    write_hdf5(target.temporary(), envelope.kind, problem, by_cell, steps, averages == nullptr ? nullptr : &averaged,
+               blocks);
     envelope.data_offset = blocks.front().offset;
     envelope.length = static_cast<std::int64_t>(fs::file_size(target.temporary()));
     for (std::size_t block = 0; block < blocks.size(); ++block) {
@@ -907,6 +1025,7 @@ std::vector<Solution> load(const fs::path& file, Steps* steps, std::optional<Ave
     const Problem& solved = said.problem;
     const auto grid =
         std::make_shared<const Grid>(solved.mesh, solved.boundary, solved.equation == EquationKind::stokes);
+    const auto coefficients_by_cell = coefficients_of(said.by_cell, solved, *grid);
     std::uint64_t checksum = 0;
     const auto read = [&](const Block& block, const Problem& of) {
       checksum = 0;
@@ -914,7 +1033,8 @@ std::vector<Solution> load(const fs::path& file, Steps* steps, std::optional<Ave
       for (int i = 0; i < std::max(1, block.shape.states); ++i) {
         HostVector coefficients = zeros(std::int64_t{grid->layout().storage()} * block.shape.record);
         checksum += read_coefficients(stream, block.offset, block.shape, i, of, *grid, coefficients);
-        solutions.emplace_back(without_data(of, file.string()), grid, std::move(coefficients));
+        solutions.emplace_back(without_data(of, file.string()), grid, std::move(coefficients),
+                               std::optional<FlowIntegrals>(), coefficients_by_cell);
       }
       return solutions;
     };

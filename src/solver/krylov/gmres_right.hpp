@@ -20,6 +20,10 @@ constexpr KrylovVectors gmres_right_vectors(int iterations) {
   return {.basis = iterations + 1, .preconditioned = iterations, .work = std::is_same_v<T, S> ? 0 : 1};
 }
 
+/// For Convergence::stop, which looks at residuals of outer iterations.
+inline const double* residual_in(const double* r) { return r; }
+inline const double* residual_in(const float* /*r*/) { return nullptr; }
+
 /// Flexible right-preconditioned GMRES: minimises |b - A x| over x_0 + span(M v_j); M may change from step to step.
 template <class T, class S>
 void gmres_right(Engine& engine, Kernels<T>& kernels, const Precondition<T, S>& precondition, const T* b, T* x,
@@ -34,6 +38,8 @@ void gmres_right(Engine& engine, Kernels<T>& kernels, const Precondition<T, S>& 
     return;
   }
   auto& [v, z, wide] = space;  // wide: M v in the precision of the outer iteration
+  double scale = norm_b;
+  bool after_cycle = false;
   for (;;) {
     space.reserve(engine, size, gmres_right_vectors<T, S>(0));
     double beta = norm_b;
@@ -41,10 +47,22 @@ void gmres_right(Engine& engine, Kernels<T>& kernels, const Precondition<T, S>& 
       kernels.residual(b, x, v[0].data());
       beta = std::sqrt(kernels.dot(v[0].data(), v[0].data()));
     }
+    if (convergence.iterations == 0) scale = convergence.scale(norm_b, beta);
     // The true residual decides; it also ends a round that only the recurrence thought converged.
-    if (!convergence.history.empty()) convergence.history.pop_back();
+    if (!after_cycle && !convergence.history.empty()) convergence.history.pop_back();
     convergence.converged = false;
-    if (convergence.stop(beta / norm_b)) return;
+    if (convergence.stop(beta / scale, residual_in(x_is_zero ? b : v[0].data()))) return;
+    // One that is small already has too much divergence.
+    after_cycle = convergence.cycle_first && (convergence.iterations == 0 || beta / scale <= convergence.rtol);
+    if (after_cycle) {
+      space.reserve(engine, size, gmres_right_vectors<T, S>(1));
+      precondition(x_is_zero ? b : v[0].data(), z[0].data());
+      const std::vector<double> one{1.0};
+      add_combination(kernels, one, z, x);
+      x_is_zero = false;
+      ++convergence.iterations;
+      continue;
+    }
     kernels.scale(static_cast<T>(1.0 / beta), x_is_zero ? b : v[0].data(), v[0].data());
 
     Hessenberg hessenberg(beta);
@@ -69,7 +87,7 @@ void gmres_right(Engine& engine, Kernels<T>& kernels, const Precondition<T, S>& 
       std::vector<double> column = of_w.along;
       for (double& entry : column) entry = -entry;
       column[steps] += 1.0;
-      const double residual = hessenberg.append(std::move(column)) / norm_b;
+      const double residual = hessenberg.append(std::move(column)) / scale;
       ++steps;
       stopped = convergence.stop(residual);
       if (!stopped) make_next(kernels, v, of_w, w);

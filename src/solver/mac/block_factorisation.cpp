@@ -18,62 +18,63 @@ template <class T>
 BlockFactorisation<T>::BlockFactorisation(Engine& engine, Kernels<T>& kernels)
     : engine_(engine), kernels_(kernels), sparse_(make_sparse_kernels<T>(engine)) {
   const Level& level = kernels.level();
+  const std::unique_ptr<SparseAssembly> assembly = engine.make_assembly();
   if (level.equation.kind == EquationKind::stokes) {
-    make_stokes(level);
+    make_stokes(level, *assembly);
     return;
   }
-  MacScheme::Nodes cells = cells_as_nodes(level);
+  MacNodes cells = assembly->cells(level);
+  scalar_.emplace(engine_, *assembly, *sparse_, kernels_, cells.rows, assembly->scalar_matrix(level, cells), of_scalar);
   cells_ = field(cells);
-  SparseRows matrix = scalar_matrix(level, cells.order);
-  scalar_.emplace(engine_, *sparse_, kernels_, std::move(matrix), std::move(cells.places), cells.lattice, of_scalar);
 }
 
 template <class T>
-void BlockFactorisation<T>::make_stokes(const Level& level) {
-  const MacScheme scheme(level);
-  faces_ = field(scheme.faces());
-  cells_ = field(scheme.cells());
-  make_incidence(scheme);
-  work_ = vector(scheme.faces().rows());
-  other_ = vector(scheme.faces().rows());
-  velocity_.emplace(engine_, *sparse_, kernels_, scheme.velocity_matrix(), scheme.faces().places,
-                    scheme.faces().lattice, of_velocity);
-  const std::vector<T> w = weights(scheme, level);
-  weight_ = on_device(engine_, w);
-  scalar_.emplace(engine_, *sparse_, kernels_, scheme.pressure_matrix(w), scheme.cells().places, scheme.cells().lattice,
+void BlockFactorisation<T>::make_stokes(const Level& level, SparseAssembly& assembly) {
+  MacScheme scheme = assembly.scheme(level);
+  work_ = vector(scheme.faces.rows.count());
+  other_ = vector(scheme.faces.rows.count());
+  velocity_.emplace(engine_, assembly, *sparse_, kernels_, scheme.faces.rows,
+                    assembly.velocity_matrix(level, scheme, level.coefficients.reaction), of_velocity);
+  const Vector<double> w = weights(scheme, level, assembly);
+  weight_ = Vector<T>(engine_, w.size());
+  assembly.convert(w.size(), w.data(), weight_.data());
+  scalar_.emplace(engine_, assembly, *sparse_, kernels_, scheme.cells.rows, assembly.pressure_matrix(scheme, w.data()),
                   of_scalar);
+  make_incidence(scheme, assembly);
+  faces_ = field(scheme.faces);
+  cells_ = field(scheme.cells);
 }
 
 template <class T>
-typename BlockFactorisation<T>::Field BlockFactorisation<T>::field(const MacScheme::Nodes& nodes) {
-  return {on_device(engine_, nodes.index), vector(nodes.rows()), vector(nodes.rows())};
+typename BlockFactorisation<T>::Field BlockFactorisation<T>::field(MacNodes& nodes) {
+  return {std::move(nodes.index), vector(nodes.rows.count()), vector(nodes.rows.count())};
 }
 
 template <class T>
-void BlockFactorisation<T>::make_incidence(const MacScheme& scheme) {
-  incidence_.faces = scheme.faces().rows();
-  incidence_.cells = scheme.cells().rows();
-  incidence_.dim = scheme.dim();
+void BlockFactorisation<T>::make_incidence(MacScheme& scheme, SparseAssembly& assembly) {
+  incidence_.faces = scheme.faces.rows.count();
+  incidence_.cells = scheme.cells.rows.count();
+  incidence_.dim = scheme.faces.rows.fields;
   for (int end = 0; end < 2; ++end) {
-    cell_of_face_[end] = on_device(engine_, scheme.cell_of_face()[end]);
+    cell_of_face_[end] = std::move(scheme.cell_of_face[end]);
     incidence_.cell_of_face[end] = cell_of_face_[end].data();
   }
-  for (int side = 0; side < 2 * scheme.dim(); ++side) {
-    face_of_cell_[side] = on_device(engine_, scheme.face_of_cell()[side]);
+  for (int side = 0; side < 2 * incidence_.dim; ++side) {
+    face_of_cell_[side] = std::move(scheme.face_of_cell[side]);
     incidence_.face_of_cell[side] = face_of_cell_[side].data();
   }
-  const auto& width = scheme.inverse_width();
-  inverse_width_ = on_device(engine_, std::vector<T>(width.begin(), width.end()));
+  inverse_width_ = Vector<T>(engine_, scheme.inverse_width.size());
+  assembly.convert(inverse_width_.size(), scheme.inverse_width.data(), inverse_width_.data());
   incidence_.inverse_width = inverse_width_.data();
 }
 
 /// W = A^-1 1 to two digits, but not below a thousandth of what the diagonal alone says. Where A maps constants to zero
 /// some reaction makes up for it, that of a wall as far away as the domain is long.
 template <class T>
-std::vector<T> BlockFactorisation<T>::weights(const MacScheme& scheme, const Level& level) {
+Vector<double> BlockFactorisation<T>::weights(const MacScheme& scheme, const Level& level, SparseAssembly& assembly) {
   SparseMultigrid<T>* solver = &*velocity_;
   std::optional<SparseMultigrid<T>> shifted;
-  const MacScheme::Nodes& faces = scheme.faces();
+  const SparseRows& faces = scheme.faces.rows;
   bool singular = false;
   double longest = 0.0;
   for (int c = 0; c < level.equation.velocities(); ++c) {
@@ -81,17 +82,18 @@ std::vector<T> BlockFactorisation<T>::weights(const MacScheme& scheme, const Lev
     longest = std::max(longest, level.grid.extent()[c] * level.grid.metric().uniform_width()[c]);
   }
   if (singular) {
-    const double reaction = level.coefficients.viscosity / (longest * longest);
-    shifted.emplace(engine_, *sparse_, kernels_, scheme.velocity_matrix(reaction), faces.places, faces.lattice,
+    const double reaction = level.coefficients.reaction + level.coefficients.viscosity / (longest * longest);
+    shifted.emplace(engine_, assembly, *sparse_, kernels_, faces, assembly.velocity_matrix(level, scheme, reaction),
                     of_velocity);
     solver = &*shifted;
   }
   const std::int64_t size = solver->matrix().storage();
-  std::vector<T> ones(size, T(0));
-  for (const std::int32_t row : faces.order.row) ones[row] = T(1);
+  Vector<double> values(engine_, size);
+  assembly.ones(faces, values.data());
   Vector<T> w(engine_, size);
-  Vector<T> rest = on_device(engine_, ones);
+  Vector<T> rest(engine_, size);
   Vector<T> step(engine_, size);
+  assembly.convert(size, values.data(), rest.data());
   const double norm = sparse_->dot(size, rest.data(), rest.data());
   constexpr double tolerance = 1e-2;
   constexpr int most_rounds = 20;
@@ -102,14 +104,11 @@ std::vector<T> BlockFactorisation<T>::weights(const MacScheme& scheme, const Lev
     sparse_->axpy(size, T(-1), work_.data(), rest.data());
     if (sparse_->dot(size, rest.data(), rest.data()) <= tolerance * tolerance * norm) break;
   }
-  std::vector<T> values(size);
-  w.download(values.data());
-  std::vector<T> diagonal(size);
-  engine_.download(solver->matrix().diagonal, diagonal.data(), size * sizeof(T));
+  Vector<double> diagonal(engine_, size);
+  assembly.convert(size, w.data(), values.data());
+  assembly.convert(size, solver->matrix().diagonal, diagonal.data());
   constexpr double floor = 1e-3;
-  for (const std::int32_t row : faces.order.row) {
-    values[row] = std::max(values[row], static_cast<T>(floor / diagonal[row]));
-  }
+  assembly.bound_below(faces, floor, diagonal.data(), values.data());
   return values;
 }
 

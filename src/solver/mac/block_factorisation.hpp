@@ -13,9 +13,9 @@
 #include <memory>
 #include <optional>
 
+#include "engine/assembly.hpp"
 #include "engine/engine.hpp"
 #include "engine/sparse.hpp"
-#include "solver/mac/scheme.hpp"
 #include "solver/mac/sparse_multigrid.hpp"
 
 namespace solenoid {
@@ -37,10 +37,10 @@ class BlockFactorisation {
     Vector<T> value;
   };
 
-  void make_stokes(const Level& level);
-  void make_incidence(const MacScheme& scheme);
-  [[nodiscard]] std::vector<T> weights(const MacScheme& scheme, const Level& level);
-  [[nodiscard]] Field field(const MacScheme::Nodes& nodes);
+  void make_stokes(const Level& level, SparseAssembly& assembly);
+  void make_incidence(MacScheme& scheme, SparseAssembly& assembly);
+  [[nodiscard]] Vector<double> weights(const MacScheme& scheme, const Level& level, SparseAssembly& assembly);
+  [[nodiscard]] Field field(MacNodes& nodes);
   [[nodiscard]] Vector<T> vector(std::int32_t rows) { return {engine_, rows + SparseFormat::slice}; }
 
   Engine& engine_;

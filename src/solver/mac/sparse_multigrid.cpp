@@ -2,20 +2,25 @@
 
 #include <Eigen/Dense>
 #include <algorithm>
+#include <optional>
+#include <type_traits>
 #include <utility>
 
-#include "base/parallel.hpp"
+#include "solver/mac/pairs.hpp"
 
 namespace solenoid {
 namespace {
-
-constexpr int slice = SparseFormat::slice;
 
 /// Nodes of the coarsest matrix, which is inverted as a dense one, at least.
 constexpr std::int64_t least_dense = 400;
 
 /// Nodes up to which it pays to look for pairs, wherever they are, instead of blocks.
 constexpr std::int64_t most_paired = 30'000;
+
+/// Rows whose neighbours take more colours than a lattice are few, and kernels for each colour would take long: these
+/// are smoothed by Jacobi's method. Damped so that no eigenvalue of an M-matrix, up to 2, is amplified.
+constexpr int colours_of_lattice = 2;
+constexpr double damping = 0.7;
 
 /// What corrections of a V-cycle are multiplied with.
 constexpr double stiffness_of_constants = 1.8;
@@ -56,88 +61,82 @@ std::vector<std::vector<std::int64_t>> constants_of(const Eigen::MatrixXd& matri
 }  // namespace
 
 template <class T>
-SparseMultigrid<T>::SparseMultigrid(Engine& engine, SparseKernels<T>& kernels, Kernels<T>& dense, SparseRows finest,
-                                    Unset<NodePlace> nodes, NodeLattice lattice, const SparseMultigridOptions& options)
+SparseMultigrid<T>::SparseMultigrid(Engine& engine, SparseAssembly& assembly, SparseKernels<T>& kernels,
+                                    Kernels<T>& dense, const SparseRows& rows, AssembledMatrix finest,
+                                    const SparseMultigridOptions& options)
     : engine_(engine), kernels_(kernels), options_(options) {
-  SparseRows rows = std::move(finest);
   const std::int64_t few_nodes = std::max(least_dense, engine.dense_limits().than_by_cycle);
   bool paired = false;
-  for (;;) {
-    add_level(rows);
-    const std::int64_t count = std::ssize(rows.order.row);
-    if (count <= few_nodes) break;
-    paired = paired || (options.merge == Merge::connected && count <= most_paired);
-    Aggregation aggregation = paired ? aggregate_pairs(rows) : aggregate_blocks(rows, nodes, lattice, options.merge);
-    const std::int64_t coarse_count = std::ssize(aggregation.places);
-    if (coarse_count == 0 || coarse_count == count) break;
-    Coarsened coarse = coarsen(rows, aggregation);
-    set_aggregates(levels_.back(), coarse);
-    rows = std::move(coarse.matrix);
-    nodes = std::move(aggregation.places);
-    lattice = aggregation.lattice;
+  SparseRows coarser;  // those of `matrix` on levels below the finest
+  const SparseRows* of = &rows;
+  AssembledMatrix matrix = std::move(finest);
+  const auto coarsened = [&]() -> std::optional<Coarsened> {
+    paired = paired || (options.merge == Merge::connected && of->nodes <= most_paired);
+    std::optional<Aggregation> aggregation;
+    if (paired) {
+      aggregation = aggregate_pairs(engine, *of, matrix);
+    } else {
+      aggregation = assembly.aggregate(*of, matrix, options.merge);
+    }
+    if (!aggregation) return {};
+    Coarsened coarse = assembly.coarsen(*of, matrix, *aggregation, smoothing_of(*of).solved_from);
+    if (coarse.rows.nodes == 0 || coarse.rows.nodes == of->nodes) return {};
+    return coarse;
+  };
+  while (of->nodes > few_nodes) {
+    std::optional<Coarsened> coarse = coarsened();
+    add_level(assembly, *of, std::move(matrix));
+    if (!coarse) return;
+    set_aggregates(levels_.back(), *coarse);
+    coarser = std::move(coarse->rows);
+    matrix = std::move(coarse->matrix);
+    of = &coarser;
   }
-  if (std::ssize(rows.order.row) <= few_nodes) invert_coarsest(rows, dense);
+  invert_coarsest(*of, matrix, dense);
+  add_level(assembly, *of, std::move(matrix));
 }
 
 template <class T>
-void SparseMultigrid<T>::add_level(const SparseRows& rows) {
-  const RowOrder& order = rows.order;
-  const std::int32_t count = order.rows();
-  const std::int64_t slices = count / slice;
-  Unset<std::int64_t> begin(slices + 1);
-  begin[0] = 0;
-  parallel_ranges({slices}, [&](CellRange range, std::int64_t) {
-    for (std::int64_t s = range.begin; s < range.end; ++s) {
-      std::int64_t longest = 0;
-      for (std::int64_t i = s * slice; i < (s + 1) * slice; ++i) {
-        longest = std::max(longest, rows.begin[i + 1] - rows.begin[i]);
-      }
-      begin[s + 1] = longest * slice;
-    }
-  });
-  std::partial_sum(begin.begin(), begin.end(), begin.begin());
-  Unset<std::int32_t> column(begin.back());
-  Unset<T> value(begin.back());
-  Unset<T> diagonal(count + slice);
-  Unset<T> inverse(count + slice);
-  std::fill_n(diagonal.begin() + count, slice, T(0));
-  std::fill_n(inverse.begin() + count, slice, T(0));
-  parallel_ranges({slices}, [&](CellRange range, std::int64_t) {
-    for (std::int64_t s = range.begin; s < range.end; ++s) {
-      for (int lane = 0; lane < slice; ++lane) {
-        const std::int64_t i = s * slice + lane;
-        diagonal[i] = static_cast<T>(rows.diagonal[i]);
-        inverse[i] = diagonal[i] > T(0) ? static_cast<T>(1.0 / rows.diagonal[i]) : T(0);
-        std::int64_t at = begin[s] + lane;
-        for (std::int64_t e = rows.begin[i]; e < rows.begin[i + 1]; ++e, at += slice) {
-          column[at] = rows.column[e];
-          value[at] = static_cast<T>(rows.value[e]);
-        }
-        for (; at < begin[s + 1]; at += slice) {
-          column[at] = count;
-          value[at] = T(0);
-        }
-      }
-    }
-  });
+typename SparseMultigrid<T>::Smoothing SparseMultigrid<T>::smoothing_of(const SparseRows& rows) const {
+  const bool finest = levels_.empty();
+  const bool inverted = coarsest_inverse_.size() > 0;
+  if (inverted) return {.by_colours = true, .solved_from = rows.count(), .solved_to = 0};
+  if (!finest && rows.colours > colours_of_lattice)
+    return {.by_colours = false, .solved_from = rows.count(), .solved_to = 0};
+  return {.by_colours = true, .solved_from = rows.colour_begin[rows.colours - 1], .solved_to = rows.colour_begin[1]};
+}
+
+template <class T>
+void SparseMultigrid<T>::add_level(SparseAssembly& assembly, const SparseRows& rows, AssembledMatrix matrix) {
   LevelData data;
-  const auto keep = [&](auto& vector, const auto& values) {
-    vector = std::remove_reference_t<decltype(vector)>(engine_, std::max<std::int64_t>(1, std::ssize(values)));
-    engine_.upload(values.data(), vector.data(), values.size() * sizeof(values[0]));
+  data.begin = std::move(matrix.begin);
+  data.column = std::move(matrix.column);
+  const auto keep = [&](Vector<double>& numbers) {
+    if constexpr (std::is_same_v<T, double>) {
+      return std::move(numbers);
+    } else {
+      Vector<T> converted(engine_, numbers.size());
+      assembly.convert(numbers.size(), numbers.data(), converted.data());
+      return converted;
+    }
   };
-  keep(data.begin, begin);
-  keep(data.column, column);
-  keep(data.value, value);
-  keep(data.diagonal, diagonal);
-  keep(data.inverse_diagonal, inverse);
-  data.matrix = {.rows = count,
-                 .colours = order.colours,
-                 .colour_begin = order.colour_begin,
+  Vector<double> inverse(engine_, rows.storage());
+  assembly.invert(rows.storage(), matrix.diagonal.data(), inverse.data());
+  data.inverse_diagonal = keep(inverse);
+  data.value = keep(matrix.value);
+  data.diagonal = keep(matrix.diagonal);
+  const Smoothing smoothing = smoothing_of(rows);
+  data.by_colours = smoothing.by_colours;
+  data.matrix = {.rows = rows.count(),
+                 .colours = rows.colours,
+                 .colour_begin = rows.colour_begin,
                  .begin = data.begin.data(),
                  .column = data.column.data(),
                  .value = data.value.data(),
                  .diagonal = data.diagonal.data(),
-                 .inverse_diagonal = data.inverse_diagonal.data()};
+                 .inverse_diagonal = data.inverse_diagonal.data(),
+                 .solved_from = smoothing.solved_from,
+                 .solved_to = smoothing.solved_to};
   const bool finest = levels_.empty();
   const auto vector = [&] { return Vector<T>(engine_, data.matrix.storage()); };
   if (!finest) {
@@ -158,37 +157,32 @@ void SparseMultigrid<T>::add_level(const SparseRows& rows) {
 }
 
 template <class T>
-void SparseMultigrid<T>::set_aggregates(LevelData& fine, const Coarsened& coarse) {
-  const auto keep = [&](Vector<std::int32_t>& vector, const auto& values) {
-    vector = Vector<std::int32_t>(engine_, std::max<std::int64_t>(1, std::ssize(values)));
-    engine_.upload(values.data(), vector.data(), values.size() * sizeof(std::int32_t));
-  };
-  keep(fine.parent, coarse.parent);
-  keep(fine.child_begin, coarse.child_begin);
-  keep(fine.child, coarse.child);
-  fine.aggregates = {coarse.matrix.order.rows(), fine.parent.data(), fine.child_begin.data(), fine.child.data()};
+void SparseMultigrid<T>::set_aggregates(LevelData& fine, Coarsened& coarse) {
+  fine.parent = std::move(coarse.parent);
+  fine.child_begin = std::move(coarse.child_begin);
+  fine.child = std::move(coarse.child);
+  fine.aggregates = {coarse.rows.count(), fine.parent.data(), fine.child_begin.data(), fine.child.data()};
 }
 
 template <class T>
-void SparseMultigrid<T>::invert_coarsest(const SparseRows& rows, Kernels<T>& dense) {
-  const auto& row = rows.order.row;
-  const auto count = static_cast<int>(row.size());
+void SparseMultigrid<T>::invert_coarsest(const SparseRows& rows, const AssembledMatrix& sparse, Kernels<T>& dense) {
+  const HostMatrix host(engine_, rows, sparse);
+  const auto count = static_cast<int>(host.nodes.size());
   if (count == 0) return;
-  std::vector<int> node(rows.order.rows(), -1);
-  for (int i = 0; i < count; ++i) node[row[i]] = i;
+  std::vector<int> node(host.rows, -1);
+  for (int i = 0; i < count; ++i) node[host.nodes[i]] = i;
   Eigen::MatrixXd matrix = Eigen::MatrixXd::Zero(count, count);
   for (int i = 0; i < count; ++i) {
-    matrix(i, i) = rows.diagonal[row[i]];
-    for (std::int64_t e = rows.begin[row[i]]; e < rows.begin[row[i] + 1]; ++e) {
-      matrix(i, node[rows.column[e]]) = rows.value[e];
-    }
+    const std::int32_t row = host.nodes[i];
+    matrix(i, i) = host.diagonal[row];
+    host.for_row(row, [&](std::int32_t column, double value) { matrix(i, node[column]) = value; });
   }
   const DenseField all{0, count, constants_of(matrix)};
   // What stands alone and is held by nothing is a constant, too; an inverse needs something on the diagonal.
   for (int i = 0; i < count; ++i) {
     if (matrix(i, i) == 0.0) matrix(i, i) = 1.0;
   }
-  coarsest_row_ = on_device(engine_, row);
+  coarsest_row_ = on_device(engine_, host.nodes);
   coarsest_inverse_ = Vector<T>(engine_, matrix.size());
   Vector<double> symmetric(engine_, matrix.size());
   symmetric.upload(matrix.data());
@@ -222,8 +216,12 @@ void SparseMultigrid<T>::cycle(int level, const T* b, T* x) {
                    x);
     return;
   }
-  kernels_.relax_zero(a, b, x);
-  for (int colour = 1; colour < a.colours; ++colour) kernels_.relax(a, colour, b, x);
+  if (data.by_colours) {
+    kernels_.relax_zero(a, b, x);
+    for (int colour = 1; colour < a.colours; ++colour) kernels_.relax(a, colour, b, x);
+  } else {
+    kernels_.jacobi_twice_from_zero(a, T(damping), b, x);
+  }
   if (level + 1 < levels()) {
     LevelData& coarse = levels_[level + 1];
     kernels_.residual(a, b, x, data.r.data());
@@ -237,7 +235,12 @@ void SparseMultigrid<T>::cycle(int level, const T* b, T* x) {
     const double factor = options_.k_cycle || last ? 1.0 : stiffness_of_constants;
     kernels_.prolong_add(a, data.aggregates, static_cast<T>(factor), coarse.x.data(), x);
   }
-  for (int colour = a.colours - 1; colour >= 0; --colour) kernels_.relax(a, colour, b, x);
+  if (data.by_colours) {
+    for (int colour = a.colours - 1; colour >= 0; --colour) kernels_.relax(a, colour, b, x);
+  } else {
+    kernels_.jacobi(a, T(damping), b, x, data.r.data());
+    kernels_.jacobi(a, T(damping), b, data.r.data(), x);
+  }
 }
 
 template class SparseMultigrid<float>;

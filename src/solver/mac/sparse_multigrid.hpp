@@ -4,12 +4,11 @@
 /// memory: what solve() does is the same whatever the numbers are, so that it may be recorded.
 
 #include <cstdint>
-#include <span>
 #include <vector>
 
+#include "engine/assembly.hpp"
 #include "engine/engine.hpp"
 #include "engine/sparse.hpp"
-#include "solver/mac/aggregation.hpp"
 
 namespace solenoid {
 
@@ -25,9 +24,9 @@ struct SparseMultigridOptions {
 template <class T>
 class SparseMultigrid {
  public:
-  /// `finest`: its matrix; `nodes`: of it. `dense`: kernels of any level.
-  SparseMultigrid(Engine& engine, SparseKernels<T>& kernels, Kernels<T>& dense, SparseRows finest,
-                  Unset<NodePlace> nodes, NodeLattice lattice, const SparseMultigridOptions& options);
+  /// Of the matrix `finest` of these rows. `dense`: kernels of any level.
+  SparseMultigrid(Engine& engine, SparseAssembly& assembly, SparseKernels<T>& kernels, Kernels<T>& dense,
+                  const SparseRows& rows, AssembledMatrix finest, const SparseMultigridOptions& options);
 
   /// x = about A^-1 b. For a singular matrix b is orthogonal to its constants, and x may have some in it. b and x are
   /// other vectors than those of this object.
@@ -48,6 +47,7 @@ class SparseMultigrid {
     Vector<std::int32_t> child;
     SparseMatrix<T> matrix;
     Aggregates aggregates;
+    bool by_colours = true;  ///< smoothed by Gauss-Seidel, otherwise by Jacobi's method
     // Vectors: right-hand side and result of coarse levels, residuals of the cycle and of conjugate gradients, their
     // directions.
     Vector<T> b;
@@ -59,9 +59,16 @@ class SparseMultigrid {
     Vector<T> curvature;
   };
 
-  void add_level(const SparseRows& rows);
-  void set_aggregates(LevelData& fine, const Coarsened& coarse);
-  void invert_coarsest(const SparseRows& rows, Kernels<T>& dense);
+  /// How the next level is smoothed, if it has these rows (SparseMatrix).
+  struct Smoothing {
+    bool by_colours;
+    std::int32_t solved_from;
+    std::int32_t solved_to;
+  };
+  [[nodiscard]] Smoothing smoothing_of(const SparseRows& rows) const;
+  void add_level(SparseAssembly& assembly, const SparseRows& rows, AssembledMatrix matrix);
+  void set_aggregates(LevelData& fine, Coarsened& coarse);
+  void invert_coarsest(const SparseRows& rows, const AssembledMatrix& matrix, Kernels<T>& dense);
   void conjugate_gradients(int level, int steps, const T* b, T* x);
   /// x = one cycle for b.
   void cycle(int level, const T* b, T* x);

@@ -30,9 +30,7 @@ class CycleIteration {
     for (;; ++convergence.iterations) {
       kernels.residual(b, x, r);
       const double norm = std::sqrt(kernels.dot(r, r));
-      if (convergence.from_guess && convergence.iterations == 0) {
-        scale = std::max(norm, norm_b * Convergence::rounding / convergence.rtol);
-      }
+      if (convergence.iterations == 0) scale = convergence.scale(norm_b, norm);
       if (convergence.stop(norm_b == 0.0 ? 0.0 : norm / scale, r)) return;
       add(kernels, m_.of(r), x);
     }

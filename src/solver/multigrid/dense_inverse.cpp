@@ -62,7 +62,8 @@ Vector<double> operator_matrix(Engine& engine, const Level& level, LocalSolverKi
                                const std::vector<std::int64_t>& index) {
   const auto count = static_cast<std::int64_t>(index.size());
   const std::int64_t columns = std::min(together, count);
-  const Level copies(level.equation, level.coefficients, level.grid.copies(static_cast<int>(columns)));
+  const int count_of_copies = static_cast<int>(columns);
+  const Level copies(level.equation, copied(level.coefficients, count_of_copies), level.grid.copies(count_of_copies));
   std::vector<std::int64_t> host(columns * count);
   for (std::int64_t copy = 0; copy < columns; ++copy) {
     const auto places = places_in_copy(level, index, copies, copy);

@@ -1,7 +1,10 @@
 #include "solver/multigrid/mac_correction.hpp"
 
 #include <cmath>
+#include <utility>
 
+#include "engine/mac_stencil.hpp"
+#include "engine/tables.hpp"
 #include "solenoid/error.hpp"
 
 namespace solenoid {
@@ -29,7 +32,9 @@ MacCorrection::MacCorrection(const Level& level)
     const auto pairs = grid_.pairing(directions);
     if (!pairs) break;
     coarsening_ = coarsening_.then(*pairs);
-    grid_ = grid_.coarsen(*pairs);
+    Grid coarser = grid_.coarsen(*pairs);
+    coefficients_ = coarse_coefficients(coefficients_, grid_, *pairs, coarser);
+    grid_ = std::move(coarser);
   }
   number_unknowns();
   assemble(level.constants, level.grid);
@@ -49,57 +54,56 @@ void MacCorrection::number_unknowns() {
   size_ += grid_.layout().cells().size();
 }
 
-/// Element by element; the mass matrix of the hats is lumped, as in the classical scheme.
 void MacCorrection::assemble(const std::vector<Constant>& constants, const Grid& fine) {
   // The scheme's penalty is 1/h, the level's (k+1)(k+2)/h. With 1/h the correction overshoots what changes from cell to
   // cell, so far at k = 1 that the inner iteration stalls; 2/h takes the fewest iterations at all k >= 1.
   const double penalty = equation_.order == 0 ? 1.0 : 2.0;
+  const MacStencil<double> stencil(grid_, coefficients_, coefficients_.reaction, {penalty, 2.0 * penalty});
+  const CellTopology topology = topology_of(grid_);
+  const CellCoefficients* const by_cell = coefficients_.by_cell.get();
   std::vector<Eigen::Triplet<double>> entries;
   const auto add = [&](int row, int column, double value) {
     if (row != none && column != none) entries.emplace_back(row, column, value);
   };
-  const Point h = grid_.metric().uniform_width();
-  for (const Record cell : grid_.layout().cells()) {
-    if (equation_.kind == EquationKind::poisson) {
-      add(cell, cell, coefficients_.reaction);
-      for (int side = 0; side < 2 * equation_.dim; ++side) {
-        const double jump = penalty * coefficients_.viscosity / (h[side / 2] * h[side / 2]);
-        const Face face = grid_.face(cell, side);
-        add(cell, cell, jump * face_weight(face));
-        if (face == Face::interior) add(cell, grid_.neighbour(cell, side), -jump);
+  for (const Record r : grid_.layout().records()) {
+    for (int c = 0; c < equation_.velocities(); ++c) {
+      const int own = hat(r, c);
+      if (own == none) continue;
+      const auto add_diagonal = [&](double value) { add(own, own, value); };
+      const auto add_beside = [&](Record record, double value) { add(own, hat(record, c), value); };
+      if (by_cell == nullptr) {
+        stencil.for_row(topology, r, c, add_diagonal, add_beside);
+      } else {
+        const CoefficientsOfCells<double> cells{by_cell->viscosity.data(), by_cell->reaction.data()};
+        stencil.for_row(topology, r, c, cells, add_diagonal, add_beside);
       }
     }
+  }
+  for (const Record cell : grid_.layout().cells()) {
+    const int row = pressure_ + cell;
+    if (equation_.kind == EquationKind::poisson) {
+      stencil.for_cell(
+          topology, cell, [&](double value) { add(row, row, value); },
+          [&](Record other, double value) { add(row, pressure_ + other, value); });
+    }
     for (int c = 0; c < equation_.velocities(); ++c) {
-      const std::array<int, 2> hats{hat(cell, c), hat(grid_.neighbour(cell, 2 * c + 1), c)};
-      const double stiffness = coefficients_.viscosity / (h[c] * h[c]);
       for (int end = 0; end < 2; ++end) {
-        const int own = hats[end];
-        add(own, own, stiffness + 0.5 * coefficients_.reaction);
-        add(own, hats[1 - end], -stiffness);
-        for (int side = 0; side < 2 * equation_.dim; ++side) {
-          const int a = side / 2;
-          if (a == c) continue;
-          const double shear = 0.5 * penalty * coefficients_.viscosity / (h[a] * h[a]);
-          const Face face = grid_.face(cell, side);
-          add(own, own, shear * face_weight(face));
-          if (face != Face::interior) continue;
-          const Record beside = grid_.neighbour(cell, side);
-          add(own, hat(end == 0 ? beside : grid_.neighbour(beside, 2 * c + 1), c), -shear);
-        }
-        const double divergence = (end == 0 ? 1.0 : -1.0) / h[c];  // -(q, div u)
-        add(own, pressure_ + cell, divergence);
-        add(pressure_ + cell, own, divergence);
+        const int face = hat(end == 0 ? cell : grid_.neighbour(cell, 2 * c + 1), c);
+        const double divergence = (end == 0 ? 1.0 : -1.0) * stencil.inverse_h[c];  // -(q, div u)
+        add(face, row, divergence);
+        add(row, face, divergence);
       }
     }
   }
   // Constants are pinned; what they do to the result is removed by the caller.
-  const double pin = coefficients_.viscosity / (h[0] * h[0]);
   for (const auto& [part, field, records, carriers] : constants) {
     const Record cell = records.empty() ? 0 : parent(fine, records.front());
+    const double factor = by_cell == nullptr ? 1.0 : by_cell->viscosity[cell];
+    const double pin = factor * stencil.jump[0];
     if (field < equation_.velocities()) {
       add(hat(cell, field), hat(cell, field), pin);
     } else {
-      const double size = equation_.velocities() > 0 ? -1.0 / coefficients_.viscosity : pin;
+      const double size = equation_.velocities() > 0 ? -1.0 / (factor * coefficients_.viscosity) : pin;
       add(pressure_ + cell, pressure_ + cell, size);
     }
   }

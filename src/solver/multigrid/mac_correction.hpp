@@ -6,7 +6,8 @@
 /// alone never finds a net flow around a periodic direction, around a hole or from one outflow side to another. The
 /// marker-and-cell scheme (k = 0) holds these flows: it is assembled on the coarsest lattice that the level pairs up
 /// to, and factorised. With Poisson's equation the scheme of lowest order has one value a cell; it carries over long
-/// distances what patches pass on from neighbour to neighbour.
+/// distances what patches pass on from neighbour to neighbour. Where coefficients vary by cell those of the scheme are
+/// means over its cells; its viscous term is that of the gradient form in any case.
 
 #include <Eigen/Sparse>
 #include <Eigen/SparseLU>

@@ -18,6 +18,8 @@ constexpr KernelTable<T> make_table() {
   table.workspace_bytes = static_cast<std::int64_t>(sizeof(PatchArrays<T, equation, dim, order>));
   table.smooth_parity = &PatchSmoother<T, equation, dim, order, true>::smooth;
   table.smooth_general = &PatchSmoother<T, equation, dim, order, false>::smooth;
+  table.solve_parity = &PatchSmoother<T, equation, dim, order, true>::solve;
+  table.solve_general = &PatchSmoother<T, equation, dim, order, false>::solve;
   if constexpr (equation == EquationKind::stokes) {
     table.find_places = &find_patch_places<dim>;
     table.halo_workspace_bytes = &HaloSmoother<T, dim, order>::workspace_bytes;

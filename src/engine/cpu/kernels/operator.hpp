@@ -54,6 +54,10 @@ class CellBatch {
       }
     }
   }
+  /// The cells of a block of a range that ends with `end`: in lanes without one the null record.
+  static void cells_of(const CellTopology& topology, std::int32_t end, const CellBlock& block, std::int32_t* cells) {
+    for (int l = 0; l < width; ++l) cells[l] = block.first + l < end ? block.first + l : topology.null;
+  }
   /// Tells a block with its first cell what there is around it.
   static void locate(const CellTopology& topology, std::int32_t end, CellBlock& block) {
     std::int32_t cells[width];
@@ -104,9 +108,6 @@ class CellBatch {
   bool boundary[2 * dim];  ///< some lane has a boundary face there
 
  private:
-  static void cells_of(const CellTopology& topology, std::int32_t end, const CellBlock& block, std::int32_t* cells) {
-    for (int l = 0; l < width; ++l) cells[l] = block.first + l < end ? block.first + l : topology.null;
-  }
   static bool has_boundary(const CellTopology& topology, const std::int32_t* beside) {
     bool boundary = false;
     for (int l = 0; l < width; ++l) boundary |= beside[l] >= topology.cells;
@@ -431,6 +432,12 @@ struct Operator {
                                                const Batch& batch, const T* p, Ahead<T, dim, order>& ahead, V* own,
                                                V* upper, V* q) {
     ComponentOperator<T, dim, order, c>::run(*arguments.cell, batch, arguments.x, p, ahead, own, upper, q);
+    take_shares(arguments, cells, batch, c, own);
+  }
+
+  /// Adds what cells below left in y to lower hats, which are zero where they are prescribed.
+  [[gnu::always_inline]] static void take_shares(const ApplyArguments<T>& arguments, const CellBlock& cells,
+                                                 const Batch& batch, int c, V* own) {
     const T* share = arguments.y + record_offset(cells.first, record) + interleave * c * block;
     for (int i = 0; i < columns; ++i) {
       V value{};
@@ -487,6 +494,10 @@ struct Operator {
     }
   }
 
+  /// Blocks after which something is fetched; with less, much of the time is spent waiting for x, with more, other
+  /// things leave the first-level cache.
+  static constexpr int distance = std::max(2, (24 << 10) / (record * interleave * static_cast<int>(sizeof(T))));
+
   /// What nobody before a block touches: the layer after it in the last direction.
   static Ahead<T, dim, order> ahead_of(const ApplyArguments<T>& arguments, std::int64_t turn) {
     const CellBlock& block = arguments.blocks[std::min(turn, arguments.block_count - 1)];
@@ -495,6 +506,18 @@ struct Operator {
     ahead.add(arguments.x + next);
     if (velocities > 0) ahead.add_hats(arguments.y + next);
     return ahead;
+  }
+
+  /// Writes the rows of a block, A x on its cells or what they are of b - A x, and hands upper hats over.
+  [[gnu::always_inline]] static void finish(const ApplyArguments<T>& arguments, const CellBlock& cells,
+                                            const Batch& batch, V* out, [[maybe_unused]] V (*upper)[columns]) {
+    if (arguments.b != nullptr) {
+      V b[record];
+      batch.own.template load_values<record>(arguments.b, 0, b);
+      for (int i = 0; i < record; ++i) out[i] = b[i] - out[i];
+    }
+    store_batch(arguments, cells, batch, out);
+    for (int c = 0; c < velocities; ++c) hand_over(arguments, cells, batch, c, upper[c]);
   }
 
   /// Rows of velocity and pressure; upper: the components' upper hats, to be handed over.
@@ -515,8 +538,6 @@ struct Operator {
       carry_from_outside<1>(arguments);
       if constexpr (dim == 3) carry_from_outside<2>(arguments);
     }
-    // Blocks; with less, much of the time is spent waiting for x, with more, other things leave the first-level cache.
-    constexpr int distance = std::max(2, (24 << 10) / (record * interleave * static_cast<int>(sizeof(T))));
     for (std::int64_t turn = 0; turn < arguments.block_count; ++turn) {
       const CellBlock& cells = arguments.blocks[turn];
       const Batch batch(arguments.topology, arguments.end, cells);
@@ -528,13 +549,7 @@ struct Operator {
       } else {
         PoissonOperator<T, dim, order>::run(*arguments.cell, batch, arguments.x, ahead, out);
       }
-      if (arguments.b != nullptr) {
-        V b[record];
-        batch.own.template load_values<record>(arguments.b, 0, b);
-        for (int i = 0; i < record; ++i) out[i] = b[i] - out[i];
-      }
-      store_batch(arguments, cells, batch, out);
-      for (int c = 0; c < velocities; ++c) hand_over(arguments, cells, batch, c, upper[c]);
+      finish(arguments, cells, batch, out, upper);
     }
   }
 };

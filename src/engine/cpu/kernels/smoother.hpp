@@ -315,23 +315,12 @@ struct PatchBatch {
     // Upper cells first: a cell subtracts from the hats of the next ones, which have b by then.
     for (int bits = corners - 1; bits >= 0; --bits) {
       Cells cells(arguments.topology, batch.cells[bits]);
-      alignas(SOLENOID_SIMD_BYTES) T scratch[block * interleave];
-      if constexpr (equation == EquationKind::stokes) {
-        gather_component<0>(arguments, cells, bits, work);
-        gather_component<1>(arguments, cells, bits, work);
-        if constexpr (dim == 3) gather_component<2>(arguments, cells, bits, work);
-      }
-      const T* g = cells.own.template view<block>(arguments.b, velocities * block, scratch);
-      V* pressure = work.pressure + pressure_start(bits);
-      for (int i = 0; i < block; ++i) pressure[pressure_offset[i]] = load(g + i * interleave);
+      V* pressure = gather(arguments, cells, bits, work);
       if (arguments.x == nullptr) continue;
 
-      const std::int64_t next = record_offset(batch.next[bits] / width * width, record);
-      Ahead<T, dim, order> ahead;
-      ahead.add(arguments.x + next);
-      ahead.add(arguments.b + next);
-      ahead.add(arguments.y + record_offset(batch.cells[bits][0] / width * width, record));
+      Ahead<T, dim, order> ahead = ahead_of(arguments, batch, bits);
       if constexpr (equation == EquationKind::stokes) {
+        alignas(SOLENOID_SIMD_BYTES) T scratch[block * interleave];
         const T* p = cells.own.template view<block>(arguments.x, dim * block, scratch);
         V q[block]{};
         subtract_element<0>(arguments, cells, bits, p, ahead, q, work);
@@ -350,15 +339,43 @@ struct PatchBatch {
     }
   }
 
+  /// b on a cell; returns where its pressures are.
+  [[gnu::always_inline]] static V* gather(const SmoothArguments<T>& arguments, const Cells& cells, int bits,
+                                          Arrays& work) {
+    if constexpr (equation == EquationKind::stokes) {
+      gather_component<0>(arguments, cells, bits, work);
+      gather_component<1>(arguments, cells, bits, work);
+      if constexpr (dim == 3) gather_component<2>(arguments, cells, bits, work);
+    }
+    alignas(SOLENOID_SIMD_BYTES) T scratch[block * interleave];
+    const T* g = cells.own.template view<block>(arguments.b, velocities * block, scratch);
+    V* pressure = work.pressure + pressure_start(bits);
+    for (int i = 0; i < block; ++i) pressure[pressure_offset[i]] = load(g + i * interleave);
+    return pressure;
+  }
+  /// What the next batch reads of a cell, and where this one writes.
+  static Ahead<T, dim, order> ahead_of(const SmoothArguments<T>& arguments, const Batch& batch, int bits) {
+    const std::int64_t next = record_offset(batch.next[bits] / width * width, record);
+    Ahead<T, dim, order> ahead;
+    ahead.add(arguments.x + next);
+    ahead.add(arguments.b + next);
+    ahead.add(arguments.y + record_offset(batch.cells[bits][0] / width * width, record));
+    return ahead;
+  }
+  /// An element's rows of a component from the residual, those of its upper hats, too.
+  static void subtract(int c, int bits, const V* own, const V* upper, Arrays& work) {
+    V* velocity = work.velocity[c] + velocity_start(c, bits);
+    for (int i = 0; i < block; ++i) velocity[velocity_offset[i]] -= own[i];
+    for (int i = 0; i < cell_columns; ++i) velocity[velocity_offset[block + i]] -= upper[i];
+  }
+
   template <int c>
   static void subtract_element(const SmoothArguments<T>& arguments, const Cells& cells, int bits, const T* p,
                                Ahead<T, dim, order>& ahead, V* q, Arrays& work) {
     V own[block];
     V upper[cell_columns];
     ComponentOperator<T, dim, order, c>::run(*arguments.cell, cells, arguments.x, p, ahead, own, upper, q);
-    V* velocity = work.velocity[c] + velocity_start(c, bits);
-    for (int i = 0; i < block; ++i) velocity[velocity_offset[i]] -= own[i];
-    for (int i = 0; i < cell_columns; ++i) velocity[velocity_offset[block + i]] -= upper[i];
+    subtract(c, bits, own, upper, work);
   }
 
   /// b on the patch; the rows of end hats that are no unknowns are never used.
@@ -437,7 +454,8 @@ struct PatchSmoother : PatchBatch<T, equation, dim, order> {
   // --- local solve ---------------------------------------------------------------------------------------------------
 
   /// residual -> correction
-  static void solve(const SmoothArguments<T>& arguments, Arrays& work) {
+  static void solve(const SmoothArguments<T>& arguments) {
+    Arrays& work = *static_cast<Arrays*>(arguments.workspace);
     const PatchData<T>& patch = *arguments.patch;
     if constexpr (equation == EquationKind::poisson) {
       forward_pressure(patch, work);
@@ -656,7 +674,9 @@ struct PatchSmoother : PatchBatch<T, equation, dim, order> {
     }
   }
 
-  /// Conjugate gradients, every lane its own; a lane whose residual is negligible stands still.
+  /// Conjugate gradients, every lane its own; a lane whose residual is negligible stands still. The constant pressure
+  /// is removed twice: rounding leaves some of a large one, and when all else is as small steps would go that way, in
+  /// which S is nothing but rounding.
   static void schur_cg(const PatchData<T>& patch, Arrays& work) {
     constexpr int most = 30;
     constexpr T tolerance = sizeof(T) == 4 ? T(1e-5) : T(1e-9);
@@ -664,7 +684,7 @@ struct PatchSmoother : PatchBatch<T, equation, dim, order> {
     V* d = work.schur[1];
     V* s = work.schur[2];
     V* x = work.pressure;
-    remove_constant(patch, r);
+    for (int pass = 0; pass < 2; ++pass) remove_constant(patch, r);
     const V* z = preconditioned(patch, r, work.schur[3]);
     for (int i = 0; i < pressures; ++i) {
       d[i] = z[i];
@@ -713,7 +733,7 @@ struct PatchSmoother : PatchBatch<T, equation, dim, order> {
     for (std::int64_t index = arguments.begin; index < arguments.end; ++index) {
       const Batch batch = Base::make_batch(arguments, index);
       Base::residual(arguments, batch, work);
-      solve(arguments, work);
+      solve(arguments);
       Base::write(arguments, batch, work);
     }
   }

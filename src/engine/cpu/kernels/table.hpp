@@ -174,6 +174,9 @@ struct KernelTable {
   std::int64_t workspace_bytes;  ///< per thread, of the next two
   void (*smooth_parity)(const SmoothArguments<T>&);
   void (*smooth_general)(const SmoothArguments<T>&);
+  /// Their local problems alone, from residuals to corrections, for a batch in the workspace.
+  void (*solve_parity)(const SmoothArguments<T>&);
+  void (*solve_general)(const SmoothArguments<T>&);
   /// PatchPlaces of a batch.
   void (*find_places)(const CellTopology&, const HaloBatch&, LanePlaces* places);
   std::int64_t (*halo_workspace_bytes)(int problems);  ///< per thread

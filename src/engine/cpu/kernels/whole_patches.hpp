@@ -33,7 +33,8 @@ class WholePatches {
     SmoothArguments<T> arguments{};
     arguments.patch = patch_;
     arguments.local = LocalSolverKind::direct;
-    Local::solve(arguments, arrays_);
+    arguments.workspace = &arrays_;
+    Local::solve(arguments);
     std::int32_t lower[width];
     waiting.lower_cells(many, width, arguments_.topology.null, lower);
     write(lower, (1U << many) - 1);

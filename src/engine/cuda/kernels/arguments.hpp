@@ -109,7 +109,9 @@ struct GeneralArguments;  // kernels/smoother/general.hpp
 template <class T>
 struct ParityArguments;  // kernels/smoother/parity.hpp
 template <class T>
-struct PoissonArguments;     // kernels/smoother/poisson.hpp
+struct PoissonArguments;  // kernels/smoother/poisson.hpp
+template <class T>
+struct VaryingArguments;     // kernels/varying.hpp
 struct LoadArguments;        // kernels/load.hpp
 struct ConvectionArguments;  // kernels/convection.hpp
 
@@ -144,6 +146,7 @@ struct PoissonKernel {
 template <class T>
 struct KernelTable {
   void (*apply)(const ApplyArguments<T>&, Stream);
+  void (*apply_varying)(const VaryingArguments<T>&, Stream);
   ParityKernel<T> parity[parity_variants];
   GeneralKernel<T> general;
   PoissonKernel<T> poisson;

@@ -12,6 +12,7 @@
 #include "engine/cuda/kernels/smoother/parity.cuh"
 #include "engine/cuda/kernels/smoother/poisson.cuh"
 #include "engine/cuda/kernels/transfer.cuh"
+#include "engine/cuda/kernels/varying.hpp"
 
 namespace solenoid::cuda {
 
@@ -20,6 +21,7 @@ KernelTable<T> make_table() {
   KernelTable<T> table{};
   if constexpr (equation == EquationKind::stokes) {
     table.apply = &Operator<T, dim, order>::apply;
+    table.apply_varying = &apply_varying<T, dim, order>;  // in a file of its own
     table.parity[0] = parity_kernel<T, dim, order, 0>();
     table.parity[1] = parity_kernel<T, dim, order, 1>();
     table.parity[2] = parity_kernel<T, dim, order, 2>();

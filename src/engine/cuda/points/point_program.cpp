@@ -106,10 +106,4 @@ std::optional<PointProgram> compile(const Program& program, const PointMemory& m
   return compiled;
 }
 
-std::optional<Program> program_of(const ScalarField& field) {
-  if (const auto value = field.constant()) return constant_program(*value);
-  if (field.program() != nullptr) return *field.program();
-  return {};
-}
-
 }  // namespace solenoid::cuda

@@ -44,7 +44,4 @@ struct PointProgram {
 /// nullopt if the memory does not do, or if the program calls what no device has.
 std::optional<PointProgram> compile(const Program& program, const PointMemory& memory);
 
-/// The program of a number or an expression; nullopt for a function of the caller.
-std::optional<Program> program_of(const ScalarField& field);
-
 }  // namespace solenoid::cuda

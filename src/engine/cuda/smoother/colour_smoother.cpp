@@ -45,8 +45,17 @@ const ParityKernel<T>* variant_for_size(const SmoothedLevel<T>& level) {
 
 template <class T>
 ColourSmoothers<T> make_smoothers(const SmoothedLevel<T>& level, bool additive) {
+  if (!level.level.has_coefficients_by_cell()) return make_constant_smoothers(level, additive);
+  ColourSmoothers<T> smoothers;
+  smoothers.push_back(make_varying_smoother(level));
+  return smoothers;
+}
+template ColourSmoothers<float> make_smoothers(const SmoothedLevel<float>&, bool);
+template ColourSmoothers<double> make_smoothers(const SmoothedLevel<double>&, bool);
+
+template <class T>
+ColourSmoothers<T> make_constant_smoothers(const SmoothedLevel<T>& level, bool additive) {
   const auto& kinds = level.level.patches.kinds;
-  const std::vector<char> all(kinds.size(), 1);
   ColourSmoothers<T> smoothers;
   if (level.level.equation.kind == EquationKind::poisson) {
     smoothers.push_back(make_poisson_smoother(level));
@@ -57,17 +66,20 @@ ColourSmoothers<T> make_smoothers(const SmoothedLevel<T>& level, bool additive) 
       asked_for.empty() ? variant_for_size(level) : variant_named(level.table, asked_for);
   if (additive || level.local != LocalSolverKind::direct || variant == nullptr ||
       !parity_plan_fits(level.level.size())) {
-    smoothers.push_back(make_general_smoother(level, all, false));
+    const std::vector<char> all(kinds.size(), 1);
+    smoothers.push_back(make_general_smoother(level, problems_of_kinds(level.level, all), false));
     return smoothers;
   }
   std::vector<char> rest;
   for (const PatchKind& kind : kinds) rest.push_back(splits_by_parity(kind, level.level.equation.dim) ? 0 : 1);
   smoothers.push_back(make_parity_smoother(level, *variant));
-  if (std::count(rest.begin(), rest.end(), 1) > 0) smoothers.push_back(make_general_smoother(level, rest, true));
+  if (std::count(rest.begin(), rest.end(), 1) > 0) {
+    smoothers.push_back(make_general_smoother(level, problems_of_kinds(level.level, rest), true));
+  }
   return smoothers;
 }
-template ColourSmoothers<float> make_smoothers(const SmoothedLevel<float>&, bool);
-template ColourSmoothers<double> make_smoothers(const SmoothedLevel<double>&, bool);
+template ColourSmoothers<float> make_constant_smoothers(const SmoothedLevel<float>&, bool);
+template ColourSmoothers<double> make_constant_smoothers(const SmoothedLevel<double>&, bool);
 
 template <class T>
 void copy_uncovered(const SmoothedLevel<T>& level, const Colour<T>& colour) {
@@ -78,27 +90,50 @@ void copy_uncovered(const SmoothedLevel<T>& level, const Colour<T>& colour) {
 template void copy_uncovered(const SmoothedLevel<float>&, const Colour<float>&);
 template void copy_uncovered(const SmoothedLevel<double>&, const Colour<double>&);
 
-template <class T>
-DeviceKinds<T>::DeviceKinds(const SmoothedLevel<T>& level, const std::vector<char>& take, const Also& also) {
-  const auto& kinds = level.level.patches.kinds;
-  std::vector<int> taken;
-  for (std::size_t i = 0; i < kinds.size(); ++i) {
-    if (take[i] != 0) taken.push_back(static_cast<int>(i));
+LocalProblems problems_of_kinds(const Level& level, const std::vector<char>& take) {
+  const Patches& patches = level.patches;
+  LocalProblems problems;
+  std::vector<int> number(take.size());
+  for (std::size_t kind = 0; kind < take.size(); ++kind) {
+    if (take[kind] == 0) continue;
+    number[kind] = static_cast<int>(problems.all.size());
+    problems.all.push_back({static_cast<int>(kind), level.coefficients});
   }
-  const auto room = [](int size) { return inverse_numbers(InverseForm::padded_rows, size); };
-  const PatchTables<T> tables(level.level, taken, level.local, false, room);
-  Engine& engine = level.shared.engine;
-  tables_ = Vector<T>(engine, static_cast<std::int64_t>(tables.size()));
-  engine.upload(tables.values().data(), tables_.data(), tables.values().size_bytes());
-  make_inverses(engine, tables.missing(), InverseForm::padded_rows, tables_.data(), level.shared.stream);
-  std::vector<PatchData<T>> data(kinds.size());
-  for (std::size_t i = 0; i < taken.size(); ++i) {
-    if (also) also(taken[i], tables.data(i, tables.values().data()));
-    data[taken[i]] = tables.data(i, tables_.data());
+  for (const auto& runs : patches.colours) {
+    auto& mine = problems.colours.emplace_back();
+    for (const PatchRun& run : runs) {
+      if (take[run.kind] == 0) continue;
+      const auto first = patches.lower_cell.begin();
+      mine.push_back({number[run.kind], {first + run.begin, first + run.end}});
+    }
   }
-  kinds_ = {engine, data};
+  return problems;
 }
-template class DeviceKinds<float>;
-template class DeviceKinds<double>;
+
+template <class T>
+DeviceProblems<T>::DeviceProblems(const SmoothedLevel<T>& level, const std::vector<LocalProblems::Problem>& problems,
+                                  const Also& also) {
+  const auto room = [](int size) { return inverse_numbers(InverseForm::padded_rows, size); };
+  Engine& engine = level.shared.engine;
+  std::vector<PatchData<T>> data;
+  for (std::size_t begin = 0; begin < problems.size(); begin = data.size()) {
+    const Coefficients& coefficients = problems[begin].coefficients;
+    std::vector<int> kinds;
+    for (auto i = begin; i < problems.size() && problems[i].coefficients == coefficients; ++i) {
+      kinds.push_back(problems[i].kind);
+    }
+    const PatchTables<T> tables(level.level, coefficients, kinds, level.local, false, room);
+    auto& there = tables_.emplace_back(engine, static_cast<std::int64_t>(tables.size()));
+    engine.upload(tables.values().data(), there.data(), tables.values().size_bytes());
+    make_inverses(engine, tables.missing(), InverseForm::padded_rows, there.data(), level.shared.stream);
+    for (std::size_t i = 0; i < kinds.size(); ++i) {
+      if (also) also(begin + i, tables.data(i, tables.values().data()));
+      data.push_back(tables.data(i, there.data()));
+    }
+  }
+  data_ = {engine, data};
+}
+template class DeviceProblems<float>;
+template class DeviceProblems<double>;
 
 }  // namespace solenoid::cuda

@@ -39,40 +39,65 @@ struct SmoothedLevel {
   const CellData<T>& cell;
   const KernelTable<T>& table;
   LocalSolverKind local;
+  const VaryingData<T>* varying;  ///< where coefficients vary by cell, those in use
 };
+
+/// Local problems that differ, and which patches have them.
+struct LocalProblems {
+  struct Problem {
+    int kind;
+    Coefficients coefficients;  ///< constant
+  };
+  struct Run {
+    int problem;
+    std::vector<Record> lower_cells;
+  };
+  /// Those with the same coefficients next to each other.
+  std::vector<Problem> all;
+  std::vector<std::vector<Run>> colours;
+};
+/// Those of some kinds, take[kind], with the coefficients of the level.
+LocalProblems problems_of_kinds(const Level& level, const std::vector<char>& take);
 
 /// Families that share the patches of each colour. The multiplicative ones write y on every record. Where patches split
 /// by parity and the local solver is direct, one family takes these (Shared::smoother, or the variant for the level's
 /// size) and another one the rest; everywhere else one takes all.
 template <class T>
 ColourSmoothers<T> make_smoothers(const SmoothedLevel<T>& level, bool additive);
+/// The same where coefficients are constant, or for the local problems of a level where they vary, but without
+/// reaction.
+template <class T>
+ColourSmoothers<T> make_constant_smoothers(const SmoothedLevel<T>& level, bool additive);
 
-/// The families. That of parity takes the patches that split; `take[kind]`: whether another takes those of a kind.
+/// The families. That of parity takes the patches that split.
 template <class T>
 std::unique_ptr<ColourSmoother<T>> make_parity_smoother(const SmoothedLevel<T>& level, const ParityKernel<T>& kernel);
 /// `beside_parity`: the parity smoother goes before it in each colour.
 template <class T>
-std::unique_ptr<ColourSmoother<T>> make_general_smoother(const SmoothedLevel<T>& level, const std::vector<char>& take,
+std::unique_ptr<ColourSmoother<T>> make_general_smoother(const SmoothedLevel<T>& level, const LocalProblems& problems,
                                                          bool beside_parity);
 template <class T>
 std::unique_ptr<ColourSmoother<T>> make_poisson_smoother(const SmoothedLevel<T>& level);
+template <class T>
+std::unique_ptr<ColourSmoother<T>> make_varying_smoother(const SmoothedLevel<T>& level);
 
 /// y = x on the records that no patch of the colour has, where no kernel of the smoother sees to it.
 template <class T>
 void copy_uncovered(const SmoothedLevel<T>& level, const Colour<T>& colour);
 
-/// The tables of each kind of patch that is taken, on the device. also(kind, tables in host memory) is done for these.
+/// The tables of each local problem, on the device. also(problem, tables in host memory) is done for each.
 template <class T>
-class DeviceKinds {
+class DeviceProblems {
  public:
   using Also = std::function<void(std::size_t, const PatchData<T>&)>;
-  DeviceKinds() = default;
-  DeviceKinds(const SmoothedLevel<T>& level, const std::vector<char>& take, const Also& also = {});
-  [[nodiscard]] const PatchData<T>* data() const { return kinds_.data(); }
+  DeviceProblems() = default;
+  DeviceProblems(const SmoothedLevel<T>& level, const std::vector<LocalProblems::Problem>& problems,
+                 const Also& also = {});
+  [[nodiscard]] const PatchData<T>* data() const { return data_.data(); }
 
  private:
-  Vector<T> tables_;
-  Array<PatchData<T>> kinds_;
+  std::vector<Vector<T>> tables_;  // of all with the same coefficients
+  Array<PatchData<T>> data_;
 };
 
 }  // namespace solenoid::cuda

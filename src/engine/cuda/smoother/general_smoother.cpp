@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <functional>
-#include <iterator>
 #include <numeric>
 #include <utility>
 
@@ -13,33 +12,37 @@ namespace {
 template <class T>
 class GeneralSmoother final : public ColourSmoother<T> {
  public:
-  GeneralSmoother(const SmoothedLevel<T>& level, const std::vector<char>& take, bool beside_parity)
+  GeneralSmoother(const SmoothedLevel<T>& level, const LocalProblems& problems, bool beside_parity)
       : level_(level),
-        take_(take),
+        problems_(problems.all),
         layout_{level.level.equation.dim, level.level.equation.n()},
         beside_parity_(beside_parity) {
     GeneralSmoother::use_tables(GeneralSmoother::make_tables());
-    for (const auto& runs : level.level.patches.colours) {
-      std::vector<PatchRun> mine;
-      std::copy_if(runs.begin(), runs.end(), std::back_inserter(mine),
-                   [&](const PatchRun& run) { return take[run.kind] != 0; });
-      std::stable_sort(mine.begin(), mine.end(), [&](const PatchRun& a, const PatchRun& b) {
-        return symmetric_directions(a) < symmetric_directions(b);
-      });
-      const int together = together_of(mine);
+    for (std::size_t colour = 0; colour < problems.colours.size(); ++colour) {
+      std::vector<const Run*> mine;
+      for (const Run& run : problems.colours[colour]) mine.push_back(&run);
+      std::stable_sort(mine.begin(), mine.end(),
+                       [&](const Run* a, const Run* b) { return symmetric_directions(*a) < symmetric_directions(*b); });
+      const std::int64_t count = patches_of(mine);
+      std::int64_t all = 0;
+      for (const PatchRun& run : level.level.patches.colours[colour]) all += run.end - run.begin;
+      const int together = together_of(count);
       const std::vector<GeneralPatches> blocks = blocks_of(mine, together);
-      colours_.push_back({{level.shared.engine, blocks},
-                          static_cast<std::int32_t>(blocks.size()),
-                          together,
-                          mine.size() < runs.size()});
+      colours_.push_back(
+          {{level.shared.engine, blocks}, static_cast<std::int32_t>(blocks.size()), together, count < all});
     }
   }
 
   [[nodiscard]] std::shared_ptr<CoefficientTables> make_tables() const override {
     auto tables = tables_by<Tables>(this);
-    std::vector<T> rows(take_.size() * layout_.size());
-    tables->kinds = {level_, take_, [&](std::size_t kind, const PatchData<T>& of) {
-                       lay_out(of, rows.data() + kind * layout_.size());
+    std::vector<T> rows(problems_.size() * layout_.size());
+    // Those of a level whose coefficients are constant have others by now.
+    std::vector<LocalProblems::Problem> problems = problems_;
+    if (!level_.level.has_coefficients_by_cell()) {
+      for (auto& problem : problems) problem.coefficients = level_.level.coefficients;
+    }
+    tables->kinds = {level_, problems, [&](std::size_t problem, const PatchData<T>& of) {
+                       lay_out(of, rows.data() + problem * layout_.size());
                      }};
     tables->rows = {level_.shared.engine, rows};
     return tables;
@@ -67,33 +70,36 @@ class GeneralSmoother final : public ColourSmoother<T> {
   }
 
  private:
+  using Run = LocalProblems::Run;
   struct Tables final : CoefficientTables {
-    DeviceKinds<T> kinds;
-    Array<T> rows;  // GeneralTables of each kind
+    DeviceProblems<T> kinds;
+    Array<T> rows;  // GeneralTables of each
   };
 
   /// S^-1 halves with each. Those with the largest begin, so that nobody waits for them in the end.
-  [[nodiscard]] int symmetric_directions(const PatchRun& run) const {
-    const PatchKind& kind = level_.level.patches.kinds[run.kind];
+  [[nodiscard]] int symmetric_directions(const Run& run) const {
+    const PatchKind& kind = level_.level.patches.kinds[problems_[run.problem].kind];
     return static_cast<int>(std::count_if(kind.begin(), kind.begin() + layout_.dim,
                                           [](const PatchEnds& ends) { return ends.symmetric(); }));
   }
+  static std::int64_t patches_of(const std::vector<const Run*>& runs) {
+    return std::transform_reduce(runs.begin(), runs.end(), std::int64_t{0}, std::plus<>(),
+                                 [](const Run* run) { return std::ssize(run->lower_cells); });
+  }
   /// Patches of a thread block.
-  [[nodiscard]] int together_of(const std::vector<PatchRun>& runs) const {
+  [[nodiscard]] int together_of(std::int64_t count) const {
     const GeneralKernel<T>& kernel = level_.table.general;
     if (level_.local != LocalSolverKind::direct || level_.shared.smoother == one_by_one) return 1;
     if (level_.shared.smoother == in_pairs) return kernel.together;
-    const std::int64_t count = std::transform_reduce(runs.begin(), runs.end(), std::int64_t{0}, std::plus<>(),
-                                                     [](const PatchRun& run) { return run.end - run.begin; });
     return count > std::int64_t{kernel.many} * level_.shared.multiprocessors ? kernel.together : 1;
   }
-  [[nodiscard]] std::vector<GeneralPatches> blocks_of(const std::vector<PatchRun>& runs, int together) const {
+  [[nodiscard]] std::vector<GeneralPatches> blocks_of(const std::vector<const Run*>& runs, int together) const {
     std::vector<GeneralPatches> blocks;
-    for (const PatchRun& run : runs) {
-      for (auto i = run.begin; i < run.end; ++i) {
-        if ((i - run.begin) % together == 0) blocks.push_back({.cells = {}, .count = 0, .kind = run.kind});
+    for (const Run* run : runs) {
+      for (std::size_t i = 0; i < run->lower_cells.size(); ++i) {
+        if (i % together == 0) blocks.push_back({.cells = {}, .count = 0, .kind = run->problem});
         GeneralPatches& block = blocks.back();
-        const auto cells = patch_cells(level_.level.grid, level_.level.patches.lower_cell[i]);
+        const auto cells = patch_cells(level_.level.grid, run->lower_cells[i]);
         std::copy(cells.begin(), cells.end(), block.cells[block.count++]);
       }
     }
@@ -126,7 +132,7 @@ class GeneralSmoother final : public ColourSmoother<T> {
   };
 
   SmoothedLevel<T> level_;
-  std::vector<char> take_;
+  std::vector<LocalProblems::Problem> problems_;
   GeneralTables layout_;
   std::shared_ptr<Tables> tables_;
   bool beside_parity_;
@@ -136,13 +142,13 @@ class GeneralSmoother final : public ColourSmoother<T> {
 }  // namespace
 
 template <class T>
-std::unique_ptr<ColourSmoother<T>> make_general_smoother(const SmoothedLevel<T>& level, const std::vector<char>& take,
+std::unique_ptr<ColourSmoother<T>> make_general_smoother(const SmoothedLevel<T>& level, const LocalProblems& problems,
                                                          bool beside_parity) {
-  return std::make_unique<GeneralSmoother<T>>(level, take, beside_parity);
+  return std::make_unique<GeneralSmoother<T>>(level, problems, beside_parity);
 }
-template std::unique_ptr<ColourSmoother<float>> make_general_smoother(const SmoothedLevel<float>&,
-                                                                      const std::vector<char>&, bool);
+template std::unique_ptr<ColourSmoother<float>> make_general_smoother(const SmoothedLevel<float>&, const LocalProblems&,
+                                                                      bool);
 template std::unique_ptr<ColourSmoother<double>> make_general_smoother(const SmoothedLevel<double>&,
-                                                                       const std::vector<char>&, bool);
+                                                                       const LocalProblems&, bool);
 
 }  // namespace solenoid::cuda

@@ -29,7 +29,8 @@ class PoissonSmoother final : public ColourSmoother<T> {
 
   [[nodiscard]] std::shared_ptr<CoefficientTables> make_tables() const override {
     auto tables = tables_by<Tables>(this);
-    tables->kinds = {level_, std::vector<char>(level_.level.patches.kinds.size(), 1)};
+    const std::vector<char> all(level_.level.patches.kinds.size(), 1);
+    tables->kinds = {level_, problems_of_kinds(level_.level, all).all};
     return tables;
   }
   std::shared_ptr<CoefficientTables> use_tables(std::shared_ptr<CoefficientTables> tables) override {
@@ -52,7 +53,7 @@ class PoissonSmoother final : public ColourSmoother<T> {
 
  private:
   struct Tables final : CoefficientTables {
-    DeviceKinds<T> kinds;
+    DeviceProblems<T> kinds;
   };
 
   SmoothedLevel<T> level_;

@@ -1,0 +1,51 @@
+#pragma once
+/// \file
+/// The vertex-patch smoother on cells that are parallelepipeds: the true residual, and separable local problems
+/// (level/patch_weights.hpp). Lanes are patches of one colour and kind.
+
+#include "engine/cpu/kernels/sheared_operator.hpp"
+#include "engine/cpu/kernels/smoother.hpp"
+
+namespace solenoid::cpu::SOLENOID_SIMD_NAMESPACE {
+
+template <class T, int dim, int order>
+struct ShearedSmoother : PatchBatch<T, EquationKind::stokes, dim, order> {
+  using Base = PatchBatch<T, EquationKind::stokes, dim, order>;
+  using Base::block, Base::cell_columns, Base::corners, Base::record;
+  using Base::pressure_offset;
+  using typename Base::V, typename Base::Arrays, typename Base::Batch, typename Base::Cells;
+
+  /// The patch rows of b - A x.
+  static void residual(const ShearedData<T>& data, const SmoothArguments<T>& arguments, const Batch& batch,
+                       Arrays& work) {
+    // Upper cells first: a cell subtracts from the hats of the next ones, which have b by then.
+    for (int bits = corners - 1; bits >= 0; --bits) {
+      const Cells cells(arguments.topology, batch.cells[bits]);
+      V* pressure = Base::gather(arguments, cells, bits, work);
+      if (arguments.x == nullptr) continue;
+
+      Ahead<T, dim, order> ahead = Base::ahead_of(arguments, batch, bits);
+      V out[record];
+      V upper[dim][cell_columns];
+      ShearedElement<T, dim, order>::run(*arguments.cell, data, arguments.topology, batch.cells[bits], cells,
+                                         arguments.x, ahead, out, upper);
+      for (int c = 0; c < dim; ++c) {
+        Base::subtract(c, bits, out + c * block, upper[c], work);
+      }
+      for (int i = 0; i < block; ++i) pressure[pressure_offset[i]] += out[dim * block + i];
+    }
+  }
+
+  static void smooth(const ShearedData<T>& data, const SmoothArguments<T>& arguments,
+                     void (*solve)(const SmoothArguments<T>&)) {
+    Arrays& work = *static_cast<Arrays*>(arguments.workspace);
+    for (std::int64_t index = arguments.begin; index < arguments.end; ++index) {
+      const Batch batch = Base::make_batch(arguments, index);
+      residual(data, arguments, batch, work);
+      solve(arguments);
+      Base::write(arguments, batch, work);
+    }
+  }
+};
+
+}  // namespace solenoid::cpu::SOLENOID_SIMD_NAMESPACE

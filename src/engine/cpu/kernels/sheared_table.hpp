@@ -1,0 +1,21 @@
+#pragma once
+/// \file
+/// What the kernels of cells that are parallelepipeds and the engine exchange.
+
+#include "engine/cpu/kernels/table.hpp"
+#include "engine/sheared_data.hpp"
+
+namespace solenoid::cpu {
+
+template <class T>
+struct ShearedTable {
+  void (*apply)(const ShearedData<T>&, const ApplyArguments<T>&);
+  /// Local problems are those of PatchData (level/patch_weights.hpp), which `solve` of the KernelTable solves.
+  void (*smooth)(const ShearedData<T>&, const SmoothArguments<T>&, void (*solve)(const SmoothArguments<T>&));
+};
+
+/// The instance for this machine. \throws InputError that lists the orders of this build.
+template <class T>
+const ShearedTable<T>& sheared_table(int dim, int order);
+
+}  // namespace solenoid::cpu

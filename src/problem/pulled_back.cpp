@@ -1,0 +1,54 @@
+#include "problem/pulled_back.hpp"
+
+#include <algorithm>
+#include <iterator>
+#include <span>
+#include <utility>
+#include <vector>
+
+namespace solenoid {
+namespace {
+
+/// sum_i factors[i] field_i
+ScalarField combination(const VectorField& field, const Point& factors, const AffineMap& map) {
+  std::vector<std::pair<double, ScalarField>> terms;
+  for (int i = 0; i < map.dim(); ++i) {
+    if (factors[i] != 0.0 && !field[i].is_zero()) terms.emplace_back(factors[i], field[i]);
+  }
+  if (terms.empty()) return 0.0;
+  const auto sum = [terms, map](std::span<const Point> points, std::span<double> values) {
+    std::vector<Point> x;
+    std::transform(points.begin(), points.end(), std::back_inserter(x), [&](const Point& xi) { return map.at(xi); });
+    std::vector<double> of_term(x.size());
+    std::fill(values.begin(), values.end(), 0.0);
+    for (const auto& [factor, field] : terms) {
+      field.evaluate(x, of_term);
+      for (std::size_t q = 0; q < x.size(); ++q) values[q] += factor * of_term[q];
+    }
+  };
+  return {sum, ""};
+}
+
+}  // namespace
+
+VectorField pulled_back_force(const VectorField& f, const AffineMap& map, double factor) {
+  VectorField result;
+  for (int c = 0; c < map.dim(); ++c) {
+    Point row = map.direction(c);
+    for (double& entry : row) entry *= factor;
+    result[c] = combination(f, row, map);
+  }
+  return result;
+}
+
+VectorField pulled_back_velocity(const VectorField& u, const AffineMap& map) {
+  VectorField result;
+  for (int c = 0; c < map.dim(); ++c) {
+    Point row = map.inverse()[c];
+    for (double& entry : row) entry *= map.jacobian();
+    result[c] = combination(u, row, map);
+  }
+  return result;
+}
+
+}  // namespace solenoid
