@@ -88,7 +88,7 @@ class LinearSystem {
   /// for the last 8 pairs, so that one that was there before takes less than a cycle: a new one takes as long as
   /// solving the local problems of all kinds of patches and inverting the coarsest level. Where coefficients of the
   /// problem vary by cell, fields as Problem::varying_viscosity and varying_mass are, such as those of cellwise(),
-  /// which hold in regions too; they take less than a cycle, and the inverse of the coarsest level. On one rank.
+  /// which hold in regions too; they take less than a cycle, and the inverse of the coarsest level.
   /// \throws InputError for values that no problem can have; for a reaction that comes or goes where no side holds
   /// constants or rotations; and for fields that vary where the problem was set up with constant coefficients, or
   /// without a word on the form of its viscous term, which would be another one. ResourceError. Nothing is changed

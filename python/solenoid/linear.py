@@ -294,7 +294,7 @@ class LinearSystem:
         Where coefficients of the problem vary by cell, what Problem() takes: arrays of a number for each cell,
         expressions, functions of points, numbers. They hold in parts of the domain with `coefficients` of their own too,
         and take less than a product with M, and the inverse of the coarsest level; `viscosity_cap` and the form of the
-        viscous term stay. On one rank.
+        viscous term stay.
 
         Raises:
             InputError: for values that no problem can have; for a mass term that comes or goes where no side holds

@@ -142,6 +142,21 @@ std::vector<double> copies_of(const std::vector<double>& values, int count) {
 
 }  // namespace
 
+bool are_same(const Coefficients& a, const Coefficients& b, const Grid& grid) {
+  if (a.viscosity != b.viscosity || a.reaction != b.reaction || a.coupling != b.coupling) return false;
+  if (a.by_cell == nullptr || b.by_cell == nullptr) return a.by_cell == b.by_cell;
+  const bool same = a.by_cell == b.by_cell || *a.by_cell == *b.by_cell;
+  return grid.communicator() == nullptr ? same : grid.communicator()->all(same);
+}
+
+double largest_reaction(const Coefficients& coefficients, const Grid& grid) {
+  if (coefficients.by_cell == nullptr) return coefficients.reaction;
+  double largest = 0.0;
+  for (const double reaction : coefficients.by_cell->reaction) largest = std::max(largest, reaction);
+  if (grid.communicator() != nullptr) grid.communicator()->maximum({&largest, 1});
+  return largest;
+}
+
 Coefficients coefficients_of(const Problem& problem) { return {problem.viscosity, problem.mass}; }
 
 Coefficients coefficients_of(const Problem& problem, const Grid& grid) {

@@ -29,14 +29,13 @@ struct Coefficients {
   /// Where they vary: then the numbers above are 1, 0 and 1, those of local problems before they are scaled
   /// (level/patch_scale.hpp).
   std::shared_ptr<const CellCoefficients> by_cell{};
-
-  /// The same numbers, wherever they are kept.
-  bool operator==(const Coefficients& other) const {
-    if (viscosity != other.viscosity || reaction != other.reaction || coupling != other.coupling) return false;
-    if (by_cell == other.by_cell) return true;
-    return by_cell != nullptr && other.by_cell != nullptr && *by_cell == *other.by_cell;
-  }
 };
+
+/// Whether they are the same numbers, wherever they are kept, on all ranks that share the grid: what follows from it is
+/// collective, and one rank's cells may have changed alone. Collective where they are by cell.
+bool are_same(const Coefficients& a, const Coefficients& b, const Grid& grid);
+/// The largest alpha of the cells that ranks share. Collective where they are by cell.
+double largest_reaction(const Coefficients& coefficients, const Grid& grid);
 
 /// Of a problem whose coefficients are constant.
 Coefficients coefficients_of(const Problem& problem);

@@ -18,6 +18,7 @@
 #include "mesh/metric.hpp"
 #include "mesh/partition.hpp"
 #include "mesh/record.hpp"
+#include "solenoid/communicator.hpp"
 #include "solenoid/problem.hpp"
 
 namespace solenoid {
@@ -60,6 +61,10 @@ class Grid {
   [[nodiscard]] const std::array<int, 3>& extent() const { return extent_; }  ///< lattice cells per direction
   /// Which rank has which cells; nullptr if all are here.
   [[nodiscard]] const std::shared_ptr<const Partition>& partition() const { return partition_; }
+  /// Of the ranks that have a part of the cells each; nullptr if all are here.
+  [[nodiscard]] const Communicator* communicator() const {
+    return partition_ == nullptr ? nullptr : &partition_->communicator();
+  }
   /// The part of the lattice with the owned cells.
   [[nodiscard]] LatticeBox owned_box() const;
   /// Cells of all ranks.

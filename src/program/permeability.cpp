@@ -212,9 +212,8 @@ int compute(const PermeabilityArguments& arguments) {
   PermeabilityOptions options = *what.permeability;
   std::vector<fs::path> files;
   options.visit = [&](int direction, const Solution& flow) {
-    const Communicator* const sharing = flow.grid().partition() == nullptr ? nullptr : ranks.get();
     const std::optional<Solution> whole = flow.gathered();
-    in_agreement(sharing, [&] {
+    in_agreement(flow.grid().communicator(), [&] {
       if (!whole) return;
       const auto written = write_flow(arguments, what, direction, *whole);
       files.insert(files.end(), written.begin(), written.end());

@@ -326,7 +326,7 @@ std::vector<double> values_at(const Solution& solution, int points, int side, st
       }
     }
   };
-  in_agreement(ranks_of(grid), [&] {
+  in_agreement(grid.communicator(), [&] {
     const Ranges ranges{grid.layout().owned_cells().size(), 1024};
     parallel_for(ranges.number(), [&] {
       std::vector<double> in_cell(size(per_cell) * components);

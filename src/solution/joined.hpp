@@ -21,16 +21,12 @@ void require_whole(const Grid& grid, const std::string& what);
 FlowIntegrals joined(const FlowIntegrals& mine, const Communicator& ranks);
 void join(std::span<Variance> variances, const Communicator& ranks);
 
-/// Those that have a part of the grid each; nullptr if one has all.
-inline const Communicator* ranks_of(const Grid& grid) {
-  return grid.partition() == nullptr ? nullptr : &grid.partition()->communicator();
-}
-
 /// reduce_cells() of the owned cells, not joined yet. If one rank throws, all do.
 template <class Partial, class MakeWorker>
 Partial reduce_owned_cells(const Grid& grid, const MakeWorker& make_worker) {
   Partial mine;
-  in_agreement(ranks_of(grid), [&] { mine = reduce_cells<Partial>(grid.layout().owned_cells().size(), make_worker); });
+  in_agreement(grid.communicator(),
+               [&] { mine = reduce_cells<Partial>(grid.layout().owned_cells().size(), make_worker); });
   return mine;
 }
 

@@ -264,7 +264,7 @@ std::vector<Value> at_points(const Solution& s, std::span<const Point> points, c
   const auto count = static_cast<std::int64_t>(points.size());
   std::vector<Value> values(points.size(), outside);
   std::vector<char> mine(points.size(), 0);
-  in_agreement(ranks_of(s.grid()), [&] {
+  in_agreement(s.grid().communicator(), [&] {
     parallel_for((count + chunk - 1) / chunk, [&] {
       return [&, evaluator = CellEvaluator(s), xi = TensorPoints{{{0.0}, {0.0}, {0.0}}}](std::int64_t block) mutable {
         for (std::int64_t i = block * chunk; i < std::min(count, (block + 1) * chunk); ++i) {

@@ -26,7 +26,8 @@ class KeptTables {
     const Coefficients before = discretisation.finest().coefficients;
     discretisation.set_coefficients(now);
     try {
-      kept_.push_back({before, preconditioner.use_tables(tables_of(preconditioner, now))});
+      kept_.push_back(
+          {before, preconditioner.use_tables(tables_of(discretisation.finest().grid, preconditioner, now))});
     } catch (...) {
       discretisation.set_coefficients(before);
       throw;
@@ -41,9 +42,10 @@ class KeptTables {
     std::shared_ptr<CoefficientTables> tables;
   };
 
-  std::shared_ptr<CoefficientTables> tables_of(Preconditioner& preconditioner, const Coefficients& coefficients) {
-    const auto found =
-        std::find_if(kept_.begin(), kept_.end(), [&](const Kept& each) { return each.coefficients == coefficients; });
+  std::shared_ptr<CoefficientTables> tables_of(const Grid& grid, Preconditioner& preconditioner,
+                                               const Coefficients& coefficients) {
+    const auto found = std::find_if(kept_.begin(), kept_.end(),
+                                    [&](const Kept& each) { return are_same(each.coefficients, coefficients, grid); });
     if (found != kept_.end()) {
       auto tables = std::move(found->tables);
       kept_.erase(found);

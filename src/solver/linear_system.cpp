@@ -121,16 +121,10 @@ struct LinearSystem::Data {
 
   /// Those of a problem that is the same but for them.
   void set_coefficients(const Problem& changed) {
-    const bool by_cell = has_coefficients_by_cell(changed);
-    if (!by_cell && coefficients_of(changed) == level().coefficients) return;
-    if (by_cell && options.communicator != nullptr && options.communicator->size() > 1) {
-      throw InputError(fmt::format(
-          "coefficients by cell can be replaced on one rank, and there are {}: set up a new system for other ones",
-          options.communicator->size()));
-    }
     validate(changed);
-    const Coefficients coefficients = coefficients_of(changed, level().grid);
-    if (coefficients != level().coefficients) {
+    Coefficients coefficients;
+    in_agreement(options.communicator.get(), [&] { coefficients = coefficients_of(changed, level().grid); });
+    if (!are_same(coefficients, level().coefficients, level().grid)) {
       kept.change(discretisation, solver->preconditioner(), coefficients);
       boundary_load = {};
     }

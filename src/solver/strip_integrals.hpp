@@ -467,8 +467,7 @@ class StripIntegrals {
 template <class Visit>
 void for_blocks(const Problem& problem, const Level& level, int points, const Visit& visit) {
   const Ranges blocks{level.grid.layout().near_cells().size(), interleave};
-  const Partition* const partition = level.grid.partition().get();
-  in_agreement(partition == nullptr ? nullptr : &partition->communicator(), [&] {
+  in_agreement(level.grid.communicator(), [&] {
     parallel_for(blocks.number(), [&] {
       return [&, integrals = StripIntegrals(problem, level, points)](std::int64_t i) mutable {
         visit(integrals, blocks[i]);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <memory>
 
+#include "base/agreement.hpp"
 #include "problem/other_coefficients.hpp"
 
 namespace solenoid {
@@ -27,7 +28,11 @@ FlowCoefficients::FlowCoefficients(const Problem& problem, const Level& finest)
 
 Coefficients FlowCoefficients::made(const Problem& problem, double t) const {
   const bool depend = coefficients_depend_on(problem, "t");
-  return coefficients_of(depend ? with_parameters(problem, {{"t", t}}) : problem, finest_.grid);
+  Coefficients result;
+  in_agreement(finest_.grid.communicator(), [&] {
+    result = coefficients_of(depend ? with_parameters(problem, {{"t", t}}) : problem, finest_.grid);
+  });
+  return result;
 }
 
 void FlowCoefficients::set(const Problem& problem, double t) {
@@ -52,12 +57,6 @@ Coefficients FlowCoefficients::with_derivative(double t, double c_0) {
   constexpr std::size_t most = 3;  // as tables are kept (solver/kept_tables.hpp)
   if (with_derivative_.size() == most) with_derivative_.erase(with_derivative_.begin());
   return with_derivative_.emplace_back(c_0, with_more_reaction(now, c_0)).second;
-}
-
-double largest_reaction(const Coefficients& coefficients) {
-  if (coefficients.by_cell == nullptr) return coefficients.reaction;
-  const std::vector<double>& reaction = coefficients.by_cell->reaction;
-  return reaction.empty() ? 0.0 : *std::max_element(reaction.begin(), reaction.end());
 }
 
 }  // namespace solenoid

@@ -40,7 +40,4 @@ class FlowCoefficients {
   std::vector<std::pair<double, Coefficients>> with_derivative_;  // c_0, of now_; the last ones last
 };
 
-/// The largest alpha of a level.
-double largest_reaction(const Coefficients& coefficients);
-
 }  // namespace solenoid

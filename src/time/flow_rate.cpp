@@ -15,7 +15,7 @@ namespace solenoid {
 
 FlowRate::FlowRate(Engine& engine, const Problem& problem, const Point& wanted, const Level& all,
                    Kernels<double>& kernels, BoundaryHats& hats, int kept)
-    : kernels_(kernels), hats_(hats), volume_(1.0), responses_(kept) {
+    : grid_(all.grid), kernels_(kernels), hats_(hats), volume_(1.0), responses_(kept) {
   const Mesh& mesh = problem.mesh;
   for (int a = 0; a < mesh.dim; ++a) volume_ *= mesh.upper[a] - mesh.lower[a];
   Problem unit = problem;
@@ -47,8 +47,9 @@ std::vector<double> FlowRate::rates(const double* flow) {
 }
 
 const FlowRate::Responses& FlowRate::respond(const Coefficients& coefficients, const Solve& solve, Vector<double>& b) {
-  const auto found = std::find_if(responses_.begin(), responses_.end(),
-                                  [&](const Responses& each) { return each.coefficients == coefficients; });
+  const auto found = std::find_if(responses_.begin(), responses_.end(), [&](const Responses& each) {
+    return each.coefficients && are_same(*each.coefficients, coefficients, grid_);
+  });
   const bool is_known = found != responses_.end();
   const auto used = is_known ? found : responses_.end() - 1;
   std::rotate(responses_.begin(), used, used + 1);
@@ -79,7 +80,7 @@ Point FlowRate::correct(const Coefficients& coefficients, const Solve& solve, co
   Eigen::MatrixXd matrix = responses.matrix;
   const std::vector<double> there = rates(flow);
   Eigen::VectorXd lacking(n);
-  const double reaction = largest_reaction(coefficients);
+  const double reaction = largest_reaction(coefficients, grid_);
   for (std::ptrdiff_t i = 0; i < n; ++i) {
     const Direction& direction = directions_[i];
     lacking[i] = direction.wanted - prescribed[direction.axis] / direction.length - there[i];

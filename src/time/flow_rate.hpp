@@ -60,6 +60,7 @@ class FlowRate {
   /// q_a, for each direction, of all that is unknown.
   [[nodiscard]] std::vector<double> rates(const double* flow);
 
+  const Grid& grid_;
   Kernels<double>& kernels_;
   BoundaryHats& hats_;
   double volume_;

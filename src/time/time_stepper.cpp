@@ -87,12 +87,6 @@ SolverOptions for_steps(SolverOptions options, const Problem& problem) {
 /// \throws InputError, ResourceError
 const TimeOptions& checked(const Problem& problem, const TimeOptions& time, const SolverOptions& options) {
   validate(problem, time);
-  if (has_coefficients_by_cell(problem) && options.communicator != nullptr && options.communicator->size() > 1) {
-    throw InvalidEntry(mass_varies(problem) ? "mass" : "viscosity",
-                       fmt::format("flows in time with coefficients by cell, or in the stress form, are for one rank, "
-                                   "and there are {}",
-                                   options.communicator->size()));
-  }
   require_memory(estimate(problem, time, options));
   return time;
 }
@@ -259,7 +253,7 @@ struct TimeStepper::Data {
   /// Those that solves have now.
   [[nodiscard]] const Coefficients& solved() const { return discretisation.finest().coefficients; }
   void set_coefficients(const Coefficients& now) {
-    if (now == solved()) return;
+    if (are_same(now, solved(), all().grid)) return;
     kept.change(discretisation, solver->preconditioner(), now);
   }
 
@@ -474,7 +468,7 @@ struct TimeStepper::Data {
 
   void make_load(double t) {
     const Coefficients& now = solved();
-    if (load_of == now && !changes_data) return;
+    if (!changes_data && load_of && are_same(*load_of, now, all().grid)) return;
     load_of.reset();
     set_time(t);
     discretisation.load(*engine, kernels(), work, load);

@@ -7,9 +7,11 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <random>
+#include <utility>
 #include <vector>
 
 #include "compare_kernels.hpp"
@@ -158,19 +160,96 @@ TEST(RanksVaryingSolves, EqualThoseOfOne) {
   }
 }
 
-/// Other coefficients of a system that there is, and flows in time, are for one rank.
-TEST(RanksVaryingSystems, RefuseWhatIsForOneRank) {
+/// On ranks without a changed cell too: of the first change one rank has all cells, or few ranks have.
+TEST(RanksVaryingSystems, TakeOtherCoefficients) {
+  for (const char* const text : {cases[0], cases[1]}) {
+    SCOPED_TRACE(text);
+    Case what = parse_case(text, "a case");
+    if (!test::has_order(what.problem.mesh.dim, what.problem.order)) continue;
+    what.solver.device = chosen("SOLENOID_RANKS_DEVICE", DeviceChoice::cpu);
+    what.solver.threads = 1;
+    what.solver.precision = Precision::full_double;
+    what.solver.rtol = 1e-9;
+    what.solver.replicated_cells = 1;
+    LinearSystem one(what.problem, what.solver);
+    what.solver.communicator = ranks();
+    LinearSystem all(what.problem, what.solver);
+    const int dim = what.problem.mesh.dim;
+    const auto compare = [&](const char* after) {
+      const auto solved = [](LinearSystem& system) {
+        const auto b = system.make_vector();
+        const auto x = system.make_vector();
+        system.load(b.get());
+        const LinearReport report = system.solve(b.get(), x.get());
+        EXPECT_TRUE(report.converged);
+        return std::pair(report.iterations, system.solution(x.get()));
+      };
+      const auto [iterations, flow] = solved(one);
+      const auto [iterations_of_all, flow_of_all] = solved(all);
+      EXPECT_EQ(iterations, iterations_of_all) << after;
+      const double difference = difference_of(flow_of_all.gathered(), flow);
+      expect_everywhere(difference <= 1e-6, fmt::format("after {} solutions differ by {}", after, difference));
+    };
+    const auto both = [&](const auto& change) {
+      change(one);
+      change(all);
+    };
+    const auto in_corner = ScalarField::expression("x < 0.1 && y < 0.1 ? 5 : 1", dim);
+    both([&](LinearSystem& system) { system.set_viscosity(in_corner); });
+    compare("a viscosity that is larger in a corner");
+    const auto mass = ScalarField::expression("x < 0.1 && y < 0.1 ? 100 : 0", dim);
+    both([&](LinearSystem& system) { system.set_reaction(mass); });
+    compare("a reaction in a corner");
+    both([&](LinearSystem& system) { system.set_viscosity(in_corner); });
+    compare("the same viscosity");
+    const auto smooth = ScalarField::expression("1 + 20*x*y", dim);
+    both([&](LinearSystem& system) { system.set_coefficients(smooth, ScalarField(0.0)); });
+    compare("another viscosity everywhere");
+    both([&](LinearSystem& system) { system.set_coefficients(in_corner, mass); });
+    compare("tables that were kept");
+    EXPECT_THROW(all.set_viscosity(ScalarField::expression("x - 0.01", dim)), InputError);
+    compare("a viscosity that is refused");
+  }
+}
+
+/// With a flow rate and a viscosity that changes in a corner; and one that goes on from what the first has written.
+TEST(RanksVaryingFlows, EqualThoseOfOne) {
   if (!test::has_order(2, 2)) GTEST_SKIP() << "the order is not in this build";
-  Case what = parse_case(cases[0], "a case");
-  what.solver.device = DeviceChoice::cpu;
+  Case what = parse_case(
+      "[mesh]\ncells = [4, 2]\nrefine = 3\nupper = [2, 1]\n[element]\norder = 2\n[physics]\n"
+      "viscosity = \"x < 0.2 && y < 0.2 ? 1 + t : 1\"\nmass = \"x > 1.8 ? 30 : 0\"\nconvection = true\n"
+      "[boundary]\nxmin = {periodic = true}\nxmax = {periodic = true}\n",
+      "a case");
+  what.solver.device = chosen("SOLENOID_RANKS_DEVICE", DeviceChoice::cpu);
   what.solver.threads = 1;
+  what.solver.precision = Precision::full_double;
   what.solver.replicated_cells = 1;
-  what.solver.communicator = ranks();
-  LinearSystem system(what.problem, what.solver);
-  EXPECT_THROW(system.set_viscosity(ScalarField::expression("1 + 20*x*y", 2)), InputError);
   TimeOptions time;
-  time.step = 0.1;
-  EXPECT_THROW(TimeStepper(what.problem, time, what.solver), InputError);
+  time.step = 0.02;
+  time.flow_rate = Point{1.0, std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::quiet_NaN()};
+  for (const TimeScheme scheme : {TimeScheme::sbdf2, TimeScheme::ars443}) {
+    time.scheme = scheme;
+    what.solver.communicator = nullptr;
+    TimeStepper one(what.problem, time, what.solver);
+    what.solver.communicator = ranks();
+    TimeStepper all(what.problem, time, what.solver);
+    for (int step = 0; step < 4; ++step) {
+      if (step == 2) {
+        const auto corner = ScalarField::expression("x < 0.2 && y < 0.2 ? 3 : 1", 2);
+        one.set_viscosity(corner);
+        all.set_viscosity(corner);
+      }
+      const StepReport report = one.step();
+      const StepReport of_all = all.step();
+      EXPECT_EQ(report.cycles, of_all.cycles) << step;
+      const double difference = difference_of(all.solution().gathered(), one.solution());
+      expect_everywhere(difference <= 1e-6, fmt::format("step {}: flows differ by {}", step, difference));
+      const FlowSummary summary = one.summary();
+      const FlowSummary summary_of_all = all.summary();
+      expect_everywhere(std::abs(summary.dissipation - summary_of_all.dissipation) <= 1e-7 * summary.dissipation,
+                        fmt::format("dissipation {} and {}", summary.dissipation, summary_of_all.dissipation));
+    }
+  }
 }
 
 /// A viscosity that is not positive on one rank is refused by all.
