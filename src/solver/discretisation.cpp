@@ -210,7 +210,7 @@ void Discretisation::assemble_lifted(Engine& engine, Kernels<double>& kernels, c
                                      Vector<double>& work, Vector<double>& b, int more) {
   if (!on_some_rank(!lift().places.empty())) return assemble(engine, finest(), kernels, problem, b.data(), more);
   const Coefficients& now = lift_level_->coefficients;
-  if (!lift_operator_ || !lift_operator_->is_of(engine) || lift_operator_of_ != now) {
+  if (!lift_operator_ || !lift_operator_->is_of(engine) || !are_same(lift_operator_of_, now, finest().grid)) {
     lift_operator_.emplace(engine, *lift_level_, finest(), multigrid_.local_solver);
     lift_operator_of_ = now;
   }

@@ -119,7 +119,8 @@ DeviceProblems<T>::DeviceProblems(const SmoothedLevel<T>& level, const std::vect
   for (std::size_t begin = 0; begin < problems.size(); begin = data.size()) {
     const Coefficients& coefficients = problems[begin].coefficients;
     std::vector<int> kinds;
-    for (auto i = begin; i < problems.size() && problems[i].coefficients == coefficients; ++i) {
+    for (auto i = begin; i < problems.size(); ++i) {
+      if (!are_same(problems[i].coefficients, coefficients, level.level.grid)) break;
       kinds.push_back(problems[i].kind);
     }
     const PatchTables<T> tables(level.level, coefficients, kinds, level.local, false, room);
