@@ -89,7 +89,7 @@ function(solenoid_add_cuda_engine library)
       configure_file(${templates}/instance.cu.in ${source} @ONLY)
       list(APPEND cuda_sources ${source})
       if(order IN_LIST stokes_orders)
-        foreach(part convection varying)
+        foreach(part convection varying sheared)
           set(source ${generated}/${part}_${dim}d_k${order}.cu)
           configure_file(${templates}/${part}_instance.cu.in ${source} @ONLY)
           list(APPEND cuda_sources ${source})
@@ -112,7 +112,7 @@ function(solenoid_add_cuda_engine library)
     ${sources}/smoother/colour_smoother.cpp ${sources}/smoother/general_smoother.cpp
     ${sources}/smoother/parity_smoother.cpp ${sources}/smoother/parity_tables.cpp ${sources}/smoother/poisson_smoother.cpp
     ${sources}/smoother/device_inverses.cpp ${sources}/smoother/small_smoother.cpp
-    ${sources}/smoother/varying_smoother.cpp
+    ${sources}/smoother/element_smoother.cpp
     $<TARGET_OBJECTS:solenoid_cuda_kernels>)
   target_link_libraries(${library} PRIVATE CUDA::cudart_static)
 endfunction()

@@ -23,6 +23,8 @@ int main(int argc, char** argv) {
   line.add("capacity", "Full multigrid on the largest mesh that fits: memory, errors and their order", add_capacity);
   line.add("coefficients", "What coefficients, loads and integrals of a linear system cost, in V-cycles",
            add_coefficients);
+  line.add("cells", "Time per unknown of kernels where coefficients or cells differ, over that where they do not",
+           add_cells);
   line.add("step104", "Error against time and unknowns on the problem of deal.II's step-104", add_step104);
   line.add("corners", "Time per unknown of everything else over that of the main path", add_corners);
   line.add("voxels", "Flow through images by size and element: iterations, times, memory", add_voxels);

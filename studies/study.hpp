@@ -20,6 +20,7 @@ Command add_throughput(const CommandOptions& line);
 Command add_step(const CommandOptions& line);
 Command add_capacity(const CommandOptions& line);
 Command add_coefficients(const CommandOptions& line);
+Command add_cells(const CommandOptions& line);
 Command add_step104(const CommandOptions& line);
 Command add_corners(const CommandOptions& line);
 Command add_voxels(const CommandOptions& line);

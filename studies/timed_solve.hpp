@@ -73,8 +73,11 @@ class TimedSolve {
   }
   double smoothing_step_seconds(Pace pace = Pace::rested) {
     make_room();
-    return seconds(
-        pace, [this] { smoothing_step<S>(kernels(), options_.multigrid, load(), y_.data(), z_.data(), y_.data()); });
+    return seconds(pace, [this] { smoothing_step(); });
+  }
+  void smoothing_step() {
+    make_room();
+    solenoid::smoothing_step<S>(kernels(), options_.multigrid, load(), y_.data(), z_.data(), y_.data());
   }
   double cycle_seconds(Pace pace = Pace::rested) {
     make_room();

@@ -38,6 +38,7 @@ SMALLER = [
     (r"(study iterations).*", r"\1 --dim 2 --orders ORDER --levels 3,4 --threads 1"),
     (r"(study throughput)( --domains [a-z,]+)?.*", r"\1\2 --dim 2 --orders ORDER --sizes 1e3 --threads 1"),
     (r"(study coefficients).*", r"\1 --dim 2 --orders ORDER --sizes 1e3 --threads 1"),
+    (r"(study cells).*", r"\1 --dim 2 --orders ORDER --sizes 1e3 --threads 1"),
     (r"(study capacity).*", r"\1 --dim 2 --orders ORDER --size 1e4 --threads 1"),
     (r"(study \w+).*", r"\1 --help"),  # the others take minutes: their options only
 ]

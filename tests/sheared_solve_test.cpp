@@ -10,8 +10,10 @@
 #include <filesystem>
 #include <numbers>
 
+#include "engine/engine.hpp"
 #include "flows.hpp"
 #include "problem/affine_map.hpp"
+#include "problem/orders.hpp"
 #include "solenoid/arrays.hpp"
 #include "solenoid/error.hpp"
 #include "solenoid/output.hpp"
@@ -391,6 +393,30 @@ TEST(ShearedCells, AreSavedAndStartedFrom) {
   EXPECT_THROW(solve(other, loaded, on_cpu()), InputError);
 }
 
+/// As many iterations to the same flow.
+TEST(ShearedCells, AreTheSameOnAGpu) {
+  if (const std::string why = cuda_unavailable(); !why.empty()) GTEST_SKIP() << why;
+  for (const int dim : {2, 3}) {
+    for (const int order : orders_for(DeviceChoice::cuda, dim, EquationKind::stokes)) {
+      if (order == 0 || order > 3) continue;
+      Problem problem{.mesh = Mesh::sheared(dim, some_edges(dim), dim == 2 ? 4 : 2), .order = order, .mass = 3.0};
+      problem.force[0] = ScalarField([](const Point& x) { return std::sin(5.0 * x[1]); });
+      problem.boundary.sides[1].kind = SideKind::outflow;
+      problem.boundary.sides[2].kind = SideKind::slip;
+      for (const Precision precision : {Precision::full_double, Precision::mixed}) {
+        SolverOptions options = on_cpu(1e-9);
+        options.precision = precision;
+        const Result expected = solve(problem, options);
+        options.device = DeviceChoice::cuda;
+        const Result result = solve(problem, options);
+        EXPECT_NEAR(result.report.iterations, expected.report.iterations, 1) << dim << "D, k = " << order;
+        EXPECT_LE(test::relative_difference(result.solution, expected.solution), 1e-7) << dim << "D, k = " << order;
+        EXPECT_LE(result.solution.divergence_max(), 1e-10) << dim << "D, k = " << order;
+      }
+    }
+  }
+}
+
 TEST(ShearedCells, HavePicturesAndFiles) {
   if (!test::has_order(2, 1)) GTEST_SKIP();
   for (const int dim : {2, 3}) {
@@ -427,10 +453,10 @@ void expect_refused(const Run& run, const std::string& what) {
 TEST(ShearedCells, RefuseWhatIsNotThere) {
   if (!test::has_order(2, 1)) GTEST_SKIP();
   const Problem sheared{.mesh = Mesh::sheared(2, rhombus(60), 2), .order = 1};
-  const auto refused = [&](const auto& change, const std::string& what, SolverOptions options = on_cpu()) {
+  const auto refused = [&](const auto& change, const std::string& what) {
     Problem problem = sheared;
     change(problem);
-    expect_refused([&] { solve(problem, options); }, what);
+    expect_refused([&] { solve(problem, on_cpu()); }, what);
   };
   refused([](Problem& p) { (*p.mesh.edges)[1] = {2, 0, 0}; }, "determinant");
   refused([](Problem& p) { std::swap((*p.mesh.edges)[0], (*p.mesh.edges)[1]); }, "right-handed");
@@ -444,9 +470,6 @@ TEST(ShearedCells, RefuseWhatIsNotThere) {
   if (test::has_order(2, 1, EquationKind::poisson)) {
     refused([](Problem& p) { p.equation = EquationKind::poisson; }, "Stokes' equation");
   }
-  SolverOptions cuda = on_cpu();
-  cuda.device = DeviceChoice::cuda;
-  refused([](Problem&) {}, "device \"cpu\"", cuda);
   expect_refused([&] { TimeStepper(sheared, {}, on_cpu()); }, "steady");
   refused(
       [](Problem& p) {

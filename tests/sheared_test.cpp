@@ -11,6 +11,7 @@
 #include <random>
 
 #include "engine/engine.hpp"
+#include "engines.hpp"
 #include "flows.hpp"
 #include "kernel_bench.hpp"
 #include "level/patch_weights.hpp"
@@ -99,9 +100,13 @@ std::vector<ShearedCase> sheared_cases() {
   return cases;
 }
 
-Engine& cpu() {
-  static const auto engine = make_engine(DeviceChoice::cpu, 2);
-  return *engine;
+/// visit(engine) for those of this machine that have the level's order.
+template <class Visit>
+void for_engines(const Level& level, const Visit& visit) {
+  for (const auto& choice : test::engines()) {
+    SCOPED_TRACE(choice.name);
+    if (test::has_order_of(choice.get(), level)) visit(choice.get());
+  }
 }
 
 class ShearedKernels : public testing::TestWithParam<ShearedCase> {
@@ -109,13 +114,21 @@ class ShearedKernels : public testing::TestWithParam<ShearedCase> {
   template <class T, class Run>
   void compare(const Level& level, LocalSolverKind local, const std::string& what, const Run& run) {
     Bench<T> expected(oracle(), level, local);
-    Bench<T> actual(cpu(), level, local);
     const Results expected_result = run(expected);
-    const Results actual_result = run(actual);
-    for (std::size_t i = 0; i < expected_result.size(); ++i) {
-      expect_same(level, expected_result[i], actual_result[i], 2.0 * tolerance<T>(level.equation.order),
-                  fmt::format("{} [{}] in {}", what, i, sizeof(T) == sizeof(float) ? "float" : "double"));
-    }
+    constexpr bool single = sizeof(T) == sizeof(float);
+    for_engines(level, [&](Engine& engine) {
+      std::vector<std::string> variants = engine.smoother_variants(level.equation, single);
+      variants.emplace_back();
+      for (const std::string& variant : variants) {
+        engine.choose_smoother(variant);
+        Bench<T> actual(engine, level, local);
+        const Results actual_result = run(actual);
+        for (std::size_t i = 0; i < expected_result.size(); ++i) {
+          expect_same(level, expected_result[i], actual_result[i], 2.0 * tolerance<T>(level.equation.order),
+                      fmt::format("{} [{}] in {} {}", what, i, single ? "float" : "double", variant));
+        }
+      }
+    });
   }
 
   template <class T>
@@ -162,41 +175,45 @@ TEST_P(ShearedKernels, AreSymmetric) {
   const Level level = GetParam().mesh.level(GetParam().order);
   const Values x = test::random_vector(level, 5);
   const Values y = test::random_vector(level, 6);
-  Bench<double> bench(cpu(), level, LocalSolverKind::direct);
-  const auto image = [&](const Values& values) {
-    const auto v = bench.vector(values);
-    auto result = bench.output();
-    bench->apply(v.data(), result.data());
-    return bench.values(result);
-  };
   const auto dot = [](const Values& a, const Values& b) {
     return Eigen::Map<const Eigen::VectorXd>(a.data(), std::ssize(a))
         .dot(Eigen::Map<const Eigen::VectorXd>(b.data(), std::ssize(b)));
   };
-  const Values image_x = image(x);
-  EXPECT_NEAR(dot(image_x, y), dot(x, image(y)), 1e-13 * std::sqrt(dot(image_x, image_x) * dot(y, y)));
+  for_engines(level, [&](Engine& engine) {
+    Bench<double> bench(engine, level, LocalSolverKind::direct);
+    const auto image = [&](const Values& values) {
+      const auto v = bench.vector(values);
+      auto result = bench.output();
+      bench->apply(v.data(), result.data());
+      return bench.values(result);
+    };
+    const Values image_x = image(x);
+    EXPECT_NEAR(dot(image_x, y), dot(x, image(y)), 1e-13 * std::sqrt(dot(image_x, image_x) * dot(y, y)));
+  });
 }
 
 /// Kernels that are handed other coefficients are those of a level that had them from the first, to the last bit.
 TEST_P(ShearedKernels, TakeOtherCoefficients) {
-  Level level = GetParam().mesh.level(GetParam().order);
-  const Values x = test::random_vector(level, 2);
-  const Values b = test::random_vector(level, 3);
-  Coefficients others{.viscosity = 0.02, .reaction = level.coefficients.reaction == 0.0 ? 0.0 : 7.0};
-  const auto results = [&](Bench<double>& bench) {
-    Results all = test::apply_and_residual(bench, x, b);
-    const Results smoothed = test::smooth_each_colour(bench, 1, x, b);
-    all.insert(all.end(), smoothed.begin(), smoothed.end());
-    return all;
-  };
-  Bench<double> replaced(cpu(), level, LocalSolverKind::direct);
-  const Results before = results(replaced);
-  level.set_coefficients(others);
-  const auto old = replaced->use_tables(replaced->make_tables());
-  Bench<double> made(cpu(), level, LocalSolverKind::direct);
-  EXPECT_EQ(results(replaced), results(made));
-  replaced->use_tables(old);
-  EXPECT_EQ(results(replaced), before);
+  const Values x = test::random_vector(GetParam().mesh.level(GetParam().order), 2);
+  const Values b = test::random_vector(GetParam().mesh.level(GetParam().order), 3);
+  for_engines(GetParam().mesh.level(GetParam().order), [&](Engine& engine) {
+    Level level = GetParam().mesh.level(GetParam().order);
+    Coefficients others{.viscosity = 0.02, .reaction = level.coefficients.reaction == 0.0 ? 0.0 : 7.0};
+    const auto results = [&](Bench<double>& bench) {
+      Results all = test::apply_and_residual(bench, x, b);
+      const Results smoothed = test::smooth_each_colour(bench, 1, x, b);
+      all.insert(all.end(), smoothed.begin(), smoothed.end());
+      return all;
+    };
+    Bench<double> replaced(engine, level, LocalSolverKind::direct);
+    const Results before = results(replaced);
+    level.set_coefficients(others);
+    const auto old = replaced->use_tables(replaced->make_tables());
+    Bench<double> made(engine, level, LocalSolverKind::direct);
+    EXPECT_EQ(results(replaced), results(made));
+    replaced->use_tables(old);
+    EXPECT_EQ(results(replaced), before);
+  });
 }
 
 /// Right angles are those of boxes.
@@ -218,18 +235,20 @@ TEST_P(ShearedKernels, AreThoseOfBoxesAtRightAngles) {
   const Values x = test::random_vector(level, 7);
   const Values b = test::random_vector(level, 8);
   const int colours = static_cast<int>(level.patches.colours.size());
-  Bench<double> expected(cpu(), expected_level, LocalSolverKind::direct);
-  Bench<double> actual(cpu(), level, LocalSolverKind::direct);
-  Results expected_results = test::apply_and_residual(expected, x, b);
-  Results results = test::apply_and_residual(actual, x, b);
-  for (std::size_t i = 0; i < results.size(); ++i) {
-    expect_same(level, expected_results[i], results[i], 4e-12, fmt::format("operator [{}]", i));
-  }
-  expected_results = test::smooth_each_colour(expected, colours, x, b);
-  results = test::smooth_each_colour(actual, colours, x, b);
-  for (std::size_t i = 0; i < results.size(); ++i) {
-    expect_same(level, expected_results[i], results[i], 4e-12, fmt::format("smoother [{}]", i));
-  }
+  for_engines(level, [&](Engine& engine) {
+    Bench<double> expected(engine, expected_level, LocalSolverKind::direct);
+    Bench<double> actual(engine, level, LocalSolverKind::direct);
+    Results expected_results = test::apply_and_residual(expected, x, b);
+    Results results = test::apply_and_residual(actual, x, b);
+    for (std::size_t i = 0; i < results.size(); ++i) {
+      expect_same(level, expected_results[i], results[i], 4e-12, fmt::format("operator [{}]", i));
+    }
+    expected_results = test::smooth_each_colour(expected, colours, x, b);
+    results = test::smooth_each_colour(actual, colours, x, b);
+    for (std::size_t i = 0; i < results.size(); ++i) {
+      expect_same(level, expected_results[i], results[i], 4e-12, fmt::format("smoother [{}]", i));
+    }
+  });
 }
 
 INSTANTIATE_TEST_SUITE_P(Meshes, ShearedKernels, testing::ValuesIn(sheared_cases()),

@@ -232,7 +232,7 @@ class Engine {
   [[nodiscard]] virtual std::int64_t bytes_per_cell(int dim) const = 0;
 
   /// Vectors that the smoother of coefficients that vary by cell keeps of a level.
-  [[nodiscard]] virtual int vectors_by_cell() const { return 0; }
+  [[nodiscard]] virtual int vectors_by_cell([[maybe_unused]] bool additive) const { return 0; }
 
   [[nodiscard]] virtual DenseLimits dense_limits() const { return {}; }
 

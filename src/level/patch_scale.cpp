@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/parallel.hpp"
 #include "level/patch_viscosity.hpp"
 
 namespace solenoid {
@@ -67,6 +68,16 @@ PatchScale patch_scale(const Level& level, Record lower) {
   scale.reaction =
       rounded_up(reaction / cells / scale.viscosity, *std::max_element(h.begin(), h.begin() + level.equation.dim));
   return scale;
+}
+
+std::vector<PatchScale> patch_scales(const Level& level) {
+  const auto& lower_cell = level.patches.lower_cell;
+  std::vector<PatchScale> scales(lower_cell.size());
+  if (!level.has_coefficients_by_cell()) return scales;
+  parallel_ranges({std::ssize(scales)}, [&](CellRange range, std::int64_t) {
+    for (auto i = range.begin; i < range.end; ++i) scales[i] = patch_scale(level, lower_cell[i]);
+  });
+  return scales;
 }
 
 }  // namespace solenoid

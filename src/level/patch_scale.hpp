@@ -15,6 +15,8 @@
 ///
 /// alpha / nu_p is the mean reaction over nu_p, rounded up to one of few values, so that patches share tables.
 
+#include <vector>
+
 #include "level/level.hpp"
 
 namespace solenoid {
@@ -34,5 +36,7 @@ Contrast contrast_of(const Level& level);
 
 /// Of the patch of a lower cell, on a level whose coefficients vary.
 PatchScale patch_scale(const Level& level, Record lower);
+/// Of all patches of a level, in their order; where coefficients are constant 1 and 0.
+std::vector<PatchScale> patch_scales(const Level& level);
 
 }  // namespace solenoid

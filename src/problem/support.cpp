@@ -87,7 +87,6 @@ const Rule rules[] = {
     {"mesh", {"sheared"}, "viscosity", {"varying", "stress"}, "cells that are parallelepipeds go with one viscosity"},
     {"mesh", {"sheared"}, "reaction", {"varying"}, "cells that are parallelepipeds go with one mass term"},
     {"mesh", {"sheared"}, "convection", {"yes"}, "cells that are parallelepipeds are for steady flows"},
-    {"mesh", {"sheared"}, "device", {"cuda"}, "cells that are parallelepipeds are for device \"cpu\""},
     {"patch", {"fused"}, "equation", {"stokes"}, "\"{}\" is for Poisson's equation only"},
     {"patch",
      {"fused"},

@@ -216,7 +216,9 @@ std::int64_t bytes_at(const CoarseCounts& counts, const Problem& problem, const 
   const double of_coarsest = static_cast<double>(sizeof(S)) * number * (mac_vectors - 1) * levels.back();
   const double coarsest =
       of_coarsest + sizeof(S) * unknowns * unknowns + block_factorisation_bytes<S>(dim, mac_faces, mac_cells);
-  const double smoothers = has_coefficients_by_cell(problem) ? bytes_of(on_all<S>(engine.vectors_by_cell())) : 0.0;
+  const bool is_additive = options.multigrid.smoother == SmootherKind::additive;
+  const double smoothers =
+      has_coefficients_by_cell(problem) ? bytes_of(on_all<S>(engine.vectors_by_cell(is_additive))) : 0.0;
   const double levels_and_solution = bytes_of(Cycle<S>::needs(index)) + smoothers + vector + coarsest;
   // Memory in which an inverse is computed serves the method afterwards.
   const double load_and_method = vector + bytes_of(solver_needs(options));

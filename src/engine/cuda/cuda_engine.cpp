@@ -105,7 +105,9 @@ class CudaEngine final : public Engine {
     return 2 * dim * side + patch + transfer + position + rest;
   }
 
-  [[nodiscard]] int vectors_by_cell() const override { return 2; }  // smoother/varying_smoother.cpp
+  [[nodiscard]] int vectors_by_cell(bool additive) const override {
+    return additive ? 2 : 1;  // smoother/element_smoother.cpp
+  }
 
   [[nodiscard]] DenseLimits dense_limits() const override {
     return {.than_by_cycle = cuda::most_in_cache, .than_by_mac = cuda::most_dense};
@@ -137,6 +139,7 @@ class CudaEngine final : public Engine {
   }
 
   std::unique_ptr<Integrator> make_integrator(const Level& level) override {
+    if (level.is_sheared()) return nullptr;
     return cuda::make_integrator(*shared_, level);
   }
   std::unique_ptr<SparseKernels<float>> sparse_float() override { return cuda::make_sparse_kernels<float>(*shared_); }

@@ -11,12 +11,13 @@
 #include "engine/cuda/dense_inverse.hpp"
 #include "engine/cuda/device_coefficients.hpp"
 #include "engine/cuda/error.hpp"
-#include "engine/cuda/kernels/varying.hpp"
+#include "engine/cuda/kernels/elements.hpp"
 #include "engine/cuda/mac_operator.hpp"
 #include "engine/cuda/messages.hpp"
 #include "engine/cuda/points/device_load.hpp"
 #include "engine/cuda/smoother/colour_smoother.hpp"
 #include "engine/cuda/smoother/small_smoother.hpp"
+#include "engine/sheared.hpp"
 #include "engine/tables.hpp"
 
 namespace solenoid::cuda {
@@ -44,6 +45,7 @@ class CudaKernels final : public Kernels<T> {
         local_(local),
         cell_(make_cell_data<T>(level)),
         mac_(mac_of(level)) {
+    if (level.is_sheared()) sheared_ = make_sheared_data<T>(level);
     if (level.has_coefficients_by_cell()) use(std::make_shared<DeviceCoefficients<T>>(shared.engine, level));
     rehearse();
   }
@@ -54,6 +56,7 @@ class CudaKernels final : public Kernels<T> {
     auto tables = tables_by<Tables>(this);
     tables->cell = make_cell_data<T>(level_);
     tables->mac = mac_of(level_);
+    if (level_.is_sheared()) tables->sheared = make_sheared_data<T>(level_);
     if (level_.has_coefficients_by_cell()) {
       tables->by_cell = std::make_shared<DeviceCoefficients<T>>(shared_.engine, level_);
     }
@@ -70,6 +73,7 @@ class CudaKernels final : public Kernels<T> {
     auto before = tables_by<Tables>(this);
     before->cell = std::exchange(cell_, mine->cell);
     before->mac = std::exchange(mac_, mine->mac);
+    before->sheared = std::exchange(sheared_, mine->sheared);
     before->by_cell = by_cell_;
     if (mine->by_cell != nullptr) use(mine->by_cell);
     for (auto& [smoother, its_tables] : mine->smoothers) {
@@ -103,7 +107,7 @@ class CudaKernels final : public Kernels<T> {
     const int colours = static_cast<int>(level_.patches.colours.size());
     auto& smoothers = additive ? additive_ : multiplicative_;
     if (smoothers.empty() && colours > 0) {
-      smoothers = make_smoothers<T>({shared_, level_, *device_, cell_, table_, local_, &varying_}, additive);
+      smoothers = make_smoothers<T>({shared_, level_, *device_, cell_, table_, local_, &varying_, &sheared_}, additive);
     }
     const cuda::Rehearsal rehearsal;
     if (!level_.small_patches.groups.empty() && by_cell_ == nullptr) smooth_small(0, nullptr, nullptr, T(1));
@@ -137,6 +141,7 @@ class CudaKernels final : public Kernels<T> {
 
   bool load([[maybe_unused]] const VectorField& force, [[maybe_unused]] T* b) override {
     if constexpr (std::is_same_v<T, double>) {
+      if (level_.is_sheared()) return false;
       if (load_ == nullptr) load_ = std::make_unique<DeviceLoad>(shared_, level_, *device_);
       return (*load_)(force, b);
     } else {
@@ -231,6 +236,7 @@ class CudaKernels final : public Kernels<T> {
   struct Tables final : CoefficientTables {
     CellData<T> cell;
     std::optional<MacStencil<T>> mac;
+    ShearedData<T> sheared;
     std::shared_ptr<DeviceCoefficients<T>> by_cell;
     std::vector<std::pair<ColourSmoother<T>*, std::shared_ptr<CoefficientTables>>> smoothers;
     std::shared_ptr<CoefficientTables> small;
@@ -311,9 +317,9 @@ class CudaKernels final : public Kernels<T> {
 
   void apply_or_residual(const T* b, const T* x, T* y) {
     if (mac_) return cuda::apply_mac(*mac_, device_->topology(), x, b, y, shared_.stream);
-    if (by_cell_ != nullptr) {
-      table_.apply_varying({&cell_, &varying_, device_->topology(), device_->blocks(), nullptr, x, b, y},
-                           shared_.stream);
+    if (by_cell_ != nullptr || level_.is_sheared()) {
+      (level_.is_sheared() ? table_.apply_sheared : table_.apply_varying)(
+          {&cell_, &varying_, &sheared_, device_->topology(), device_->blocks(), {}, x, b, y}, shared_.stream);
       return;
     }
     table_.apply({&cell_, device_->topology(), device_->tiles(), device_->blocks(), device_->boundary_sides(), x, b, y},
@@ -348,6 +354,7 @@ class CudaKernels final : public Kernels<T> {
   std::optional<MacStencil<T>> mac_;
   std::shared_ptr<DeviceCoefficients<T>> by_cell_;  // where they vary,
   VaryingData<T> varying_{};                        // and what it has
+  ShearedData<T> sheared_{};                        // of parallelepipeds
   ColourSmoothers<T> multiplicative_;               // or empty, until they are needed
   ColourSmoothers<T> additive_;
   std::unique_ptr<SmallSmoother<T>> small_;  // the same

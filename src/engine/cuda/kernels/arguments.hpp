@@ -111,7 +111,7 @@ struct ParityArguments;  // kernels/smoother/parity.hpp
 template <class T>
 struct PoissonArguments;  // kernels/smoother/poisson.hpp
 template <class T>
-struct VaryingArguments;     // kernels/varying.hpp
+struct ElementArguments;     // kernels/elements.hpp
 struct LoadArguments;        // kernels/load.hpp
 struct ConvectionArguments;  // kernels/convection.hpp
 
@@ -122,6 +122,7 @@ struct ParityKernel {
   int patches;  ///< in a batch
   /// All patches of a colour that split by parity, local solver `direct`; nullptr if this instance has no such kernel.
   void (*smooth)(const ParityArguments<T>&, Stream);
+  void (*correct)(const ParityArguments<T>&, Stream);  ///< the same of residuals that are there
 };
 /// Variants for large, small and the smallest levels, with fewer and fewer patches in a batch.
 inline constexpr int parity_variants = 3;
@@ -146,7 +147,8 @@ struct PoissonKernel {
 template <class T>
 struct KernelTable {
   void (*apply)(const ApplyArguments<T>&, Stream);
-  void (*apply_varying)(const VaryingArguments<T>&, Stream);
+  void (*apply_varying)(const ElementArguments<T>&, Stream);
+  void (*apply_sheared)(const ElementArguments<T>&, Stream);
   ParityKernel<T> parity[parity_variants];
   GeneralKernel<T> general;
   PoissonKernel<T> poisson;

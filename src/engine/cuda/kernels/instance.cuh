@@ -5,6 +5,7 @@
 #include <type_traits>
 
 #include "engine/cuda/kernels/convection.hpp"
+#include "engine/cuda/kernels/elements.hpp"
 #include "engine/cuda/kernels/load.cuh"
 #include "engine/cuda/kernels/operator.cuh"
 #include "engine/cuda/kernels/poisson_operator.cuh"
@@ -12,7 +13,6 @@
 #include "engine/cuda/kernels/smoother/parity.cuh"
 #include "engine/cuda/kernels/smoother/poisson.cuh"
 #include "engine/cuda/kernels/transfer.cuh"
-#include "engine/cuda/kernels/varying.hpp"
 
 namespace solenoid::cuda {
 
@@ -21,7 +21,9 @@ KernelTable<T> make_table() {
   KernelTable<T> table{};
   if constexpr (equation == EquationKind::stokes) {
     table.apply = &Operator<T, dim, order>::apply;
-    table.apply_varying = &apply_varying<T, dim, order>;  // in a file of its own
+    // In files of their own.
+    table.apply_varying = &apply_varying<T, dim, order>;
+    table.apply_sheared = &apply_sheared<T, dim, order>;
     table.parity[0] = parity_kernel<T, dim, order, 0>();
     table.parity[1] = parity_kernel<T, dim, order, 1>();
     table.parity[2] = parity_kernel<T, dim, order, 2>();

@@ -8,8 +8,7 @@
 ///
 /// V the stiffness of O; faces and the stress form are those of cpu/kernels/varying_operator.hpp, term by term. A cell
 /// knows n + 1 functions of P: the hat on its lower face, bubbles, and the hat on its upper face, which is the next
-/// cell's. It has the complete rows of its bubbles and a share of both hats. Hats are zero to begin with, and shares
-/// are added: the sum of two numbers has the same bits in either order.
+/// cell's.
 ///
 /// A thread block has `cells` cells side by side, and n + 1 threads for each of them. For one component after the other
 /// these have, with barriers in between,
@@ -19,8 +18,7 @@
 ///   3. in 3D and the stress form, what u_b gives to a mode in direction b = c + 2, to shared memory, where those who
 ///      have the columns find it.
 
-#include "engine/cuda/kernels/shape.cuh"
-#include "engine/cuda/kernels/varying.hpp"
+#include "engine/cuda/kernels/element_rows.cuh"
 
 namespace solenoid::cuda {
 
@@ -50,38 +48,16 @@ struct VaryingTables {
   }
 };
 
-/// What the kernels look up.
 template <class T>
-struct VaryingFields {
-  CellTopology topology;
-  RecordBlocks blocks;
+struct VaryingFields : ElementFields<T> {
   const T* viscosity;
   const T* reaction;
-  const T* patch_root;
-  const T* x;
-  const T* b;
-  T* y;
 
-  explicit VaryingFields(const VaryingArguments<T>& from)
-      : topology(from.topology),
-        blocks(from.blocks),
-        viscosity(from.varying->viscosity),
-        reaction(from.varying->reaction),
-        patch_root(from.patch_root),
-        x(from.x),
-        b(from.b),
-        y(from.y) {}
-
-  /// Factor of what belongs to a velocity, a pressure of a record.
-  __device__ T of_velocity(std::int32_t record) const {
-    if (patch_root == nullptr) return T(1);
-    const T root = patch_root[record];
-    return root == T(0) ? T(0) : T(1) / root;
-  }
-  __device__ T of_pressure(std::int32_t record) const { return patch_root == nullptr ? T(1) : patch_root[record]; }
+  explicit VaryingFields(const ElementArguments<T>& from)
+      : ElementFields<T>(from), viscosity(from.varying->viscosity), reaction(from.varying->reaction) {}
 };
 
-template <class T, int dim, int order>
+template <class T, int dim, int order, Makes makes>
 struct VaryingOperator {
   using S = Shape<dim, order>;
   using Tables = VaryingTables<T, dim, order>;
@@ -105,24 +81,25 @@ struct VaryingOperator {
     std::int32_t above[dim][cells];       ///< the records that have the upper hats
     std::int32_t takes[dim][cells];       ///< the same if these are unknowns, or -1
     bool fixed[dim][cells];               ///< lower hats are no unknowns
+    T root[cells];                        ///< ElementRows::find_root
   };
 
   const Tables& tables;
   const Fields& fields;
   Shared& shared;
+  const ElementRows<T, dim, order, makes> own_rows;
   const int slot = static_cast<int>(threadIdx.x);
   const int turn = static_cast<int>(threadIdx.y);  // of the cell's threads
   const std::int32_t cell;
   const std::int64_t place;  // of its value 0
-  const bool real;           // there is a cell
 
   __device__ VaryingOperator(const Tables& tables_, const Fields& fields_, Shared& shared_)
       : tables(tables_),
         fields(fields_),
         shared(shared_),
-        cell(cell_of_thread(fields_.blocks, fields_.topology, blockIdx.x)),
-        place(S::offset(cell)),
-        real(cell < fields_.topology.cells) {}
+        own_rows(fields_),
+        cell(own_rows.cell),
+        place(own_rows.place) {}
 
   __device__ void look_around() const {
     const CellTopology& topology = fields.topology;
@@ -131,6 +108,7 @@ struct VaryingOperator {
       shared.viscosity[slot] = nu;
       shared.reaction[slot] = fields.reaction[cell];
     }
+    if (turn == n) shared.root[slot] = own_rows.find_root();  // who has the fewest sides
 #pragma unroll 1
     for (int side = turn; side < 2 * dim; side += rows) {
       const Face face = topology.face[side][cell];
@@ -142,12 +120,11 @@ struct VaryingOperator {
       shared.shear[side][slot] = shear;
       shared.weight[side][slot] = interior ? shear : T(2) * shear;
       shared.beside[side][slot] = interior ? beside : topology.null;
-      const bool fixed = !real || normal_fixed(face);
       if (side % 2 == 0) {
-        shared.fixed[side / 2][slot] = fixed;
+        shared.fixed[side / 2][slot] = own_rows.fixes_lower(side / 2);
       } else {
         shared.above[side / 2][slot] = beside;
-        shared.takes[side / 2][slot] = fixed || beside == topology.null ? -1 : beside;
+        shared.takes[side / 2][slot] = own_rows.taker(side / 2);
       }
     }
   }
@@ -296,52 +273,46 @@ struct VaryingOperator {
     }
   }
 
-  template <bool with_b>
-  __device__ void store(int c, int column, const T (&y)[rows]) const {
-    const int at = (c * block + column) * interleave;
-    T* const to = fields.y + place + at;
-    const T* const b = with_b ? fields.b + place + at : nullptr;
-    const T factor = fields.of_velocity(cell);
-    const auto result = [&](int i) { return factor * (with_b ? __ldcs(b + i * columns * interleave) - y[i] : y[i]); };
-    if (!shared.fixed[c][slot]) atomicAdd(to, result(0));
-    const std::int32_t takes = shared.takes[c][slot];
-    if (takes >= 0) atomicAdd(fields.y + S::offset(takes) + at, fields.of_velocity(takes) * (with_b ? -y[n] : y[n]));
-#pragma unroll
-    for (int i = 1; i < n; ++i) __stcs(to + i * columns * interleave, result(i));
-  }
-
   /// y_p = -sum_c B_c u_c on the plane of the thread's last index.
-  template <bool with_b>
-  __device__ void divergence() const {
-    const T factor = fields.of_pressure(cell);
+  __device__ void divergence(T root) const {
     const T* const u = fields.x + place;
     const T* above[dim];
 #pragma unroll
     for (int c = 0; c < dim; ++c) above[c] = fields.x + S::offset(shared.above[c][slot]) + c * block * interleave;
+    const auto mode = [&](int i1, int i0) { return i0 + n * ((dim == 3 ? i1 : turn) + n * (dim == 3 ? turn : 0)); };
+    T b[lines][n];
+    unrolled<lines, n>([&](int i1, int i0) { b[i1][i0] = own_rows.fetch_pressure(mode(i1, i0)); });
+    T sum[lines][n];
     unrolled<lines, n>([&](int i1, int i0) {
       const int index[3] = {i0, dim == 3 ? i1 : turn, dim == 3 ? turn : 0};
-      T sum = 0;
+      sum[i1][i0] = T(0);
 #pragma unroll
       for (int c = 0; c < dim; ++c) {
         const int column = index[(c + 1) % dim] + (dim == 3 ? n * index[(c + 2) % 3] : 0);
         T of_c = __ldg(u + (c * block + index[c] * columns + column) * interleave);
         if (index[c] == 0) of_c = __ldg(above[c] + column * interleave) - of_c;
-        sum += tables.inverse_h[c] * of_c;
+        sum[i1][i0] += tables.inverse_h[c] * of_c;
       }
-      const std::int64_t at = place + (dim * block + i0 + n * (index[1] + n * index[2])) * interleave;
-      __stcs(fields.y + at, factor * (with_b ? __ldcs(fields.b + at) + sum : -sum));
     });
+    unrolled<lines, n>([&](int i1, int i0) { own_rows.store_pressure(mode(i1, i0), root, b[i1][i0], -sum[i1][i0]); });
   }
 
-  template <bool with_b, bool stress>
+  template <bool stress>
   __device__ void apply() const {
     look_around();
     wait_for_earlier_kernels();
     __syncthreads();
-    const bool works = turn < n && real;
-    if (works) divergence<with_b>();
+    const bool works = turn < n && own_rows.are_wanted();
+    const T root = shared.root[slot];
+    const T factor = T(1) / root;
+    if (works) divergence(root);
 #pragma unroll 1
     for (int c = 0; c < dim; ++c) {
+      T b[lines][n];
+      if (works) {
+#pragma unroll
+        for (int r = 0; r < lines; ++r) own_rows.fetch(c, turn + n * r, b[r]);
+      }
       make_w(c);
       __syncthreads();
       T y[lines][rows];
@@ -368,67 +339,42 @@ struct VaryingOperator {
       }
       if (works) {
 #pragma unroll
-        for (int r = 0; r < lines; ++r) store<with_b>(c, turn + n * r, y[r]);
+        for (int r = 0; r < lines; ++r) {
+          own_rows.store(c, turn + n * r, shared.fixed[c][slot], shared.takes[c][slot], factor, b[r], y[r]);
+        }
       }
       if (c + 1 < dim) __syncthreads();
     }
   }
 };
 
-template <bool with_b, bool stress, class T, int dim, int order>
-__global__ void __launch_bounds__(VaryingOperator<T, dim, order>::threads)
+template <Makes makes, bool stress, class T, int dim, int order>
+__global__ void __launch_bounds__(VaryingOperator<T, dim, order, makes>::threads)
     apply_varying_cells(const __grid_constant__ VaryingTables<T, dim, order> tables,
                         const __grid_constant__ VaryingFields<T> fields) {
-  using O = VaryingOperator<T, dim, order>;
+  using O = VaryingOperator<T, dim, order, makes>;
   extern __shared__ __align__(16) unsigned char memory[];
-  O(tables, fields, *reinterpret_cast<typename O::Shared*>(memory)).template apply<with_b, stress>();
-}
-
-/// Hats, before cells add their shares: zero, or what b has of those in hat-only records. A thread for each record and
-/// value of a row.
-template <class T, int dim, int order>
-__global__ void clear_hats(const __grid_constant__ VaryingFields<T> fields) {
-  using S = Shape<dim, order>;
-  const CellTopology& topology = fields.topology;
-  const std::int64_t row = (std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x) / interleave;
-  const auto record = static_cast<std::int32_t>(row / S::columns * interleave + threadIdx.x % interleave);
-  const auto column = static_cast<int>(row % S::columns);
-  wait_for_earlier_kernels();
-  if (record >= topology.records) return;
-  if (record < topology.cells) {
-#pragma unroll
-    for (int c = 0; c < dim; ++c) fields.y[S::offset(record) + (c * S::block + column) * interleave] = T(0);
-    return;
-  }
-  const int c = direction_of_hats(topology, record);
-  const std::int64_t at = S::offset(record) + (c * S::block + column) * interleave;
-  const bool fixed = normal_fixed(topology.face[2 * c + 1][topology.neighbour[2 * c][record]]);
-  fields.y[at] = fixed || fields.b == nullptr ? T(0) : fields.of_velocity(record) * fields.b[at];
+  O(tables, fields, *reinterpret_cast<typename O::Shared*>(memory)).template apply<stress>();
 }
 
 template <class T, int dim, int order>
-void apply_varying(const VaryingArguments<T>& arguments, Stream stream) {
-  using O = VaryingOperator<T, dim, order>;
+void apply_varying(const ElementArguments<T>& arguments, Stream stream) {
   const VaryingTables<T, dim, order> tables(*arguments.cell, *arguments.varying);
   const VaryingFields<T> fields(arguments);
-  constexpr int hat_threads = 128;
-  const std::int64_t hats = whole_blocks(arguments.topology.records) * O::columns;
-  launch("hats of the operator", clear_hats<T, dim, order>, blocks_for(hats, std::int64_t{hat_threads}), hat_threads, 0,
-         stream, fields);
-  const auto start = [&](auto kernel) {
-    launch(arguments.b == nullptr ? "apply, by cell" : "residual, by cell", kernel,
+  const auto start = [&]<Makes makes, bool stress>() {
+    using O = VaryingOperator<T, dim, order, makes>;
+    constexpr const char* name = makes == Makes::image ? "apply, by cell" : "residual, by cell";
+    launch(name, apply_varying_cells<makes, stress, T, dim, order>,
            blocks_for(arguments.blocks.count * interleave, O::cells), dim3(O::cells, O::rows),
            sizeof(typename O::Shared), stream, tables, fields);
   };
-  const bool with_b = arguments.b != nullptr;
-  // Order 0 has the gradient form alone.
-  if constexpr (order > 0) {
-    if (arguments.varying->stress) {
-      start(with_b ? apply_varying_cells<true, true, T, dim, order> : apply_varying_cells<false, true, T, dim, order>);
-      return;
+  apply_elements<T, dim, order>(arguments, stream, [&]<Makes makes>() {
+    // Order 0 has the gradient form alone.
+    if constexpr (order > 0) {
+      if (arguments.varying->stress) return start.template operator()<makes, true>();
     }
-  }
-  start(with_b ? apply_varying_cells<true, false, T, dim, order> : apply_varying_cells<false, false, T, dim, order>);
+    start.template operator()<makes, false>();
+  });
 }
 
 }  // namespace solenoid::cuda

@@ -45,13 +45,23 @@ const ParityKernel<T>* variant_for_size(const SmoothedLevel<T>& level) {
 
 template <class T>
 ColourSmoothers<T> make_smoothers(const SmoothedLevel<T>& level, bool additive) {
-  if (!level.level.has_coefficients_by_cell()) return make_constant_smoothers(level, additive);
+  const bool by_elements = level.level.has_coefficients_by_cell() || level.level.is_sheared();
+  if (!by_elements) return make_constant_smoothers(level, additive);
   ColourSmoothers<T> smoothers;
-  smoothers.push_back(make_varying_smoother(level));
+  smoothers.push_back(make_element_smoother(level, additive));
   return smoothers;
 }
 template ColourSmoothers<float> make_smoothers(const SmoothedLevel<float>&, bool);
 template ColourSmoothers<double> make_smoothers(const SmoothedLevel<double>&, bool);
+
+template <class T>
+const ParityKernel<T>* parity_kernel_for(const SmoothedLevel<T>& level, bool additive) {
+  if (additive || level.local != LocalSolverKind::direct || !parity_plan_fits(level.level.size())) return nullptr;
+  const std::string& asked_for = level.shared.smoother;
+  return asked_for.empty() ? variant_for_size(level) : variant_named(level.table, asked_for);
+}
+template const ParityKernel<float>* parity_kernel_for(const SmoothedLevel<float>&, bool);
+template const ParityKernel<double>* parity_kernel_for(const SmoothedLevel<double>&, bool);
 
 template <class T>
 ColourSmoothers<T> make_constant_smoothers(const SmoothedLevel<T>& level, bool additive) {
@@ -61,11 +71,8 @@ ColourSmoothers<T> make_constant_smoothers(const SmoothedLevel<T>& level, bool a
     smoothers.push_back(make_poisson_smoother(level));
     return smoothers;
   }
-  const std::string& asked_for = level.shared.smoother;
-  const ParityKernel<T>* const variant =
-      asked_for.empty() ? variant_for_size(level) : variant_named(level.table, asked_for);
-  if (additive || level.local != LocalSolverKind::direct || variant == nullptr ||
-      !parity_plan_fits(level.level.size())) {
+  const ParityKernel<T>* const variant = parity_kernel_for(level, additive);
+  if (variant == nullptr) {
     const std::vector<char> all(kinds.size(), 1);
     smoothers.push_back(make_general_smoother(level, problems_of_kinds(level.level, all), false));
     return smoothers;
@@ -73,6 +80,7 @@ ColourSmoothers<T> make_constant_smoothers(const SmoothedLevel<T>& level, bool a
   std::vector<char> rest;
   for (const PatchKind& kind : kinds) rest.push_back(splits_by_parity(kind, level.level.equation.dim) ? 0 : 1);
   smoothers.push_back(make_parity_smoother(level, *variant));
+  smoothers.back()->use_tables(smoothers.back()->make_tables());
   if (std::count(rest.begin(), rest.end(), 1) > 0) {
     smoothers.push_back(make_general_smoother(level, problems_of_kinds(level.level, rest), true));
   }

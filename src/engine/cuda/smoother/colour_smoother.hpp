@@ -10,6 +10,7 @@
 #include "engine/cuda/cuda_kernels.hpp"
 #include "engine/cuda/kernels/arguments.hpp"
 #include "engine/cuda/kernels/smoother/colour.hpp"
+#include "engine/sheared_data.hpp"
 
 namespace solenoid::cuda {
 
@@ -40,6 +41,7 @@ struct SmoothedLevel {
   const KernelTable<T>& table;
   LocalSolverKind local;
   const VaryingData<T>* varying;  ///< where coefficients vary by cell, those in use
+  const ShearedData<T>* sheared;  ///< of parallelepipeds
 };
 
 /// Local problems that differ, and which patches have them.
@@ -64,12 +66,14 @@ LocalProblems problems_of_kinds(const Level& level, const std::vector<char>& tak
 /// size) and another one the rest; everywhere else one takes all.
 template <class T>
 ColourSmoothers<T> make_smoothers(const SmoothedLevel<T>& level, bool additive);
-/// The same where coefficients are constant, or for the local problems of a level where they vary, but without
-/// reaction.
+/// The same where coefficients are constant.
 template <class T>
 ColourSmoothers<T> make_constant_smoothers(const SmoothedLevel<T>& level, bool additive);
+/// The kernel for patches of a level that split by parity, or nullptr if another family takes them.
+template <class T>
+const ParityKernel<T>* parity_kernel_for(const SmoothedLevel<T>& level, bool additive);
 
-/// The families. That of parity takes the patches that split.
+/// The families. That of parity takes the patches that split; it has no tables yet.
 template <class T>
 std::unique_ptr<ColourSmoother<T>> make_parity_smoother(const SmoothedLevel<T>& level, const ParityKernel<T>& kernel);
 /// `beside_parity`: the parity smoother goes before it in each colour.
@@ -79,7 +83,7 @@ std::unique_ptr<ColourSmoother<T>> make_general_smoother(const SmoothedLevel<T>&
 template <class T>
 std::unique_ptr<ColourSmoother<T>> make_poisson_smoother(const SmoothedLevel<T>& level);
 template <class T>
-std::unique_ptr<ColourSmoother<T>> make_varying_smoother(const SmoothedLevel<T>& level);
+std::unique_ptr<ColourSmoother<T>> make_element_smoother(const SmoothedLevel<T>& level, bool additive);
 
 /// y = x on the records that no patch of the colour has, where no kernel of the smoother sees to it.
 template <class T>

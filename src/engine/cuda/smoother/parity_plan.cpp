@@ -130,14 +130,14 @@ ParityPlan::ParityPlan(const Level& level, int batch) {
   const int dim = level.equation.dim;
   const Patches& all = level.patches;
   std::vector<std::int32_t> known;  // weights of the Schur blocks so far
-  std::vector<std::int32_t> number_of(all.kinds.size());
+  schur_number.assign(all.kinds.size(), -1);
   for (std::size_t i = 0; i < all.kinds.size(); ++i) {
     const PatchKind& kind = all.kinds[i];
     covered.push_back(splits_by_parity(kind, dim) ? 1 : 0);
     if (covered[i] == 0) continue;
     const std::int32_t weights = weights_of(kind, dim);
     const auto found = std::find(known.begin(), known.end(), weights);
-    number_of[i] = static_cast<std::int32_t>(found - known.begin());
+    schur_number[i] = static_cast<std::int32_t>(found - known.begin());
     if (found != known.end()) continue;
     known.push_back(weights);
     kinds.push_back(static_cast<int>(i));
@@ -159,7 +159,7 @@ ParityPlan::ParityPlan(const Level& level, int batch) {
         if (covered[run.kind] == 0) continue;
         const PatchKind& kind = all.kinds[run.kind];
         const std::int32_t word =
-            weights_of(kind, dim) | walls_of(kind, dim) | number_of[run.kind] << ParityPatch::schur_shift;
+            weights_of(kind, dim) | walls_of(kind, dim) | schur_number[run.kind] << ParityPatch::schur_shift;
         const std::int32_t flags = flags_of(kind, dim);
         for (auto i = run.begin; i < run.end; ++i) {
           const Record lower = all.lower_cell[i];

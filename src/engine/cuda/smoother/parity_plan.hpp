@@ -19,6 +19,7 @@ struct ParityPlan {
   ParityPlan(const Level& level, int batch);
 
   std::vector<int> kinds;                            ///< by number of Schur blocks: a kind of patch that has them
+  std::vector<std::int32_t> schur_number;            ///< [kind]: of its blocks, or -1: it does not split
   Unset<ParityPatch> patches;                        ///< of all colours, in the order of cells in each colour
   std::vector<std::vector<PatchBatch>> colours;      ///< batches of each colour
   std::vector<std::vector<std::int32_t>> uncovered;  ///< records in no patch of a colour, in the order of batches

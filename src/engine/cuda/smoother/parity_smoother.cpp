@@ -1,12 +1,16 @@
 #include "engine/cuda/kernels/smoother/parity.hpp"
 
 #include <algorithm>
+#include <cstdint>
+#include <set>
 #include <utility>
+#include <vector>
 
 #include "engine/cuda/smoother/colour_smoother.hpp"
 #include "engine/cuda/smoother/device_inverses.hpp"
 #include "engine/cuda/smoother/parity_plan.hpp"
 #include "engine/cuda/smoother/parity_tables.hpp"
+#include "level/patch_scale.hpp"
 
 namespace solenoid::cuda {
 namespace {
@@ -32,6 +36,7 @@ class ParitySmoother final : public ColourSmoother<T> {
     const ParityPlan plan(level.level, kernel.patches);
     patches_ = {engine, plan.patches};
     kinds_ = plan.kinds;
+    schur_number_ = plan.schur_number;
     for (std::size_t i = 0; i < plan.colours.size(); ++i) {
       bool rest = false;
       for (const PatchRun& run : level.level.patches.colours[i]) rest = rest || plan.covered[run.kind] == 0;
@@ -41,13 +46,30 @@ class ParitySmoother final : public ColourSmoother<T> {
                           static_cast<std::int32_t>(plan.uncovered[i].size()),
                           rest});
     }
-    ParitySmoother::use_tables(ParitySmoother::make_tables());
   }
 
   [[nodiscard]] std::shared_ptr<CoefficientTables> make_tables() const override {
-    const ParityTables<T> tables(level_.level, kinds_);
-    auto on_device = tables_by<Tables>(this);
+    const Level& level = level_.level;
     Engine& engine = level_.shared.engine;
+    auto on_device = tables_by<Tables>(this);
+    std::vector<ParityProblem> problems;
+    const std::vector<PatchScale> scales = patch_scales(level);
+    const bool vary =
+        std::any_of(scales.begin(), scales.end(), [](const auto& scale) { return scale.reaction != 0.0; });
+    if (vary) {
+      problems = problems_of(scales);
+      std::vector<T> reactions;
+      for (const ParityProblem& problem : problems) reactions.push_back(static_cast<T>(problem.reaction));
+      on_device->reaction_of_problem = {engine, reactions};
+      on_device->problem = {engine, numbers_of(scales, problems)};
+    } else {
+      for (const int kind : kinds_) problems.push_back({level.coefficients.reaction, kind});
+    }
+    const ParityTables<T> tables(level, problems);
+    const Equation& equation = level.equation;
+    for (int c = 0; c < equation.dim && level.is_sheared(); ++c) {
+      on_device->reaction[c] = static_cast<T>(level.coefficients.reaction * equation.weights.mass[c]);
+    }
     on_device->univariate = {engine, tables.univariate};
     on_device->schur = Vector<T>(engine, tables.schur_size);
     make_inverses(engine, tables.missing, InverseForm::operands, on_device->schur.data(), level_.shared.stream);
@@ -59,7 +81,7 @@ class ParitySmoother final : public ColourSmoother<T> {
 
   void smooth(const Colour<T>& colour) override {
     const OfColour& mine = colours_[colour.number];
-    const ParityArguments<T> arguments{
+    ParityArguments<T> arguments{
         .cell = &level_.cell,
         .topology = level_.device.topology(),
         .patches = patches_.data(),
@@ -72,17 +94,64 @@ class ParitySmoother final : public ColourSmoother<T> {
         .b = colour.b,
         .x = colour.x,
         .y = colour.y,
+        .root = colour.root,
+        .eigenvalue_factor = {},
+        .reaction = {},
+        .problem = tables_->problem.data(),
+        .reaction_of_problem = tables_->reaction_of_problem.data(),
         .keeps_pressure = stretched_ && colour.x != nullptr,
         .followed = mine.rest,
     };
-    kernel_.smooth(arguments, level_.shared.stream);
+    const Equation& equation = level_.level.equation;
+    for (int c = 0; c < equation.dim; ++c) {
+      for (int a = 0; a < equation.dim; ++a) {
+        arguments.eigenvalue_factor[c][a] = static_cast<T>(equation.weights.viscous[c][(c + a) % equation.dim]);
+      }
+      arguments.reaction[c] = tables_->reaction[c];
+    }
+    (colour.root != nullptr ? kernel_.correct : kernel_.smooth)(arguments, level_.shared.stream);
   }
 
  private:
   struct Tables final : CoefficientTables {
     Array<T> univariate;
     Vector<T> schur;
+    T reaction[3]{};  // ParityArguments::reaction
+    // Where reactions vary:
+    Array<std::int32_t> problem;
+    Array<T> reaction_of_problem;
   };
+  /// visit(i, its problem) for all patches that split.
+  template <class Visit>
+  void for_patches(const std::vector<PatchScale>& scales, const Visit& visit) const {
+    for (const auto& runs : level_.level.patches.colours) {
+      for (const PatchRun& run : runs) {
+        const std::int32_t number = schur_number_[run.kind];
+        if (number < 0) continue;
+        for (auto i = run.begin; i < run.end; ++i) visit(i, ParityProblem{scales[i].reaction, kinds_[number]});
+      }
+    }
+  }
+  [[nodiscard]] std::vector<ParityProblem> problems_of(const std::vector<PatchScale>& scales) const {
+    std::set<ParityProblem> found;
+    ParityProblem last{-1.0, -1};
+    for_patches(scales, [&](std::int64_t, const ParityProblem& problem) {
+      if (problem != last) found.insert(problem);
+      last = problem;
+    });
+    return {found.begin(), found.end()};
+  }
+  /// ParityArguments::problem
+  [[nodiscard]] std::vector<std::int32_t> numbers_of(const std::vector<PatchScale>& scales,
+                                                     const std::vector<ParityProblem>& problems) const {
+    const Level& level = level_.level;
+    std::vector<std::int32_t> numbers(level.grid.layout().storage(), 0);
+    for_patches(scales, [&](std::int64_t i, const ParityProblem& problem) {
+      const auto at = std::lower_bound(problems.begin(), problems.end(), problem);
+      numbers[level.patches.lower_cell[i]] = static_cast<std::int32_t>(at - problems.begin());
+    });
+    return numbers;
+  }
   struct OfColour {
     Array<PatchBatch> batches;
     std::int32_t batch_count;
@@ -94,7 +163,9 @@ class ParitySmoother final : public ColourSmoother<T> {
   SmoothedLevel<T> level_;
   ParityKernel<T> kernel_;
   Array<ParityPatch> patches_;
-  std::vector<int> kinds_;  // ParityPlan::kinds
+  // Of ParityPlan.
+  std::vector<int> kinds_;
+  std::vector<std::int32_t> schur_number_;
   std::shared_ptr<Tables> tables_;
   bool stretched_;
   std::vector<OfColour> colours_;

@@ -9,7 +9,7 @@ namespace {
 
 /// The univariate tables of direction `d` for pressures of the given parity (parity_table_size), between zeros.
 template <class T>
-void write_direction(const Equation& equation, const Coefficients& coefficients, const PatchDirection& d, int parity,
+void write_direction(const Equation& equation, double viscosity, double reaction, const PatchDirection& d, int parity,
                      T* to) {
   const int n = equation.n();
   const int k = equation.order;
@@ -30,39 +30,52 @@ void write_direction(const Equation& equation, const Coefficients& coefficients,
   write(d.eigen_o.block(0, parity * n, n, n));
   write(eigen_p);
   write(divergence);
-  write(Matrix(coefficients.viscosity * d.lambda_o.segment(parity * n, n)));
+  write(Matrix(viscosity * d.lambda_o.segment(parity * n, n)));
   Eigen::VectorXd lambda_p = Eigen::VectorXd::Ones(n);
-  lambda_p.head(columns) = coefficients.viscosity * d.lambda_p.segment(first, columns) +
-                           coefficients.reaction * Eigen::VectorXd::Ones(columns);
+  lambda_p.head(columns) = viscosity * d.lambda_p.segment(first, columns) + reaction * Eigen::VectorXd::Ones(columns);
   write(lambda_p);
 }
 
 }  // namespace
 
 template <class T>
-ParityTables<T>::ParityTables(const Level& level, const std::vector<int>& kinds) {
+ParityTables<T>::ParityTables(const Level& level, const std::vector<ParityProblem>& problems) {
   const Equation& equation = level.equation;
   const int dim = equation.dim;
   const int table_size = parity_table_size(equation.n());
   univariate.assign(static_cast<std::size_t>(dim) * parity_weights * 2 * table_size, T(0));
-  std::vector<std::optional<PatchSolver>> solvers(kinds.size());
-  for_each_local_solver(level, kinds, LocalSolverKind::direct, BlockInverses::elsewhere,
-                        [&](std::size_t i, const PatchSolver& solver) { solvers[i] = solver; });
-  for (std::size_t i = 0; i < kinds.size(); ++i) {
-    const PatchSolver& solver = *solvers[i];
-    const PatchKind& kind = level.patches.kinds[kinds[i]];
-    for (int d = 0; d < dim; ++d) {
-      for (int odd = 0; odd < 2; ++odd) {
-        T* const to = univariate.data() + ((d * parity_weights + kind[d].weight[0]) * 2 + odd) * table_size;
-        write_direction(equation, level.coefficients, solver.direction(d), odd, to);
+  const double viscosity = level.coefficients.viscosity;
+  // Otherwise what is added to sums of eigenvalues has them (ParityArguments::reaction).
+  const bool alike = !level.is_sheared() && !level.has_coefficients_by_cell();
+  const double in_tables = alike ? level.coefficients.reaction : 0.0;
+  for (std::size_t first = 0; first < problems.size();) {
+    const double reaction = problems[first].reaction;
+    std::vector<int> kinds;
+    for (; first < problems.size() && problems[first].reaction == reaction; ++first) {
+      kinds.push_back(problems[first].kind);
+    }
+    std::vector<std::optional<PatchSolver>> solvers(kinds.size());
+    Coefficients constant = level.coefficients;
+    constant.reaction = reaction;
+    constant.by_cell = nullptr;
+    for_each_local_solver(level, constant, kinds, LocalSolverKind::direct, BlockInverses::elsewhere,
+                          [&](std::size_t i, const PatchSolver& solver) { solvers[i] = solver; });
+    for (std::size_t i = 0; i < kinds.size(); ++i) {
+      const PatchSolver& solver = *solvers[i];
+      const PatchKind& kind = level.patches.kinds[kinds[i]];
+      for (int d = 0; d < dim; ++d) {
+        for (int odd = 0; odd < 2; ++odd) {
+          T* const to = univariate.data() + ((d * parity_weights + kind[d].weight[0]) * 2 + odd) * table_size;
+          write_direction(equation, viscosity, in_tables, solver.direction(d), odd, to);
+        }
       }
+      std::vector<std::size_t> places;
+      for (const SchurBlock& block : solver.blocks()) {
+        places.push_back(schur_size);
+        schur_size += inverse_numbers(InverseForm::operands, block.size());
+      }
+      missing.push_back({solver, places});
     }
-    std::vector<std::size_t> places;
-    for (const SchurBlock& block : solver.blocks()) {
-      places.push_back(schur_size);
-      schur_size += inverse_numbers(InverseForm::operands, block.size());
-    }
-    missing.push_back({solver, places});
   }
 }
 

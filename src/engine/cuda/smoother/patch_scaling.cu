@@ -1,5 +1,6 @@
 #include "engine/cuda/smoother/patch_scaling.hpp"
 
+#include "engine/cuda/kernels/element_rows.cuh"
 #include "engine/cuda/launch.hpp"
 #include "mesh/record.hpp"
 
@@ -9,43 +10,41 @@ namespace {
 constexpr int threads = 256;
 
 template <class T>
-__device__ T factor_at(const PatchScaling<T>& scaling, std::int64_t i) {
+__global__ void scale_kernel(PatchesOfColour<T> patches, CellTopology topology, RecordShape records, const T* b, T* r) {
+  const std::int64_t i = std::int64_t{blockIdx.x} * threads + threadIdx.x;
+  wait_for_earlier_kernels();
+  if (i >= records.numbers) return;
   const std::int64_t row = i / interleave;
-  const T root = __ldg(scaling.root + row / scaling.record_size * interleave + i % interleave);
-  if (row % scaling.record_size >= scaling.velocities) return root;
-  return root == T(0) ? T(0) : T(1) / root;
-}
-
-template <class T>
-__global__ void scale_kernel(const __grid_constant__ PatchScaling<T> scaling, const T* x, T* y) {
-  const std::int64_t i = std::int64_t{blockIdx.x} * threads + threadIdx.x;
-  wait_for_earlier_kernels();
-  if (i < scaling.numbers) y[i] = factor_at(scaling, i) * x[i];
-}
-
-template <class T>
-__global__ void add_kernel(const __grid_constant__ PatchScaling<T> scaling, T factor, const T* x, const T* base, T* y) {
-  const std::int64_t i = std::int64_t{blockIdx.x} * threads + threadIdx.x;
-  wait_for_earlier_kernels();
-  if (i < scaling.numbers) y[i] = (base == nullptr ? T(0) : base[i]) + factor * (factor_at(scaling, i) * x[i]);
+  const auto record = static_cast<std::int32_t>(row / records.size * interleave + i % interleave);
+  const int value = static_cast<int>(row % records.size);
+  T factor{};
+  if (record < topology.records) {
+    // Hats in records of their own belong to the patch below.
+    const std::int32_t cell =
+        record < topology.cells ? record : topology.neighbour[2 * direction_of_hats(topology, record)][record];
+    const T root = root_of_patch(patches, topology, records.dim, cell);
+    factor = root;
+    if (value < records.velocities) {
+      const bool is_share = record == cell && value % records.block < records.hats &&
+                            hat_of_patch(patches.hats[cell], value / records.block) == HatOfPatch::share;
+      factor = root == T(0) || is_share ? T(0) : T(1) / root;
+    }
+  }
+  r[i] = factor * b[i];
 }
 
 }  // namespace
 
 template <class T>
-void scale_by_patch(const PatchScaling<T>& scaling, const T* x, T* y, Stream stream) {
-  launch("to local problems", scale_kernel<T>, blocks_for(scaling.numbers, std::int64_t{threads}), threads, 0, stream,
-         scaling, x, y);
-}
-template <class T>
-void add_by_patch(const PatchScaling<T>& scaling, T factor, const T* x, const T* base, T* y, Stream stream) {
-  launch("from local problems", add_kernel<T>, blocks_for(scaling.numbers, std::int64_t{threads}), threads, 0, stream,
-         scaling, factor, x, base, y);
+void scale_by_patch(const PatchesOfColour<T>& patches, const CellTopology& topology, const RecordShape& records,
+                    const T* b, T* r, Stream stream) {
+  launch("to local problems", scale_kernel<T>, blocks_for(records.numbers, std::int64_t{threads}), threads, 0, stream,
+         patches, topology, records, b, r);
 }
 
-template void scale_by_patch(const PatchScaling<float>&, const float*, float*, Stream);
-template void scale_by_patch(const PatchScaling<double>&, const double*, double*, Stream);
-template void add_by_patch(const PatchScaling<float>&, float, const float*, const float*, float*, Stream);
-template void add_by_patch(const PatchScaling<double>&, double, const double*, const double*, double*, Stream);
+template void scale_by_patch(const PatchesOfColour<float>&, const CellTopology&, const RecordShape&, const float*,
+                             float*, Stream);
+template void scale_by_patch(const PatchesOfColour<double>&, const CellTopology&, const RecordShape&, const double*,
+                             double*, Stream);
 
 }  // namespace solenoid::cuda

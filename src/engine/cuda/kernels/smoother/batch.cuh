@@ -9,9 +9,12 @@
 
 namespace solenoid::cuda {
 
+/// `corrects`: b is a residual between the scalings of patches, and what is solved for a correction of x
+/// (Colour::root).
+///
 /// Shared memory of a team: `field_numbers` numbers of whoever works on the batch, univariate tables, places of cells,
 /// extra weights, places of records that no patch covers.
-template <class T, int dim, int order, int patches_, int teams_, int field_numbers>
+template <class T, int dim, int order, int patches_, int teams_, int field_numbers, bool corrects>
 struct ParityBatch : Places<record_size(dim, order)> {
   using Addresses = Places<record_size(dim, order)>;
   using Addresses::offset, Addresses::pointer, Addresses::record_at;
@@ -60,6 +63,7 @@ struct ParityBatch : Places<record_size(dim, order)> {
   const int group;    // which of the threads of this patch
   const ParityPatch& entry;
   const std::int32_t kind;
+  const T patch_reaction;  // of corrections
 
   __device__ ParityBatch(const Arguments& arguments_, T* shared_)
       : arguments(arguments_),
@@ -71,7 +75,9 @@ struct ParityBatch : Places<record_size(dim, order)> {
         problem(__shfl_sync(~0U, threadIdx.x % threads / 32, 0)),
         group(problem * workers + worker),
         entry(arguments_.patches[batch.begin + min(patch, batch.count - 1)]),
-        kind(entry.kind) {}
+        kind(entry.kind),
+        patch_reaction(corrects && arguments.problem != nullptr ? arguments.reaction_of_problem[schur_number()]
+                                                                : T(0)) {}
 
   // --- addresses -----------------------------------------------------------------------------------------------------
 
@@ -232,9 +238,43 @@ struct ParityBatch : Places<record_size(dim, order)> {
       v[lower + 1] += i < columns ? below - above : above;
     }
   }
+  __device__ std::int32_t schur_number() const {
+    if constexpr (corrects) {
+      if (arguments.problem != nullptr) return arguments.problem[entry.cells[0]];
+    }
+    return kind >> ParityPatch::schur_shift;
+  }
+  /// What lies around the patch is part of its right-hand side.
+  __device__ bool looks_around() const { return !corrects && arguments.x != nullptr; }
+  __device__ bool keeps_pressure() const { return !corrects && arguments.keeps_pressure; }
+  /// Factor of corrections of velocities, of pressures.
+  __device__ T velocity_factor() const { return corrects ? reciprocal(root()) : T(1); }
+  __device__ T pressure_factor() const { return corrects ? root() : T(1); }
+  __device__ T root() const { return __ldg(arguments.root + entry.cells[0]); }
+  /// lambda of eigenfunctions of component c: that of P in direction c, and the sum of those in the others.
+  __device__ T own_lambda(int c, T lambda) const {
+    return corrects ? arguments.eigenvalue_factor[c][0] * lambda : lambda;
+  }
+  __device__ T tangential_sum(int c, T fast, T slow) const {
+    if constexpr (corrects) {
+      const T(&factor)[3] = arguments.eigenvalue_factor[c];
+      return factor[1] * fast + factor[2] * slow + (arguments.reaction[c] + patch_reaction);
+    } else {
+      return fast + slow;
+    }
+  }
+  /// A new value of the patch. `x`: where the old one is.
+  __device__ T updated(const T* x, T factor, T solved) const {
+    if constexpr (corrects) {
+      return (arguments.x != nullptr ? __ldg(x) : T(0)) + factor * solved;
+    } else {
+      return solved;
+    }
+  }
+
   /// The mean of the old pressure, where it is not kept.
   __device__ T old_mean_pressure() const {
-    if (arguments.x == nullptr || arguments.keeps_pressure) return T(0);
+    if (!looks_around() || arguments.keeps_pressure) return T(0);
     T sum{};
 #pragma unroll
     for (int i = 0; i < problems; ++i) sum += __ldg(pointer(arguments.x + dim * block * interleave, place(i)));
@@ -267,7 +307,7 @@ struct ParityBatch : Places<record_size(dim, order)> {
     std::int32_t cell = entry.cells[corner >> 1];
     if ((corner & 1) != 0) cell = arguments.topology.neighbour[1][cell];
     place(corner) = offset(cell);
-    if (arguments.x != nullptr) {
+    if (looks_around()) {
       for_directions([&](int i, int t) {
         const int end = corner >> t & 1;
         around.beside[i] = arguments.topology.neighbour[2 * t + (end ^ (walls(t) >> end & 1))][cell];

@@ -56,6 +56,11 @@ struct GeneralSmoother : GeneralBlock<T, dim, order> {
     const auto base_of = [&](const T& here, std::int64_t at) {
       return from_zero ? T(0) : base == nullptr ? here : base[at];
     };
+    const auto factor_of = [&](const Memory& memory, bool of_velocity) {
+      if (arguments.colour.root == nullptr) return arguments.factor;
+      const T root = __ldg(arguments.colour.root + memory.cells[0]);
+      return arguments.factor * (of_velocity ? T(1) / root : root);
+    };
     work.for_values([&](const Memory& memory, int corner, int i) {
       const Value value(corner, i);
       const std::int64_t at = S::offset(memory.cells[corner]) + i * interleave;
@@ -69,13 +74,13 @@ struct GeneralSmoother : GeneralBlock<T, dim, order> {
         old = base_of(memory.old()[value.place], at);
         correction = memory.pressure[value.place];
       }
-      arguments.colour.y[at] = old + arguments.factor * correction;
+      arguments.colour.y[at] = old + factor_of(memory, value.is_velocity()) * correction;
     });
     work.for_columns([&](const Memory& memory, int c, int column) {
       if (kind.last[c] < modes) return;  // in a cell of another patch
       const std::int64_t at = S::offset(memory.above[c][Base::cell_of(c, column, 1)]) + Base::start_of(c, column);
       const int place = modes * row_pitch + Base::place_of(column);
-      arguments.colour.y[at] = base_of(memory.u[c][place], at) + arguments.factor * memory.residual(c)[place];
+      arguments.colour.y[at] = base_of(memory.u[c][place], at) + factor_of(memory, true) * memory.residual(c)[place];
     });
   }
 

@@ -163,9 +163,10 @@ struct GeneralResidual : GeneralBlock<T, dim, order> {
     });
   }
 
-  /// r = b - A x of the patch, by functions of P, and in the pressure.
+  /// r = b - A x of the patch, by functions of P, and in the pressure; or b, if it is that already (Colour::root).
   __device__ static void residual(const Tables& tables, const Arguments& arguments, const Work& work) {
-    const bool with_x = arguments.colour.x != nullptr;
+    const bool is_residual = arguments.colour.root != nullptr;
+    const bool with_x = !is_residual && arguments.colour.x != nullptr;
 #pragma unroll 1
     for (int tau = 0; tau < dim - 1 && with_x; ++tau) {
       apply_laplacian(tables, arguments, tau, work);
@@ -183,6 +184,7 @@ struct GeneralResidual : GeneralBlock<T, dim, order> {
 #pragma unroll
         for (int e = 0; e < functions; ++e) r[e] = __ldg(arguments.colour.b + at[e]);
       }
+      if (is_residual && work.memory.kind.data.first[c] > 0) r[n] += r[0];  // the share of the lower cell
       if (with_x) {
 #pragma unroll
         for (int upper = 0; upper < 2; ++upper) {

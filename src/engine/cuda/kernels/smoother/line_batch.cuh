@@ -34,10 +34,12 @@ struct LineFields {
 };
 
 /// `resident`: velocities of all components have their place in shared memory.
-template <class T, int dim, int order, int patches_, bool resident, int teams>
-struct LineBatch : ParityBatch<T, dim, order, patches_, teams, LineFields<dim, order, patches_, resident>::numbers>,
-                   LineFields<dim, order, patches_, resident> {
-  using Batch = ParityBatch<T, dim, order, patches_, teams, LineFields<dim, order, patches_, resident>::numbers>;
+template <class T, int dim, int order, int patches_, bool resident, int teams, bool corrects>
+struct LineBatch
+    : ParityBatch<T, dim, order, patches_, teams, LineFields<dim, order, patches_, resident>::numbers, corrects>,
+      LineFields<dim, order, patches_, resident> {
+  using Batch =
+      ParityBatch<T, dim, order, patches_, teams, LineFields<dim, order, patches_, resident>::numbers, corrects>;
   using Fields = LineFields<dim, order, patches_, resident>;
   using Batch::a_of, Batch::above_of, Batch::arguments, Batch::b_of, Batch::batch, Batch::block, Batch::butterfly,
       Batch::columns, Batch::extra_of, Batch::for_items, Batch::group, Batch::groups, Batch::load_table, Batch::n,
@@ -171,11 +173,18 @@ struct LineBatch : ParityBatch<T, dim, order, patches_, teams, LineFields<dim, o
         const bool outside = i % 2 == 0 && first < columns && first + group < columns;  // hats on the lower end
         values.v[first / groups][i] = outside ? T(0) : __ldcs(cell[i] + first * interleave);
       }
+      if constexpr (corrects) {
+        if (first >= columns || first + group >= columns) return;
+#pragma unroll
+        for (int i = 1; i < problems; i += 2) {  // shares of lower cells
+          values.v[first / groups][i] += __ldcs(cell[i - 1] + first * interleave);
+        }
+      }
     });
   }
   __device__ void spread_velocity(const Frame& frame, Values& values) const {
     const int c = frame.c;
-    if (arguments.keeps_pressure) {
+    if (this->keeps_pressure()) {
       const T* cell[problems];
 #pragma unroll
       for (int i = 0; i < problems; ++i) {
@@ -343,7 +352,7 @@ struct LineBatch : ParityBatch<T, dim, order, patches_, teams, LineFields<dim, o
   __device__ T tangential_lambda(const Frame& frame, int l) const {
     const T* first = shared + frame.tables[1] + table_lambda_o;
     const T* second = shared + frame.tables[dim - 1] + table_lambda_o;
-    return dim == 3 ? first[l % n] + second[l / n] : first[l];
+    return this->tangential_sum(frame.c, first[l % n], dim == 3 ? second[l / n] : T(0));
   }
 
   /// The mass matrix of P on the rows of a line of traces, in place; the row of the middle hat means something in the
@@ -396,6 +405,7 @@ struct LineBatch : ParityBatch<T, dim, order, patches_, teams, LineFields<dim, o
           divergence(all_.shared + frame_.tables[0] + table_divergence),
           stashed(all_.stash(frame_.c)) {
       load_table(all.shared + frame.tables[0] + table_lambda_p, lambda_p);
+      for (T& lambda : lambda_p) lambda = all.own_lambda(frame.c, lambda);
       load_table(all.shared + frame.tables[0], constant);
     }
 
@@ -448,7 +458,7 @@ struct LineBatch : ParityBatch<T, dim, order, patches_, teams, LineFields<dim, o
       T u[n];
 #pragma unroll
       for (int i = 0; i < n; ++i) u[i] = f[(i * row + l) * patches];
-      solver.forward(l, arguments.x != nullptr ? end_hats[l * patches] : T(0), u);
+      solver.forward(l, this->looks_around() ? end_hats[l * patches] : T(0), u);
     }
     __syncwarp();
   }
@@ -503,6 +513,7 @@ struct LineBatch : ParityBatch<T, dim, order, patches_, teams, LineFields<dim, o
     std::uint32_t cell[problems];
 #pragma unroll
     for (int i = 0; i < problems; ++i) cell[i] = place(0, frame, i);
+    const T factor = this->velocity_factor();
     T hats[(columns + groups - 1) / groups][problems / 2];  // on the lower end: as they were
     for_items<columns>([&](int first, int) {
 #pragma unroll
@@ -520,7 +531,9 @@ struct LineBatch : ParityBatch<T, dim, order, patches_, teams, LineFields<dim, o
       unbutterfly(position.signs, v);
 #pragma unroll
       for (int i = 0; i < problems; ++i) {
-        if (i % 2 == 0 && first < columns && first + group < columns) v[i] = hats[first / groups][i / 2];
+        const bool outside = i % 2 == 0 && first < columns && first + group < columns;
+        v[i] = outside ? hats[first / groups][i / 2]
+                       : this->updated(pointer(x, cell[i]) + first * interleave, factor, v[i]);
         __stcs(pointer(y, cell[i]) + first * interleave, v[i]);
       }
     });
@@ -531,6 +544,7 @@ struct LineBatch : ParityBatch<T, dim, order, patches_, teams, LineFields<dim, o
   __device__ void write_pressure(T mean) const {
     const T* const x = arguments.x + (dim * block + group) * interleave;
     T* const y = arguments.y + (dim * block + group) * interleave;
+    const T factor = this->pressure_factor();
     for_items<block>([&](int first, int) {
       const Position position = pressure_position(first + group);
       const T* from = pressure(0) + position.at * patches;
@@ -538,13 +552,15 @@ struct LineBatch : ParityBatch<T, dim, order, patches_, teams, LineFields<dim, o
 #pragma unroll
       for (int i = 0; i < problems; ++i) v[i] = from[i * pressure_field * patches];
       unbutterfly(position.signs, v);
-      if (arguments.keeps_pressure) {
+      if (this->keeps_pressure()) {
 #pragma unroll
         for (int i = 0; i < problems; ++i) v[i] += __ldg(pointer(x, place(i)) + first * interleave);
       }
 #pragma unroll
       for (int i = 0; i < problems; ++i) {
-        __stcs(pointer(y, place(i)) + first * interleave, first == 0 ? v[i] + mean : v[i]);
+        const T solved = first == 0 ? v[i] + mean : v[i];
+        __stcs(pointer(y, place(i)) + first * interleave,
+               this->updated(pointer(x, place(i)) + first * interleave, factor, solved));
       }
     });
   }

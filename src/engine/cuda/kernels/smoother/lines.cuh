@@ -7,9 +7,9 @@
 
 namespace solenoid::cuda {
 
-template <class T, int dim, int order, int patches_, bool resident>
-struct LineSmoother : LineBatch<T, dim, order, patches_, resident, 1> {
-  using Batch = LineBatch<T, dim, order, patches_, resident, 1>;
+template <class T, int dim, int order, int patches_, bool resident, bool corrects>
+struct LineSmoother : LineBatch<T, dim, order, patches_, resident, 1, corrects> {
+  using Batch = LineBatch<T, dim, order, patches_, resident, 1, corrects>;
   using Batch::arguments, Batch::block, Batch::ends, Batch::line_1, Batch::line_2, Batch::lines, Batch::n,
       Batch::others, Batch::patches, Batch::pressure, Batch::problem, Batch::rounds, Batch::row, Batch::shared,
       Batch::tables, Batch::traces, Batch::velocity, Batch::worker, Batch::workers;
@@ -75,14 +75,14 @@ struct LineSmoother : LineBatch<T, dim, order, patches_, resident, 1> {
       forward_at_once(frame, f, end_hats, trace_lines);
       __syncwarp();
     } else {
-      if (arguments.x != nullptr) this->multiply_traces(trace_lines);
+      if (this->looks_around()) this->multiply_traces(trace_lines);
       forward_planes(frame, f, end_hats, trace_lines);
       __syncwarp();
       this->forward_lines(frame, f, end_hats);
     }
   }
   __device__ void forward_planes(const Frame& frame, T* f, T* end_hats, const T* trace_lines) const {
-    const bool with_x = arguments.x != nullptr;
+    const bool with_x = this->looks_around();
     const PlaneTransform transform = tangential(frame);
     for (int r = worker; r < (with_x ? n + 1 : n); r += workers) {
       T* plane = r < n ? f + r * row * patches : end_hats;
@@ -95,7 +95,7 @@ struct LineSmoother : LineBatch<T, dim, order, patches_, resident, 1> {
   }
   /// The whole problem in registers.
   __device__ void forward_at_once(const Frame& frame, const T* f, const T* end_hats, const T* trace_lines) const {
-    const bool with_x = arguments.x != nullptr;
+    const bool with_x = this->looks_around();
     T x[n + 1][others][n];  // rows, then the end hats
     {
       T traces_of[lines][n + 1];
@@ -189,7 +189,7 @@ struct LineSmoother : LineBatch<T, dim, order, patches_, resident, 1> {
   // --- all together --------------------------------------------------------------------------------------------------
 
   __device__ void smooth() const {
-    const bool with_x = arguments.x != nullptr;
+    const bool with_x = this->looks_around();
     typename Batch::Around around;
     typename Batch::Values values;
     this->find_cells(around);

@@ -90,32 +90,33 @@ constexpr LineShape line_shape(int dim, int order) {
 }
 
 /// Variants 1 and 2 are for small levels and for those with no more patches than multiprocessors,
-template <class T, int dim, int order, int variant>
+template <class T, int dim, int order, int variant, bool corrects>
 struct ParityVariant {
-  using Smoother = TeamSmoother<T, dim, order, variant == 1 ? 4 : 1>;
+  using Smoother = TeamSmoother<T, dim, order, variant == 1 ? 4 : 1, corrects>;
   static constexpr int blocks = 1;
 };
 /// variant 0 is for large ones.
-template <class T, int dim, int order>
-struct ParityVariant<T, dim, order, 0> {
+template <class T, int dim, int order, bool corrects>
+struct ParityVariant<T, dim, order, 0, corrects> {
   static constexpr LineShape shape = line_shape<T>(dim, order);
-  using Smoother = LineSmoother<T, dim, order, shape.patches, shape.resident>;
+  using Smoother = LineSmoother<T, dim, order, shape.patches, shape.resident, corrects>;
   static constexpr int blocks = shape.blocks;
 };
-template <class T, int dim, int order>
-requires(order <= 1 || (order == 2 && dim == 3 && sizeof(T) == sizeof(float))) struct ParityVariant<T, dim, order, 0> {
-  using Smoother = RegisterSmoother<T, dim, order>;
+template <class T, int dim, int order, bool corrects>
+requires(order <= 1 ||
+         (order == 2 && dim == 3 && sizeof(T) == sizeof(float))) struct ParityVariant<T, dim, order, 0, corrects> {
+  using Smoother = RegisterSmoother<T, dim, order, corrects>;
   static constexpr bool single = sizeof(T) == sizeof(float);
   static constexpr int blocks = dim == 3 ? (single ? 4 - order : 2) : (single || order == 0 ? 8 : 5);
 };
 
 /// One thread block for each batch of patches, which also takes the records beside them that no patch covers; with
 /// teams, or without batches, more thread blocks do.
-template <class T, int dim, int order, int variant>
-__global__ void __launch_bounds__(ParityVariant<T, dim, order, variant>::Smoother::block_threads,
-                                  ParityVariant<T, dim, order, variant>::blocks)
+template <class T, int dim, int order, int variant, bool corrects>
+__global__ void __launch_bounds__(ParityVariant<T, dim, order, variant, corrects>::Smoother::block_threads,
+                                  ParityVariant<T, dim, order, variant, corrects>::blocks)
     smooth_parity(const __grid_constant__ ParityParameters<T, dim, order> parameters) {
-  using Smoother = typename ParityVariant<T, dim, order, variant>::Smoother;
+  using Smoother = typename ParityVariant<T, dim, order, variant, corrects>::Smoother;
   extern __shared__ __align__(16) unsigned char memory[];
   if (static_cast<int>(blockIdx.x) < parameters.batch_count) {
     const Smoother smoother(parameters, reinterpret_cast<T*>(memory));
@@ -127,23 +128,38 @@ __global__ void __launch_bounds__(ParityVariant<T, dim, order, variant>::Smoothe
   }
 }
 
-template <class T, int dim, int order, int variant>
+template <class T, int dim, int order, int variant, bool corrects>
 void launch_parity(const ParityArguments<T>& arguments, Stream stream) {
-  using Smoother = typename ParityVariant<T, dim, order, variant>::Smoother;
+  using Smoother = typename ParityVariant<T, dim, order, variant, corrects>::Smoother;
   const int batches = arguments.batch_count;
   const int uncovered = arguments.uncovered_count;
   const int copying =
       Smoother::teams > 1 ? blocks_for(uncovered, Smoother::copied_records) : batches == 0 && uncovered > 0;
-  launch("smooth_parity", smooth_parity<T, dim, order, variant>, batches + copying, Smoother::block_threads,
-         Smoother::shared_bytes, stream, ParityParameters<T, dim, order>(arguments, std::max<int>(copying, 1)));
+  launch(corrects ? "smooth_parity, by cell" : "smooth_parity", smooth_parity<T, dim, order, variant, corrects>,
+         batches + copying, Smoother::block_threads, Smoother::shared_bytes, stream,
+         ParityParameters<T, dim, order>(arguments, std::max<int>(copying, 1)));
 }
 
-/// The instance, or one without function where a batch does not fit into shared memory.
+/// Whether a batch fits into shared memory.
+template <class T, int dim, int order, int variant>
+constexpr bool has_parity_kernel() {
+  return ParityVariant<T, dim, order, variant, false>::Smoother::shared_bytes <= most_shared_bytes;
+}
+
+template <class T, int dim, int order, int variant>
+void correct_parity(const ParityArguments<T>& arguments, Stream stream) {
+  if constexpr (has_parity_kernel<T, dim, order, variant>()) {
+    launch_parity<T, dim, order, variant, true>(arguments, stream);
+  }
+}
+
+/// The instance, or one without functions where there is no kernel. That for corrections is in a file of its own.
 template <class T, int dim, int order, int variant>
 constexpr ParityKernel<T> parity_kernel() {
-  using Smoother = typename ParityVariant<T, dim, order, variant>::Smoother;
-  if constexpr (Smoother::shared_bytes <= most_shared_bytes) {
-    return {Smoother::name, Smoother::patches, launch_parity<T, dim, order, variant>};
+  using Smoother = typename ParityVariant<T, dim, order, variant, false>::Smoother;
+  if constexpr (has_parity_kernel<T, dim, order, variant>()) {
+    return {Smoother::name, Smoother::patches, launch_parity<T, dim, order, variant, false>,
+            correct_parity<T, dim, order, variant>};
   } else {
     return {};
   }

@@ -77,10 +77,22 @@ struct ParityArguments {
   const T* tables;  ///< [direction][weight][parity][parity_table_size]
   const T* schur;   ///< inverse Schur blocks [number][parity class][SchurTiles]
   const T* b;
-  const T* x;           ///< nullptr stands for zero
-  T* y;                 ///< other memory than x
+  const T* x;     ///< nullptr stands for zero
+  T* y;           ///< other memory than x
+  const T* root;  ///< Colour::root
+  /// With `root`: of component c, factors of the eigenvalues in direction c, c + 1, c + 2, and what is added to sums.
+  T eigenvalue_factor[3][3];
+  T reaction[3];
+  /// Where reactions vary: the number of Schur blocks of the patch with this lower cell, [record], in place of that of
+  /// its kind, and what is added to sums besides, by that number; otherwise nullptr.
+  const std::int32_t* problem;
+  const T* reaction_of_problem;
   bool keeps_pressure;  ///< p is p_old and a correction (parity.cuh); not with x = 0
   bool followed;        ///< the next kernel has the other patches of the colour: both may run at the same time
 };
+
+/// Starts the kernel for corrections of residuals that are there (ParityArguments::root).
+template <class T, int dim, int order, int variant>
+void correct_parity(const ParityArguments<T>& arguments, Stream stream);
 
 }  // namespace solenoid::cuda

@@ -62,10 +62,10 @@ struct RegisterFields {
   static_assert(block <= around_odd);
 };
 
-template <class T, int dim, int order>
-struct RegisterSmoother : ParityBatch<T, dim, order, 32, 1, RegisterFields<dim, order>::numbers> {
+template <class T, int dim, int order, bool corrects>
+struct RegisterSmoother : ParityBatch<T, dim, order, 32, 1, RegisterFields<dim, order>::numbers, corrects> {
   using Fields = RegisterFields<dim, order>;
-  using Base = ParityBatch<T, dim, order, 32, 1, Fields::numbers>;
+  using Base = ParityBatch<T, dim, order, 32, 1, Fields::numbers, corrects>;
   using Base::a_of, Base::arguments, Base::b_of, Base::batch, Base::block, Base::columns, Base::extra_of, Base::group,
       Base::groups, Base::n, Base::neighbour_of, Base::parity_of, Base::patch, Base::patches, Base::place,
       Base::pointer, Base::problem, Base::problems, Base::sign, Base::times_mass, Base::transform;
@@ -201,13 +201,19 @@ struct RegisterSmoother : ParityBatch<T, dim, order, 32, 1, RegisterFields<dim, 
       auto& v = values.of[round];
 #pragma unroll
       for (int i = 1; i < problems; i += 2) v[i] = __ldcs(b.of[i] + at * interleave);
-      if (c < dim && at + turn < columns) return;
+      if (c < dim && at + turn < columns) {
+        if constexpr (corrects) {
+#pragma unroll
+          for (int i = 1; i < problems; i += 2) v[i] += __ldcs(b.of[i - 1] + at * interleave);  // shares of lower cells
+        }
+        return;
+      }
 #pragma unroll
       for (int i = 0; i < problems; i += 2) v[i] = __ldcs(b.of[i] + at * interleave);
     });
   }
   __device__ void spread_velocity(int c, Values& values) const {
-    if (arguments.keeps_pressure) {
+    if (this->keeps_pressure()) {
       const T* cell[problems];
 #pragma unroll
       for (int i = 0; i < problems; ++i) {
@@ -594,7 +600,7 @@ struct RegisterSmoother : ParityBatch<T, dim, order, 32, 1, RegisterFields<dim, 
     T hats[columns]{};
     const Square fast = table(a_of(c)).eigen_o;
     const Square slow = table(b_of(c)).eigen_o;
-    if (arguments.x != nullptr) {
+    if (this->looks_around()) {
       const T* const from = surroundings(parity);
       subtract_traces<first>(c, from, row);
 #pragma unroll
@@ -607,11 +613,15 @@ struct RegisterSmoother : ParityBatch<T, dim, order, 32, 1, RegisterFields<dim, 
   }
   /// Sums of the tangential eigenvalues of lines along c.
   struct TangentialLambda {
+    const RegisterSmoother& all;
+    const int c;
     const Vector fast;
     const Vector slow;
-    __device__ TangentialLambda(const RegisterSmoother& all, int c)
-        : fast(all.table(a_of(c)).lambda_o), slow(all.table(b_of(c)).lambda_o) {}
-    __device__ T operator[](int l) const { return dim == 3 ? fast.of[l % n] + slow.of[l / n] : fast.of[l]; }
+    __device__ TangentialLambda(const RegisterSmoother& all_, int c_)
+        : all(all_), c(c_), fast(all_.table(a_of(c_)).lambda_o), slow(all_.table(b_of(c_)).lambda_o) {}
+    __device__ T operator[](int l) const {
+      return all.tangential_sum(c, fast.of[l % n], dim == 3 ? slow.of[l / n] : T(0));
+    }
   };
   template <bool even>
   __device__ void forward_lines(int c, const T (&row)[n][columns], const T (&hats)[columns], T (&rhs)[block]) const {
@@ -639,7 +649,7 @@ struct RegisterSmoother : ParityBatch<T, dim, order, 32, 1, RegisterFields<dim, 
       }
 #pragma unroll
       for (int e = 0; e < functions; ++e) {
-        u[e] *= Base::reciprocal(lambda_p.of[e] + lambda);
+        u[e] *= Base::reciprocal(this->own_lambda(c, lambda_p.of[e]) + lambda);
         f[(e * columns + l) * stash_stride] = u[e];
       }
 #pragma unroll
@@ -686,7 +696,7 @@ struct RegisterSmoother : ParityBatch<T, dim, order, 32, 1, RegisterFields<dim, 
           T sum{};
 #pragma unroll
           for (int i = 0; i < n; ++i) sum += divergence.of[i][e] * p[pressure_at(c, i, l)];
-          u[e] = f.of[e][l] + sum * Base::reciprocal(lambda_p.of[e] + lambda);
+          u[e] = f.of[e][l] + sum * Base::reciprocal(this->own_lambda(c, lambda_p.of[e]) + lambda);
         }
 #pragma unroll
         for (int r = first; r < n; ++r) {
@@ -739,21 +749,34 @@ struct RegisterSmoother : ParityBatch<T, dim, order, 32, 1, RegisterFields<dim, 
 
   // --- write ---------------------------------------------------------------------------------------------------------
 
-  /// This group's hats of a component on the lower end, which the patch does not change.
-  struct Hats {
-    T of[(columns + groups - 1) / groups][problems / 2];
+  /// What is there of this group's values of a component: hats on the lower end, which the patch does not change, or
+  /// all that are corrected.
+  static constexpr int old_values = corrects ? block : columns;
+  struct Old {
+    T of[(old_values + groups - 1) / groups][corrects ? problems : problems / 2];
+
+    __device__ T lower_hat(int round, int i) const { return of[round][corrects ? 2 * i : i]; }
+    __device__ T corrected(int round, int i, T factor, T solved) const {
+      if constexpr (corrects) {
+        return of[round][i] + factor * solved;
+      } else {
+        return solved;
+      }
+    }
   };
-  __device__ void fetch_hats(int c, Hats& hats) const {
+  __device__ void fetch_old(int c, Old& old) const {
     const Cells<const T> x(*this, arguments.x, c);
-    for_values<columns>([&](int round, int at) {
+    constexpr int step = corrects ? 1 : 2;
+    for_values<old_values>([&](int round, int at) {
 #pragma unroll
-      for (int i = 0; i < problems / 2; ++i) {
-        hats.of[round][i] = arguments.x != nullptr ? __ldg(x.of[2 * i] + at * interleave) : T(0);
+      for (int i = 0; i < problems; i += step) {
+        old.of[round][i / step] = arguments.x != nullptr ? __ldg(x.of[i] + at * interleave) : T(0);
       }
     });
   }
-  __device__ void write_velocity(int c, const Hats& hats) const {
+  __device__ void write_velocity(int c, const Old& old) const {
     const Cells<T> y(*this, arguments.y, c);
+    const T factor = this->velocity_factor();
     for_values<block>([&](int round, int at) {
       const T* const from = modes(c, 0) + (at + turn) * patches;
       const Signs signs = velocity_signs(round);
@@ -764,8 +787,9 @@ struct RegisterSmoother : ParityBatch<T, dim, order, 32, 1, RegisterFields<dim, 
         Base::unbutterfly({signs.of[1], signs.of[2], T(1)}, v);
 #pragma unroll
         for (int i = 0; i < problems / 2; ++i) {
-          __stcs(y.of[2 * i] + at * interleave, hats.of[at < columns ? round : 0][i]);
-          __stcs(y.of[2 * i + 1] + at * interleave, v[i]);
+          const int old_round = at < columns ? round : 0;
+          __stcs(y.of[2 * i] + at * interleave, old.lower_hat(old_round, i));
+          __stcs(y.of[2 * i + 1] + at * interleave, old.corrected(old_round, 2 * i + 1, factor, v[i]));
         }
       } else {
         T v[problems];
@@ -775,7 +799,9 @@ struct RegisterSmoother : ParityBatch<T, dim, order, 32, 1, RegisterFields<dim, 
         }
         Base::unbutterfly(signs.of, v);
 #pragma unroll
-        for (int i = 0; i < problems; ++i) __stcs(y.of[i] + at * interleave, v[i]);
+        for (int i = 0; i < problems; ++i) {
+          __stcs(y.of[i] + at * interleave, old.corrected(corrects ? round : 0, i, factor, v[i]));
+        }
       }
     });
   }
@@ -783,24 +809,28 @@ struct RegisterSmoother : ParityBatch<T, dim, order, 32, 1, RegisterFields<dim, 
     const T mean = turn == 0 ? this->old_mean_pressure() : T(0);
     const Cells<const T> x(*this, arguments.x, dim);
     const Cells<T> y(*this, arguments.y, dim);
+    const T factor = this->pressure_factor();
     for_values<block>([&](int round, int at) {
       T v[problems];
 #pragma unroll
       for (int i = 0; i < problems; ++i) v[i] = pressure(i)[(at + turn) * patches];
       Base::unbutterfly(pressure_signs(round).of, v);
-      if (arguments.keeps_pressure) {
+      if (this->keeps_pressure()) {
 #pragma unroll
         for (int i = 0; i < problems; ++i) v[i] += __ldg(x.of[i] + at * interleave);
       }
 #pragma unroll
-      for (int i = 0; i < problems; ++i) __stcs(y.of[i] + at * interleave, at == 0 ? v[i] + mean : v[i]);
+      for (int i = 0; i < problems; ++i) {
+        const T solved = at == 0 ? v[i] + mean : v[i];
+        __stcs(y.of[i] + at * interleave, this->updated(x.of[i] + at * interleave, factor, solved));
+      }
     });
   }
 
   // --- all together --------------------------------------------------------------------------------------------------
 
   __device__ void smooth() const {
-    const bool with_x = arguments.x != nullptr;
+    const bool with_x = this->looks_around();
     Around cells;
     Values values;
     T p[block];
@@ -820,18 +850,18 @@ struct RegisterSmoother : ParityBatch<T, dim, order, 32, 1, RegisterFields<dim, 
     }
     transform_pressure<false>(p);
     put_pressure(p);
-    Hats hats[dim];
-    if constexpr (!stashed) for_each_component([&](int c) { fetch_hats(c, hats[c]); });
+    Old old[dim];
+    if constexpr (!stashed) for_each_component([&](int c) { fetch_old(c, old[c]); });
     typename Base::Uncovered::Copied copied;
     Base::Uncovered::fetch(arguments, this->copied_places(), copied);
     __syncthreads();
-    if constexpr (!stashed) for_each_component([&](int c) { write_velocity(c, hats[c]); });
+    if constexpr (!stashed) for_each_component([&](int c) { write_velocity(c, old[c]); });
     write_pressure();
     Base::Uncovered::store(arguments, this->copied_places(), copied);
   }
   __device__ void gather(int c, Values& values) const {
     spread_velocity(c, values);
-    if (arguments.x != nullptr) {
+    if (this->looks_around()) {
       gather_ends(c);
       gather_traces(c);
     }
@@ -892,10 +922,10 @@ struct RegisterSmoother : ParityBatch<T, dim, order, 32, 1, RegisterFields<dim, 
       rotate<true>(p);
       by_parity(c, [&]<bool even>(std::bool_constant<even>) { backward_velocity<even>(c, p, f); });
       if (c > 0) fetch_solution(c - 1, is_even(c - 1), f);
-      Hats hats{};
-      fetch_hats(c, hats);
+      Old old{};
+      fetch_old(c, old);
       __syncthreads();
-      write_velocity(c, hats);
+      write_velocity(c, old);
     }
   }
 };

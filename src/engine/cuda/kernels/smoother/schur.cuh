@@ -23,7 +23,7 @@ struct SchurBlocks {
 
   const Batch& batch;
 
-  __device__ int number() const { return batch.kind >> ParityPatch::schur_shift; }
+  __device__ int number() const { return batch.schur_number(); }
   /// Of this warp's problem, for patches with that number.
   __device__ const T* inverse(int number) const {
     return batch.arguments.schur + static_cast<std::int64_t>(number * Batch::problems + batch.problem) * size;

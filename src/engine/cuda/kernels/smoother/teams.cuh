@@ -7,9 +7,9 @@
 
 namespace solenoid::cuda {
 
-template <class T, int dim, int order, int patches_>
-struct TeamSmoother : LineBatch<T, dim, order, patches_, false, dim> {
-  using Batch = LineBatch<T, dim, order, patches_, false, dim>;
+template <class T, int dim, int order, int patches_, bool corrects>
+struct TeamSmoother : LineBatch<T, dim, order, patches_, false, dim, corrects> {
+  using Batch = LineBatch<T, dim, order, patches_, false, dim, corrects>;
   using Batch::arguments, Batch::columns, Batch::ends, Batch::lines, Batch::n, Batch::others, Batch::patches,
       Batch::pressure, Batch::problem, Batch::problems, Batch::row, Batch::shared, Batch::tables, Batch::team,
       Batch::traces, Batch::velocity, Batch::worker, Batch::workers;
@@ -72,7 +72,7 @@ struct TeamSmoother : LineBatch<T, dim, order, patches_, false, dim> {
 
   /// f = A^-1 b in the eigenbasis, rhs -= C f.
   __device__ void forward_velocity(const Frame& frame) const {
-    const bool with_x = arguments.x != nullptr;
+    const bool with_x = this->looks_around();
     T* const f = velocity(frame.c, frame.parity());
     T* const end_hats = ends(frame.parity());
     T* const trace_lines = traces(frame.parity());
@@ -94,7 +94,7 @@ struct TeamSmoother : LineBatch<T, dim, order, patches_, false, dim> {
   }
 
   __device__ void smooth() const {
-    const bool with_x = arguments.x != nullptr;
+    const bool with_x = this->looks_around();
     typename Batch::Around around;
     typename Batch::Values values;
     this->find_cells(around);
