@@ -225,9 +225,9 @@ TEST(Case, KnowsShearedCells) {
   expect_contains(message("[mesh]\ncells = [1, 1]\norigin = [0, 0]\nedgse = [[1, 0], [0, 1]]\n"), {"edgse", "edges"});
   expect_contains(message("[mesh]\ncells = [1, 1]\nedges = [[1, 0], [2, 0]]\n"),
                   {"[mesh] edges, line 3", "determinant"});
-  for (const auto* const key : {"forces = true", "speeds = \"x.csv\"", "normal_stress = {ymax = \"x.csv\"}"}) {
-    expect_contains(message(mesh + "[output]\n" + key + "\n"), {"[output]", "not yet on a mesh with `edges`"});
-  }
+  EXPECT_EQ(parse_case(mesh + "[[output.flux]]\naxis = \"x\"\nposition = 1.5\n", "x.toml").output.fluxes[0].position,
+            1.5);
+  expect_contains(message(mesh + "[[output.flux]]\naxis = \"x\"\nposition = 2.5\n"), {"2.5 along edge x", "2 long"});
   expect_contains(message(mesh + "[time]\nend = 1\nstep = 0.1\n"), {"steady flows"});
 }
 

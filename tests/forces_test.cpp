@@ -10,16 +10,19 @@
 #include <map>
 #include <numbers>
 
-#include "element/basis.hpp"
+#include "coarse_boxes.hpp"
 #include "flows.hpp"
 #include "levels.hpp"
 #include "problem/names.hpp"
 #include "problem/regions.hpp"
+#include "problem/vectors.hpp"
 #include "solenoid/solver.hpp"
 
 namespace solenoid {
 namespace {
 
+using test::Boxes;
+using test::exact_forces;
 using test::Polynomial;
 using test::PolynomialFlow;
 using Function = std::function<double(const Point&)>;
@@ -40,118 +43,11 @@ std::map<std::string, BoundaryForce> by_name(const std::vector<BoundaryForce>& f
   return result;
 }
 
-Point cross(const Point& a, const Point& b) {
-  return {a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]};
-}
-
 /// To a tolerance that is relative where values are large.
 void expect_near(const Point& a, const Point& b, double tolerance, const std::string& what) {
   for (int c = 0; c < 3; ++c)
     EXPECT_NEAR(a[c], b[c], tolerance * std::max(1.0, std::abs(b[c]))) << what << " "
                                                                        << "xyz"[c];
-}
-
-/// The coarse boxes of a mesh, by plain search.
-class Boxes {
- public:
-  explicit Boxes(const Problem& problem) : mesh_(problem.mesh), boundary_(problem.boundary) {}
-
-  /// The last hole in which a box lies, or -1.
-  [[nodiscard]] int hole(const std::array<int, 3>& box) const {
-    for (std::size_t i = mesh_.holes.size(); i-- > 0;) {
-      bool inside = true;
-      for (int a = 0; a < mesh_.dim; ++a) {
-        inside = inside && mesh_.holes[i].lower[a] <= box[a] && box[a] < mesh_.holes[i].upper[a];
-      }
-      if (inside) return static_cast<int>(i);
-    }
-    return -1;
-  }
-  /// visit(box) for those that are there.
-  template <class Visit>
-  void for_each(const Visit& visit) const {
-    for (int z = 0; z < (mesh_.dim == 3 ? mesh_.cells[2] : 1); ++z) {
-      for (int y = 0; y < mesh_.cells[1]; ++y) {
-        for (int x = 0; x < mesh_.cells[0]; ++x) {
-          if (hole({x, y, z}) < 0) visit(std::array{x, y, z});
-        }
-      }
-    }
-  }
-  /// What ends a box in a direction: "xmin" or "holes[0]"; nothing where another box follows.
-  [[nodiscard]] std::string behind(std::array<int, 3> box, int side) const {
-    const int a = side / 2;
-    const int count = mesh_.cells[a];
-    box[a] += side % 2 == 0 ? -1 : 1;
-    if (box[a] < 0 || box[a] == count) {
-      if (boundary_.sides[side].kind != SideKind::periodic) return std::string(side_names[side]);
-      box[a] = (box[a] + count) % count;
-    }
-    return hole(box) < 0 ? "" : "holes[" + std::to_string(hole(box)) + "]";
-  }
-  [[nodiscard]] Point at(const std::array<int, 3>& box, const Point& xi) const {
-    Point x{};
-    for (int a = 0; a < mesh_.dim; ++a) x[a] = mesh_.lower[a] + width(a) * (box[a] + xi[a]);
-    return x;
-  }
-  /// visit(x, weight) for the points of a rule in a box, or on its side.
-  template <class Visit>
-  void integrate(const std::array<int, 3>& box, int side, const Visit& visit) const {
-    const int count = 12;
-    const Quadrature rule = gauss(count);
-    for (int i = 0; i < power(count, mesh_.dim); ++i) {
-      Point xi{};
-      double weight = 1.0;
-      bool once = true;
-      for (int a = 0, rest = i; a < mesh_.dim; ++a, rest /= count) {
-        if (side >= 0 && a == side / 2) {
-          once = once && rest % count == 0;
-          xi[a] = side % 2;
-        } else {
-          xi[a] = rule.points[rest % count];
-          weight *= rule.weights[rest % count] * width(a);
-        }
-      }
-      if (once) visit(at(box, xi), weight);
-    }
-  }
-
- private:
-  [[nodiscard]] double width(int a) const { return (mesh_.upper[a] - mesh_.lower[a]) / mesh_.cells[a]; }
-
-  const Mesh& mesh_;
-  const Boundary& boundary_;
-};
-
-/// Forces of known tractions nu du/dn - p n on the fluid, by quadrature; traction(box, side) gives that on a side of a
-/// box.
-template <class Traction>
-std::map<std::string, BoundaryForce> exact_forces(const Problem& problem, const Point& about,
-                                                  const Traction& traction) {
-  std::map<std::string, BoundaryForce> result;
-  const Boxes boxes(problem);
-  boxes.for_each([&](const std::array<int, 3>& box) {
-    for (int side = 0; side < 2 * problem.mesh.dim; ++side) {
-      const std::string name = boxes.behind(box, side);
-      if (name.empty()) continue;
-      BoundaryForce& sum = result[name];
-      const auto field = traction(box, side);
-      boxes.integrate(box, side, [&](const Point& x, double weight) {
-        Point lever{};
-        Point t{};
-        for (int a = 0; a < problem.mesh.dim; ++a) {
-          lever[a] = x[a] - about[a];
-          t[a] = field[a](x);
-        }
-        const Point torque = cross(lever, t);
-        for (int c = 0; c < 3; ++c) {
-          sum.force[c] -= weight * t[c];
-          sum.torque[c] -= weight * torque[c];
-        }
-      });
-    }
-  });
-  return result;
 }
 
 // Known flows --------------------------------------------------------------------------------------------------------
@@ -214,7 +110,7 @@ TEST(Forces, OfFluidAtRestAreArchimedes) {
       const Point middle{0.375, 0.5, dim == 3 ? 0.375 : 0.0};
       const auto about_origin = by_name(s.forces());
       expect_near(about_origin.at("holes[0]").force, {0.0, 3.0 * volume, 0.0}, 1e-11, "hole");
-      expect_near(about_origin.at("holes[0]").torque, cross(middle, {0.0, 3.0 * volume, 0.0}), 1e-11, "hole");
+      expect_near(about_origin.at("holes[0]").torque, cross_product(middle, {0.0, 3.0 * volume, 0.0}), 1e-11, "hole");
       expect_near(by_name(s.forces(middle)).at("holes[0]").torque, {}, 1e-11, "hole about its middle");
       expect_near(about_origin.at("holes[0]").sampled_pressure, {0.0, 3.0 * volume, 0.0}, 1e-10, "hole");
       expect_near(about_origin.at("holes[0]").sampled_viscous, {}, 1e-10, "hole");
@@ -316,7 +212,7 @@ TEST_P(ForcesBalance, WithWhatDrivesTheFlow) {
       boxes.integrate(box, -1, [&](const Point& p, double weight) {
         Point f{};
         for (int c = 0; c < dim; ++c) f[c] = problem.force[c](p);
-        const Point torque = cross(p, f);
+        const Point torque = cross_product(p, f);
         for (int c = 0; c < 3; ++c) {
           driving[c] += weight * f[c];
           turning[c] += weight * torque[c];
@@ -370,7 +266,7 @@ TEST_P(ForcesBalance, TorquesToo) {
       boxes.integrate(box, -1, [&](const Point& p, double weight) {
         Point f{};
         for (int c = 0; c < dim; ++c) f[c] = problem.force[c](p);
-        const Point torque = cross(p, f);
+        const Point torque = cross_product(p, f);
         for (int c = 0; c < 3; ++c) turning[c] += weight * torque[c];
       });
     });

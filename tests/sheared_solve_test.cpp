@@ -10,10 +10,12 @@
 #include <filesystem>
 #include <numbers>
 
+#include "coarse_boxes.hpp"
 #include "engine/engine.hpp"
 #include "flows.hpp"
 #include "problem/affine_map.hpp"
 #include "problem/orders.hpp"
+#include "sheared_flows.hpp"
 #include "solenoid/arrays.hpp"
 #include "solenoid/error.hpp"
 #include "solenoid/output.hpp"
@@ -25,13 +27,10 @@ namespace solenoid {
 namespace {
 
 using std::numbers::pi;
+using test::LinearFlow;
 using test::on_cpu;
-
-/// Unit edges at an angle.
-std::array<Point, 3> rhombus(double degrees) {
-  const double t = degrees * pi / 180.0;
-  return {Point{1, 0, 0}, Point{std::cos(t), std::sin(t), 0}, Point{}};
-}
+using test::rhombus;
+using test::some_edges;
 
 /// Unit edges with these cosines between them: columns of the upper triangular Cholesky factor of the metric.
 std::array<Point, 3> with_cosines(double c01, double c02, double c12) {
@@ -199,58 +198,6 @@ TEST(ShearedCells, TakeFewIterationsWhereTheyAreLong) {
 
 // Flows that are known exactly ---------------------------------------------------------------------------------------
 
-/// A linear velocity and a linear pressure are in the spaces, so that they are found to rounding whatever is prescribed
-/// where: velocities on all sides, or on one side what pulls there.
-class LinearFlow {
- public:
-  explicit LinearFlow(int dim) : dim_(dim) {
-    if (dim == 2) gradient_ = {Point{0.7, -0.4, 0}, Point{1.1, -0.7, 0}, Point{}};
-  }
-
-  [[nodiscard]] VectorField velocity() const {
-    VectorField result;
-    for (int c = 0; c < dim_; ++c) {
-      const Point row = gradient_[c];
-      result[c] = ScalarField(
-          [row, c](const Point& x) { return 0.3 + 0.1 * c + row[0] * x[0] + row[1] * x[1] + row[2] * x[2]; });
-    }
-    return result;
-  }
-  [[nodiscard]] static ScalarField pressure() {
-    return ScalarField([](const Point& x) { return 0.4 + slope_[0] * x[0] + slope_[1] * x[1]; });
-  }
-  [[nodiscard]] static VectorField force() { return {ScalarField(slope_[0]), ScalarField(slope_[1])}; }
-  /// nu du/dn - p n
-  [[nodiscard]] VectorField traction(const Point& normal, double viscosity) const {
-    VectorField result;
-    const ScalarField p = pressure();
-    for (int c = 0; c < dim_; ++c) {
-      double slope = 0.0;
-      for (int a = 0; a < dim_; ++a) slope += viscosity * gradient_[c][a] * normal[a];
-      result[c] = ScalarField([=](const Point& x) { return slope - p(x) * normal[c]; });
-    }
-    return result;
-  }
-  [[nodiscard]] const std::array<Point, 3>& gradient() const { return gradient_; }
-
- private:
-  int dim_;
-  std::array<Point, 3> gradient_{Point{0.7, -0.4, 0.2}, Point{1.1, -0.3, 0.5}, Point{-0.6, 0.8, -0.4}};
-  static constexpr Point slope_{0.9, -1.3, 0};
-};
-
-std::array<Point, 3> some_edges(int dim) {
-  if (dim == 2) return {Point{1.2, 0.3, 0}, Point{-0.4, 0.9, 0}, Point{}};
-  return {Point{1.2, 0.3, 0.1}, Point{-0.4, 0.9, 0.2}, Point{0.2, -0.3, 0.8}};
-}
-
-Point outward_normal(int dim, const std::array<Point, 3>& edges, int side) {
-  Point row = AffineMap(dim, {}, edges).inverse()[side / 2];
-  const double length = std::sqrt(row[0] * row[0] + row[1] * row[1] + row[2] * row[2]);
-  for (double& x : row) x *= (side % 2 == 0 ? -1.0 : 1.0) / length;
-  return row;
-}
-
 TEST(ShearedCells, HaveLinearFlowsExactly) {
   for (const int dim : {2, 3}) {
     for (int order = 1; order <= (dim == 2 ? 3 : 2); ++order) {
@@ -269,7 +216,7 @@ TEST(ShearedCells, HaveLinearFlowsExactly) {
           condition.data = flow.velocity();
           if (side != open) continue;
           condition.kind = SideKind::outflow;
-          condition.data = flow.traction(outward_normal(dim, some_edges(dim), side), 0.6);
+          condition.data = flow.traction(test::Boxes(problem).normal(side), 0.6);
         }
         if (open == 1 && dim == 2) continue;  // there is the hole
         const auto [solution, report] = solve(problem, with_exact(flow.velocity(), LinearFlow::pressure(), 1e-13));
@@ -477,13 +424,6 @@ TEST(ShearedCells, RefuseWhatIsNotThere) {
         p.mesh.refine = 0;
       },
       "too many for a direct solve");
-
-  const Solution solution = solve(sheared, on_cpu(1e-6)).solution;
-  expect_refused([&] { static_cast<void>(solution.flux(0, 0.5)); }, "flux");
-  expect_refused([&] { static_cast<void>(solution.forces()); }, "forces");
-  expect_refused([&] { static_cast<void>(velocity_at(solution, 1)); }, "values at points");
-  expect_refused([&] { static_cast<void>(axes_of({sheared.mesh, 1})); }, "arrays");
-  expect_refused([&] { static_cast<void>(interpolate(sheared, VectorField{})); }, "interpolate");
 }
 
 }  // namespace

@@ -34,8 +34,12 @@ struct ArrayPoints {
                    ///< direction a, which are one point wide in direction a
 };
 
-/// Coordinates per direction; in 2D z is 0 alone. \throws InputError if there are no such points.
+/// Coordinates per direction; in 2D z is 0 alone. On a mesh with edges: how far along each edge, from where they begin.
+/// \throws InputError if there are no such points.
 std::array<std::vector<double>, 3> axes_of(const ArrayPoints& at);
+
+/// The points in space, in the order of an array. \throws InputError if there are no such points.
+std::vector<Point> points_of(const ArrayPoints& at);
 
 /// The vector field that is in each cell, or on each face, the polynomial of degree m - 1 in each direction through the
 /// values of an array of dim components: constant in cells for m = 1. As force it is integrated exactly for m <= k + 3,
@@ -77,10 +81,10 @@ int field_components(FlowField field, int dim);
 /// topography that the flow holds up.
 std::vector<double> normal_stress_at(const Solution& solution, int side, int points = 1);
 
-/// For each direction a the integrals of u_a over the faces of cells normal to it, volumes per unit of time (in 2D per
-/// unit of depth): an array of one component, of one more in direction a than there are cells. Faces between two places
-/// that are not in the domain have 0. A face has one normal velocity, and what flows out of a cell is zero to
-/// rounding: with F = face_fluxes(),
+/// For each direction a the fluxes through the faces of cells across it, volumes per unit of time (in 2D per unit of
+/// depth), on boxes the integrals of u_a: an array of one component, of one more in direction a than there are cells.
+/// Faces between two places that are not in the domain have 0. A face has one normal velocity, and what flows out of a
+/// cell is zero to rounding: with F = face_fluxes(),
 ///
 ///     sum_a F_a[upper face] - F_a[lower face] = integral of div u = 0.
 ///

@@ -13,9 +13,10 @@
 namespace solenoid {
 
 /// The field that is values[i + nx (j + ny k)] in cell (i, j, k), counted from the lower corner of the bounding box of
-/// a mesh; in 2D nz = 1. `extent`: the numbers nx, ny and nz, of the cells of the mesh, of its coarse boxes, or of any
-/// uniform refinement in between. What the array has in holes is not looked at. Between cells it is that of the upper
-/// one. `label` names it in messages. \throws InputError unless there are so many values and the cells are such
+/// a mesh, or along its edges; in 2D nz = 1. `extent`: the numbers nx, ny and nz, of the cells of the mesh, of its
+/// coarse boxes, or of any uniform refinement in between. What the array has in holes is not looked at. Between cells
+/// it is that of the upper one. `label` names it in messages. \throws InputError unless there are so many values and
+/// the cells are such
 ScalarField cellwise(const Mesh& mesh, const std::array<std::int64_t, 3>& extent, std::vector<double> values,
                      const std::string& label = "");
 

@@ -100,8 +100,9 @@ class Solution {
   /// the first step. It is part of what forces() are made of.
   void set_acceleration(const std::optional<Solution>& acceleration);
 
-  /// Integral of u.e_axis over the part of the plane {x_axis = position} inside the domain. \throws InputError if there
-  /// is no such axis or the position is not finite.
+  /// Integral of u.e_axis over the part of the plane {x_axis = position} inside the domain. On a mesh with edges: the
+  /// flux, towards the end of edge `axis`, through the plane parallel to the other edges that lies `position` along
+  /// this one, from where it begins. \throws InputError if there is no such axis or the position is not finite.
   [[nodiscard]] double flux(int axis, double position) const;
   /// On every side of the bounding box that is not periodic, then on every hole of the mesh, torques about the point
   /// `about`. On an outflow side it is the integral of its traction; the surface of two holes that overlap is that of

@@ -473,9 +473,9 @@ void bind_problem(nb::module_& m) {
       nb::arg("lower"), nb::arg("upper"), nb::arg("cells"), nb::arg("refine"), nb::arg("holes"),
       nb::arg("image").none(), nb::arg("edges").none());
   m.def(
-      "array_axes",
+      "array_points",
       [](const MeshParts& mesh, int points, int side) {
-        return entries(axes_of(array_points(mesh, points, side)), static_cast<int>(std::get<2>(mesh).size()));
+        return rows(points_of(array_points(mesh, points, side)), static_cast<int>(std::get<2>(mesh).size()));
       },
       nb::arg("mesh"), nb::arg("points"), nb::arg("side"));
   m.def("array_field", &array_field, nb::arg("mesh"), nb::arg("points"), nb::arg("side"), nb::arg("values"),

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ._core import Field, Image, InputError, array_axes, array_field, make_image, validate_mesh
+from ._core import Field, Image, InputError, array_field, array_points, make_image, validate_mesh
 
 Box = tuple[tuple[int, ...], tuple[int, ...]]
 #: Of the bounding box, by number.
@@ -210,11 +210,11 @@ class Mesh:
 
         Returns:
             An array (n_x m, n_y m, n_z m, dim), where n are the cells, with holes; in 2D (n_x m, n_y m, dim). On a side
-            the axis normal to it is not there. Along an axis points go from cell to cell.
+            the axis normal to it is not there. Along an axis, or an edge, points go from cell to cell.
         """
         number = self._side(side)
-        points = np.stack(np.meshgrid(*array_axes(self._parts(), m, number), indexing="ij"), axis=-1)
-        return points if side is None else points.squeeze(axis=number // 2)
+        points = array_points(self._parts(), m, number)
+        return points.reshape(*(m * count for count in self._extent(number)), self.dim)
 
     def field(self, values: Any, side: str | None = None, *, label: str = "values") -> list[Field]:
         """A vector field from an array with a value at each of points(m, side), for whichever m its shape fits: in each

@@ -301,7 +301,7 @@ class Solution:
     def face_fluxes(self) -> tuple[np.ndarray, ...]:
         """What flows through the faces of cells, a volume per unit of time, in 2D per unit of depth: for each direction
         an array (n_x + 1, n_y, n_z), (n_x, n_y + 1, n_z) or (n_x, n_y, n_z + 1) of the integrals of that component over
-        the faces normal to it. Each face has one flux, in holes 0, and what flows out of a cell is 0 to rounding:
+        the faces normal to it; on a sheared mesh of fluxes through the faces across that edge. Each face has one flux, in holes 0, and what flows out of a cell is 0 to rounding:
 
             >>> from solenoid import Mesh, Problem, solve
             >>> flow = solve(Problem(Mesh.box((1, 1), refine=3), velocity={"ymax": ["16*x^2*(1-x)^2", 0]}))
@@ -323,7 +323,8 @@ class Solution:
 
     def flux(self, axis: int | str, position: float) -> float:
         """Integral of u.e_axis over the part of the plane {x_axis = position} inside the domain; axis: 0, 1, 2 or "x",
-        "y", "z"."""
+        "y", "z". On a sheared mesh: the flux, towards the end of that edge, through the plane parallel to the other
+        edges that lies `position` along it, from where it begins."""
         number = "xyz".find(axis) if isinstance(axis, str) and axis else axis
         if number not in range(self.problem.dim):
             raise InputError(f"axis: expected {', '.join('xyz'[: self.problem.dim])} or its number, got {axis!r}")

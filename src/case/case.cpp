@@ -74,21 +74,6 @@ void complete_permeability(Case& what) {
   problem = flow_problem(image, flow_setups(image->dim(), options).front(), options.drive, element_of(options));
 }
 
-/// What there is on boxes alone is refused before anything is solved.
-void validate_output_of_sheared(const Case& what) {
-  if (!what.problem.mesh.edges) return;
-  const OutputOptions& output = what.output;
-  for (const auto& [asked, entry] : {std::pair{output.forces, "forces"},
-                                     {!output.fluxes.empty(), "flux"},
-                                     {!output.normal_stresses.empty(), "normal_stress"},
-                                     {output.permeability, "permeability"},
-                                     {!output.speeds.empty(), "speeds"},
-                                     {output.vti, "vti"},
-                                     {!output.arrays.empty(), "arrays"}}) {
-    if (asked) throw InvalidEntry(fmt::format("output.{}", entry), "not yet on a mesh with `edges`: leave it out");
-  }
-}
-
 Case case_of(const toml::table& document, const std::string& name) {
   Case result;
   result.name = std::filesystem::path(name).stem().string();
@@ -123,7 +108,6 @@ Case case_of(const toml::table& document, const std::string& name) {
     if (result.permeability) complete_permeability(result);
     validate(result.problem);
     validate(result.problem, result.solver);
-    validate_output_of_sheared(result);
     if (result.output.checkpoint > 0.0) validate_checkpoints();
     if (result.output.permeability) validate_permeability(result.problem);
     for (const auto& [side, file] : result.output.normal_stresses) {

@@ -537,8 +537,14 @@ constexpr Key<Exact> exact_keys[] = {
      }},
 };
 
-/// \throws InputError unless coordinate a of a point lies in the box of the mesh.
+/// \throws InputError unless coordinate a of a point lies in the box of the mesh; on a mesh with edges that is how far
+/// along edge a it lies.
 void require_inside(const Value& value, const Mesh& mesh, int a, double x) {
+  if (mesh.edges) {
+    const double length = length_along(mesh, a);
+    if (x >= 0.0 && x <= length) return;
+    value.fail(fmt::format("{} along edge {} lies outside the mesh, which is {} long there", x, "xyz"[a], length));
+  }
   if (x >= mesh.lower[a] && x <= mesh.upper[a]) return;
   value.fail(fmt::format("{} = {} lies outside the mesh, which goes from {} to {}", "xyz"[a], x, mesh.lower[a],
                          mesh.upper[a]));
@@ -599,7 +605,8 @@ std::string file_name(const Value& value, std::string_view extension) {
 constexpr Key<InBox<Plane>> flux_keys[] = {
     {{"axis", axis_type, "required", "direction that the flux is counted in, normal to the plane"},
      [](const Value& v, InBox<Plane>& flux) { flux.target.axis = axis(v); }},
-    {{"position", "a number", "required", "coordinate of the plane in that direction"},
+    {{"position", "a number", "required",
+      "coordinate of the plane in that direction; with `edges` how far along that edge it lies"},
      [](const Value& v, InBox<Plane>& flux) { flux.target.position = position(v, flux.mesh, flux.target.axis); }},
 };
 

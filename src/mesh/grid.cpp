@@ -117,7 +117,7 @@ void Grid::number_cells() {
   for (int a = 0; a < 3; ++a) {
     first_[a] = mine.lower[a];
     known_[a] = mine.extent(a);
-    const int beyond = partition_ == nullptr ? 0 : Partition::layers;
+    const int beyond = partition_ == nullptr ? 0 : ghost_layers();
     if (known_[a] == extent_[a] || (periodic_[a] && known_[a] + 2 * beyond >= extent_[a])) {
       first_[a] = 0;
       known_[a] = extent_[a];
@@ -140,7 +140,7 @@ void Grid::number_cells() {
     }
   }
   // Owned cells, ghosts next to them, and the others: groups one after the other.
-  constexpr int groups = Partition::layers + 1;
+  constexpr int groups = std::max(Partition::layers, Partition::sheared_layers) + 1;
   const Ranges rows{std::int64_t{known_[across]} * known_[planes], 64};
   struct Row {
     std::int64_t number;

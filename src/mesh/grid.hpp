@@ -65,6 +65,10 @@ class Grid {
   [[nodiscard]] const Communicator* communicator() const {
     return partition_ == nullptr ? nullptr : &partition_->communicator();
   }
+  /// Layers of cells of other ranks around owned ones, where ranks share the cells.
+  [[nodiscard]] int ghost_layers() const {
+    return metric_.map() == nullptr ? Partition::layers : Partition::sheared_layers;
+  }
   /// The part of the lattice with the owned cells.
   [[nodiscard]] LatticeBox owned_box() const;
   /// Cells of all ranks.

@@ -26,8 +26,12 @@ struct LatticeBox {
 /// ratio of the lattices on each level.
 class Partition {
  public:
-  /// Layers of cells around its box that a rank has copies of: a patch with an owned cell reads two beyond it.
+  /// Layers of cells around its box that a rank has copies of: a patch with an owned cell reads two beyond it. Where
+  /// cells are parallelepipeds all derivatives count on a face, that along the edge across it too: they take the hat
+  /// that is behind the second, and the row of a hat, which takes the faces below and above both of its cells, a third
+  /// one below.
   static constexpr int layers = 2;
+  static constexpr int sheared_layers = 3;
 
   /// By recursive bisection: boxes of about equal weight in proportion to their ranks, cut where fewest faces are cut;
   /// ties across y, then z, then x, as that breaks no rows. `weight` is that of a seed. \throws InputError if there are

@@ -14,7 +14,7 @@ std::vector<Position> ghosts_of(const Grid& grid, const LatticeBox& owner, const
   std::array<std::vector<int>, 3> along;
   for (int a = 0; a < 3; ++a) {
     const int extent = grid.extent()[a];
-    const int beyond = a < grid.dim() ? Partition::layers : 0;
+    const int beyond = a < grid.dim() ? grid.ghost_layers() : 0;
     for (int i = owner.lower[a]; i < owner.upper[a]; ++i) {
       for (const int image : {i, i - extent, i + extent}) {
         if (image != i && !grid.periodic()[a]) continue;

@@ -82,17 +82,13 @@ void write_normal_stress(const Solution& solution, int side, const std::filesyst
   const Mesh& mesh = solution.problem().mesh;
   require_whole(solution.grid(), "a table of stresses");
   const std::vector<double> stress = normal_stress_at(solution, side);
-  const auto axes = axes_of({mesh, 1, side});
+  const std::vector<Point> points = points_of({mesh, 1, side});
   std::string text = fmt::format("{},normal_stress\n", mesh.dim == 2 ? "x,y" : "x,y,z");
-  std::size_t number = 0;
-  for (const double x : axes[0]) {
-    for (const double y : axes[1]) {
-      for (const double z : axes[2]) {
-        fmt::format_to(std::back_inserter(text), "{},{},", x, y);
-        if (mesh.dim == 3) fmt::format_to(std::back_inserter(text), "{},", z);
-        fmt::format_to(std::back_inserter(text), "{}\n", stress[number++]);
-      }
-    }
+  for (std::size_t i = 0; i < points.size(); ++i) {
+    const auto& [x, y, z] = points[i];
+    fmt::format_to(std::back_inserter(text), "{},{},", x, y);
+    if (mesh.dim == 3) fmt::format_to(std::back_inserter(text), "{},", z);
+    fmt::format_to(std::back_inserter(text), "{}\n", stress[i]);
   }
   NewFile output(file);
   output.stream() << text;

@@ -5,25 +5,17 @@
 #include <algorithm>
 #include <cmath>
 
+#include "problem/vectors.hpp"
 #include "solenoid/error.hpp"
 
 namespace solenoid {
-namespace {
-
-Point cross(const Point& a, const Point& b) {
-  return {a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]};
-}
-
-double dot(const Point& a, const Point& b) { return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]; }
-
-}  // namespace
 
 AffineMap::AffineMap(int dim, const Point& origin, const std::array<Point, 3>& edges) : dim_(dim), origin_(origin) {
   for (int a = 0; a < dim; ++a) {
-    const double length = std::sqrt(dot(edges[a], edges[a]));
+    const double length = std::sqrt(dot_product(edges[a], edges[a]));
     for (int i = 0; i < 3; ++i) direction_[a][i] = edges[a][i] / length;
   }
-  jacobian_ = dot(direction_[0], cross(direction_[1], direction_[2]));
+  jacobian_ = dot_product(direction_[0], cross_product(direction_[1], direction_[2]));
   constexpr double least = 1e-6;
   if (!(jacobian_ > least)) {
     throw InputError(fmt::format(
@@ -32,13 +24,13 @@ AffineMap::AffineMap(int dim, const Point& origin, const std::array<Point, 3>& e
         jacobian_, dim == 3 ? "plane" : "line"));
   }
   for (int a = 0; a < 3; ++a) {
-    const Point row = cross(direction_[(a + 1) % 3], direction_[(a + 2) % 3]);
+    const Point row = cross_product(direction_[(a + 1) % 3], direction_[(a + 2) % 3]);
     for (int i = 0; i < 3; ++i) inverse_[a][i] = row[i] / jacobian_;
   }
   for (int a = 0; a < 3; ++a) {
     for (int b = 0; b < 3; ++b) {
-      metric_[a][b] = a == b ? 1.0 : dot(direction_[a], direction_[b]);
-      cometric_[a][b] = dot(inverse_[a], inverse_[b]);
+      metric_[a][b] = a == b ? 1.0 : dot_product(direction_[a], direction_[b]);
+      cometric_[a][b] = dot_product(inverse_[a], inverse_[b]);
     }
   }
 }
@@ -75,20 +67,24 @@ Point AffineMap::velocity(const Point& w) const {
 
 Point AffineMap::flux(const Point& u) const {
   Point w{};
-  for (int a = 0; a < dim_; ++a) w[a] = jacobian_ * dot(inverse_[a], u);
+  for (int a = 0; a < dim_; ++a) w[a] = jacobian_ * dot_product(inverse_[a], u);
   return w;
 }
 
 Point AffineMap::force(const Point& f) const {
   Point result{};
-  for (int a = 0; a < dim_; ++a) result[a] = dot(direction_[a], f);
+  for (int a = 0; a < dim_; ++a) result[a] = dot_product(direction_[a], f);
   return result;
 }
 
 double length_along(const Mesh& mesh, int a) {
   if (!mesh.edges) return mesh.upper[a] - mesh.lower[a];
   const Point& edge = (*mesh.edges)[a];
-  return std::sqrt(dot(edge, edge));
+  return std::sqrt(dot_product(edge, edge));
+}
+
+Point along_edges(const Mesh& mesh, const Point& vector) {
+  return mesh.edges ? AffineMap(mesh.dim, {}, *mesh.edges).pulled_back(vector) : vector;
 }
 
 double AffineMap::height(int a, double h) const { return h / std::sqrt(cometric_[a][a]); }

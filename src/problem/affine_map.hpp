@@ -55,4 +55,7 @@ class AffineMap {
 /// Of a mesh: how long it is along its edges of a direction.
 double length_along(const Mesh& mesh, int a);
 
+/// A vector as the sum of vectors along the edges of a mesh: their lengths.
+Point along_edges(const Mesh& mesh, const Point& vector);
+
 }  // namespace solenoid

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "image/array_file.hpp"
+#include "problem/affine_map.hpp"
 #include "problem/label.hpp"
 #include "solenoid/error.hpp"
 
@@ -45,19 +46,28 @@ ScalarField cellwise(const Mesh& mesh, const std::array<std::int64_t, 3>& extent
         fmt::format("{}there are {} numbers for {} cells", prefix(label), values.size(), product(extent, mesh.dim)));
   }
   const auto shared = std::make_shared<const std::vector<double>>(std::move(values));
-  return {[shared, extent, dim = mesh.dim, lower = mesh.lower, upper = mesh.upper](std::span<const Point> points,
-                                                                                   std::span<double> result) {
-            for (std::size_t i = 0; i < points.size(); ++i) {
-              std::int64_t place = 0;
-              for (int a = dim - 1; a >= 0; --a) {
-                const auto count = static_cast<double>(extent[a]);
-                const double at = std::floor((points[i][a] - lower[a]) / (upper[a] - lower[a]) * count);
-                place = place * extent[a] + static_cast<std::int64_t>(std::clamp(at, 0.0, count - 1.0));
-              }
-              result[i] = (*shared)[place];
-            }
-          },
-          label};
+  Point lower = mesh.lower;
+  Point length{};
+  for (int a = 0; a < mesh.dim; ++a) length[a] = length_along(mesh, a);
+  std::shared_ptr<const AffineMap> map;
+  if (mesh.edges) {
+    map = std::make_shared<const AffineMap>(mesh.dim, mesh.lower, *mesh.edges);
+    lower = {};
+  }
+  return {
+      [shared, extent, dim = mesh.dim, lower, length, map](std::span<const Point> points, std::span<double> result) {
+        for (std::size_t i = 0; i < points.size(); ++i) {
+          const Point x = map == nullptr ? points[i] : map->pulled_back(points[i]);
+          std::int64_t place = 0;
+          for (int a = dim - 1; a >= 0; --a) {
+            const auto count = static_cast<double>(extent[a]);
+            const double at = std::floor((x[a] - lower[a]) / length[a] * count);
+            place = place * extent[a] + static_cast<std::int64_t>(std::clamp(at, 0.0, count - 1.0));
+          }
+          result[i] = (*shared)[place];
+        }
+      },
+      label};
 }
 
 ScalarField read_cellwise(const Mesh& mesh, const std::filesystem::path& file, const std::string& dataset,

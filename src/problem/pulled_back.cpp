@@ -51,4 +51,8 @@ VectorField pulled_back_velocity(const VectorField& u, const AffineMap& map) {
   return result;
 }
 
+ScalarField pulled_back_scalar(const ScalarField& p, const AffineMap& map) {
+  return combination({p, 0.0, 0.0}, {1.0, 0.0, 0.0}, map);
+}
+
 }  // namespace solenoid

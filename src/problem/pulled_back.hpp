@@ -11,5 +11,7 @@ namespace solenoid {
 VectorField pulled_back_force(const VectorField& f, const AffineMap& map, double factor = 1.0);
 /// J F^-1 u, at xi: of velocities.
 VectorField pulled_back_velocity(const VectorField& u, const AffineMap& map);
+/// p, at xi.
+ScalarField pulled_back_scalar(const ScalarField& p, const AffineMap& map);
 
 }  // namespace solenoid

@@ -86,7 +86,7 @@ const Rule rules[] = {
      "cells that are parallelepipeds need an order of at least 1: with order 0 the scheme is not consistent there"},
     {"mesh", {"sheared"}, "viscosity", {"varying", "stress"}, "cells that are parallelepipeds go with one viscosity"},
     {"mesh", {"sheared"}, "reaction", {"varying"}, "cells that are parallelepipeds go with one mass term"},
-    {"mesh", {"sheared"}, "convection", {"yes"}, "cells that are parallelepipeds are for steady flows"},
+    {"mesh", {"sheared"}, "convection", {"yes"}, "cells that are parallelepipeds are for flows without convection"},
     {"patch", {"fused"}, "equation", {"stokes"}, "\"{}\" is for Poisson's equation only"},
     {"patch",
      {"fused"},

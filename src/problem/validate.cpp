@@ -15,6 +15,7 @@
 #include "problem/parts.hpp"
 #include "problem/regions.hpp"
 #include "problem/support.hpp"
+#include "problem/vectors.hpp"
 #include "solenoid/options.hpp"
 #include "solenoid/problem.hpp"
 
@@ -236,7 +237,6 @@ void validate_profile(const Problem& problem, const std::array<bool, 3>& along) 
 
 void validate_permeability(const Problem& problem) {
   constexpr std::string_view of_permeability = "a permeability is that of a flow";
-  require_boxes(problem.mesh, "permeability");
   if (problem.equation == EquationKind::poisson) {
     throw InvalidEntry("equation", "the solution of Poisson's equation has no permeability");
   }
@@ -252,25 +252,27 @@ void validate_permeability(const Problem& problem) {
     if (!moves && side.kind != SideKind::outflow) return;
     throw InvalidEntry(entry, fmt::format("{} between sides that are periodic, slip, or do not move", of_permeability));
   };
-  bool driven = false;
+  Point force{};
   for (int a = 0; a < problem.mesh.dim; ++a) {
     for (const int side : {2 * a, 2 * a + 1}) {
       require_at_rest(problem.boundary.sides[side], fmt::format("boundary.{}", side_names[side]));
     }
-    const std::optional<double> force = force_field(problem)[a].constant();
-    if (!force) {
+    const std::optional<double> component = force_field(problem)[a].constant();
+    if (!component) {
       throw InvalidEntry(fmt::format("force[{}]", a),
                          fmt::format("{} that a constant force drives: give a number", of_permeability));
     }
-    if (*force == 0.0) continue;
-    driven = true;
-    if (problem.boundary.sides[2 * a].kind != SideKind::periodic) {
-      throw InvalidEntry(fmt::format("force[{}]", a), fmt::format("{} that a force drives in periodic directions, and "
-                                                                  "{} is not",
-                                                                  of_permeability, "xyz"[a]));
-    }
+    force[a] = *component;
   }
-  if (!driven) throw InvalidEntry("force", fmt::format("{} that a force drives, and it is zero", of_permeability));
+  const double size = std::sqrt(dot_product(force, force));
+  if (size == 0.0) throw InvalidEntry("force", fmt::format("{} that a force drives, and it is zero", of_permeability));
+  const Point along = along_edges(problem.mesh, force);
+  for (int a = 0; a < problem.mesh.dim; ++a) {
+    if (std::abs(along[a]) <= 1e-12 * size || problem.boundary.sides[2 * a].kind == SideKind::periodic) continue;
+    throw InvalidEntry(
+        problem.mesh.edges ? "force" : fmt::format("force[{}]", a),
+        fmt::format("{} that a force drives in periodic directions, and {} is not", of_permeability, "xyz"[a]));
+  }
   if (hole_count(problem.mesh) > 0) require_at_rest(problem.boundary.holes, "boundary.holes");
   for (std::size_t i = 0; i < problem.boundary.regions.size(); ++i) {
     require_at_rest(problem.boundary.regions[i].condition, fmt::format("side[{}]", i));
@@ -300,10 +302,6 @@ void validate(const Problem& problem, const SolverOptions& options) {
   expect(multigrid.coarse_penalty >= 0.0 && std::isfinite(multigrid.coarse_penalty), "coarse_penalty",
          expected::coarse_penalty, multigrid.coarse_penalty);
   threads_for(options.threads);
-  if (problem.mesh.edges && options.communicator != nullptr && options.communicator->size() > 1) {
-    throw InvalidEntry("mesh.edges", fmt::format("cells that are parallelepipeds are for one rank, and there are {}",
-                                                 options.communicator->size()));
-  }
   std::vector<Decision> all = decisions(problem);
   const std::vector<Decision> others = decisions(options);
   all.insert(all.end(), others.begin(), others.end());

@@ -20,6 +20,7 @@
 #include "mesh/record.hpp"
 #include "problem/names.hpp"
 #include "problem/validate.hpp"
+#include "problem/vectors.hpp"
 #include "solenoid/cellwise.hpp"
 #include "solenoid/error.hpp"
 #include "solenoid/image.hpp"
@@ -44,7 +45,6 @@ void require_points(int points) {
 /// \throws InputError if there are no such points.
 void check(const ArrayPoints& at) {
   validate(at.mesh);
-  require_boxes(at.mesh, "arrays");
   require_points(at.points);
   if (at.side >= -1 && at.side < 2 * at.mesh.dim) return;
   throw InputError(
@@ -71,12 +71,14 @@ class Interpolant {
   /// The direction in which there is one point; -1: none.
   static int normal_of(const ArrayPoints& at) { return at.side < 0 ? -1 : at.side / 2; }
 
+  [[nodiscard]] bool has_boxes() const { return metric_.map() == nullptr; }
   [[nodiscard]] const Counts& count() const { return count_; }
   /// Numbers in an array.
   [[nodiscard]] std::size_t size() const {
     return static_cast<std::size_t>(count_[0]) * count_[1] * count_[2] * components_;
   }
 
+  /// Coordinates are those of boxes, as axes_of() has them.
   void evaluate(const Axes& axes, int component, std::span<double> values) const {
     std::array<Line, 3> lines;
     for (int a = 0; a < 3; ++a) lines[a] = line(a, axes[a]);
@@ -111,7 +113,7 @@ class Interpolant {
   }
   void evaluate(std::span<const Point> points, int component, std::span<double> values) const {
     for (std::size_t i = 0; i < points.size(); ++i) {
-      const auto& [x, y, z] = points[i];
+      const auto& [x, y, z] = metric_.map() == nullptr ? points[i] : metric_.map()->pulled_back(points[i]);
       evaluate(Axes{std::span(&x, 1), std::span(&y, 1), std::span(&z, 1)}, component, values.subspan(i, 1));
     }
   }
@@ -189,6 +191,21 @@ std::array<std::vector<double>, 3> axes_of(const ArrayPoints& at) {
   return axes;
 }
 
+std::vector<Point> points_of(const ArrayPoints& at) {
+  const auto axes = axes_of(at);
+  const Metric metric = Metric::of(at.mesh);
+  std::vector<Point> points;
+  points.reserve(axes[0].size() * axes[1].size() * axes[2].size());
+  for (const double x : axes[0]) {
+    for (const double y : axes[1]) {
+      for (const double z : axes[2]) {
+        points.push_back(metric.map() == nullptr ? Point{x, y, z} : metric.map()->at({x, y, z}));
+      }
+    }
+  }
+  return points;
+}
+
 namespace {
 
 /// The components of an array of so many as fields.
@@ -204,10 +221,17 @@ std::vector<ScalarField> components_of(const ArrayPoints& at, int components, st
   }
   std::vector<ScalarField> fields;
   for (int c = 0; c < components; ++c) {
-    fields.emplace_back(
-        [interpolant, c](std::span<const Point> points, std::span<double> to) { interpolant->evaluate(points, c, to); },
-        [interpolant, c](const Axes& axes, std::span<double> to) { interpolant->evaluate(axes, c, to); },
-        components == 1 ? label : fmt::format("{}[{}]", label, c));
+    const std::string name = components == 1 ? label : fmt::format("{}[{}]", label, c);
+    const ScalarField::Bulk at_points = [interpolant, c](std::span<const Point> points, std::span<double> to) {
+      interpolant->evaluate(points, c, to);
+    };
+    if (interpolant->has_boxes()) {
+      fields.emplace_back(
+          at_points, [interpolant, c](const Axes& axes, std::span<double> to) { interpolant->evaluate(axes, c, to); },
+          name);
+    } else {
+      fields.emplace_back(at_points, name);
+    }
   }
   return fields;
 }
@@ -294,7 +318,6 @@ namespace {
 template <class MakeFill>
 std::vector<double> values_at(const Solution& solution, int points, int side, std::size_t components,
                               const MakeFill& make_fill) {
-  require_boxes(solution.problem().mesh, "values at points of cells");
   require_points(points);
   const Grid& grid = solution.grid();
   const int normal = side < 0 ? -1 : side / 2;
@@ -427,7 +450,17 @@ std::vector<double> normal_stress_at(const Solution& solution, int side, int poi
                                  side < 0 ? std::to_string(side) : std::string(side_names[side])));
   }
   const int a = side / 2;
-  return made_at(solution, points, side, 1, [a](const FlowAtPoint& at, double* to) { *to = stress_of(at)[a][a]; });
+  Point normal{};
+  normal[a] = 1.0;
+  if (const AffineMap* const map = solution.grid().metric().map(); map != nullptr) {
+    for (double& x : normal) x = 0.0;
+    add_times(normal, map->height(a, 1.0), map->inverse()[a]);
+  }
+  return made_at(solution, points, side, 1, [normal](const FlowAtPoint& at, double* to) {
+    const Gradient stress = stress_of(at);
+    *to = 0.0;
+    for (int c = 0; c < 3; ++c) *to += normal[c] * dot_product(stress[c], normal);
+  });
 }
 
 namespace {
@@ -461,7 +494,6 @@ void for_fluxes(const Solution& solution, int axis, CellRange cells, const Visit
 
 std::array<std::vector<double>, 3> face_fluxes(const Solution& solution) {
   require_velocity(solution.problem());
-  require_boxes(solution.problem().mesh, "fluxes through faces");
   const Grid& grid = solution.grid();
   std::array<std::vector<double>, 3> fluxes;
   for (int a = 0; a < grid.dim(); ++a) {

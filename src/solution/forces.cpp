@@ -12,6 +12,7 @@
 #include "problem/parts.hpp"
 #include "problem/regions.hpp"
 #include "problem/validate.hpp"
+#include "problem/vectors.hpp"
 #include "solenoid/error.hpp"
 #include "solenoid/solution.hpp"
 #include "solution/cell_evaluator.hpp"
@@ -37,12 +38,13 @@ struct Sums {
       viscous[c] += other.viscous[c];
     }
   }
-  // Adds the torque of forces in direction c, of which `moment` is the integral times coordinate b.
-  void add_moment(int b, int c, double moment) {
-    if (b == c) return;
-    torque[3 - b - c] += c == (b + 1) % 3 ? moment : -moment;
-  }
 };
+
+// Boxes are parallelepipeds, too.
+AffineMap map_of_cells(const Grid& grid) {
+  if (grid.metric().map() != nullptr) return *grid.metric().map();
+  return {grid.dim(), {}, {Point{1, 0, 0}, Point{0, 1, 0}, Point{0, 0, 1}}};
+}
 
 struct SumsOfBodies {
   std::map<int, Sums> of_body;
@@ -80,6 +82,12 @@ struct FlowValues {
 
 // Forces on the boundary faces of one cell after the other; the quadrature is that of the load vector. One object
 // serves one thread.
+//
+// Side e of a cell takes two kinds of test function. Along the edge F_e, across the side, velocities are prescribed
+// strongly, and what holds them is the row of the discrete equation for the hat of the side. With n_e = row e of F^-1,
+// of which n_e . F_e = 1, a velocity v has n_e . v along F_e, so that this force is a row for a velocity F_e there
+// times n_e. What is left of v lies in the side, and the traction t, known there point by point, does not hold the part
+// (t . F_e) n_e of it. On boxes these are the normal and the tangential components.
 class BoundaryForces {
  public:
   /// `acceleration`: du/dt, or nullptr.
@@ -87,6 +95,7 @@ class BoundaryForces {
                  const std::vector<std::int32_t>& holes)
       : problem_(&solution.problem()),
         grid_(&solution.grid()),
+        map_(map_of_cells(*grid_)),
         holes_(&holes),
         about_(about),
         dim_(grid_->dim()),
@@ -101,6 +110,7 @@ class BoundaryForces {
     for (int side = 0; side < 2 * dim_; ++side) {
       sides_.emplace_back(solution, side);
       side_data_[side] = data_on(problem_->boundary, side);
+      add_times(normals_[side], outward(side) * map_.height(side / 2, 1.0), inverse_row(side / 2));
     }
   }
 
@@ -148,6 +158,11 @@ class BoundaryForces {
         if (!field[c].is_zero()) rule.evaluate(field[c], data[c]);
       }
     }
+    [[nodiscard]] Point data_at(std::size_t q, int dim) const {
+      Point result{};
+      for (int c = 0; c < dim; ++c) result[c] = data[c][q];
+      return result;
+    }
   };
 
   [[nodiscard]] int body(Record cell, int side) const {
@@ -163,6 +178,7 @@ class BoundaryForces {
   }
 
   void move_to(Record cell) {
+    corner_ = grid_->corner(cell);
     widths_ = grid_->widths(cell);
     viscosity_ = physics_.viscosity(cell);
     mass_ = physics_.mass(cell);
@@ -188,125 +204,145 @@ class BoundaryForces {
     }
   }
 
-  // That the equation has nu times: du_c/dx_a, in the stress form 2 eps(u)_ca.
-  [[nodiscard]] double strain(const FlowValues& values, std::size_t q, int c, int a) const {
-    const double own = values.gradient[(q * dim_ + c) * dim_ + a];
-    return physics_.form() == ViscousForm::stress ? own + values.gradient[(q * dim_ + a) * dim_ + c] : own;
-  }
+  [[nodiscard]] const Point& inverse_row(int a) const { return map_.inverse()[a]; }
   static double outward(int side) { return side % 2 == 0 ? -1.0 : 1.0; }
-  [[nodiscard]] double lever(const CellRule& rule, int b, std::size_t q) const {
-    return rule.coordinate(b, q) - about_[b];
+  [[nodiscard]] Point velocity(const FlowValues& values, std::size_t q) const {
+    Point u{};
+    std::copy_n(&values.u[q * dim_], dim_, u.begin());
+    return u;
   }
+  // What the equation has nu times, applied to a vector: du/dx_a, in the stress form 2 eps(u), times its component a.
+  [[nodiscard]] Point strain(const FlowValues& values, std::size_t q, const Point& vector) const {
+    const double* const g = &values.gradient[q * dim_ * dim_];
+    Point result{};
+    for (int c = 0; c < dim_; ++c) {
+      for (int a = 0; a < dim_; ++a) {
+        const double other = physics_.form() == ViscousForm::stress ? g[a * dim_ + c] : 0.0;
+        result[c] += (g[c * dim_ + a] + other) * vector[a];
+      }
+    }
+    return result;
+  }
+  // u - `other` without what it has along the edge across a side, in which there are no jumps.
+  [[nodiscard]] Point jump(int side, const Point& u, const Point& other) const {
+    Point result = u;
+    add_times(result, -1.0, other);
+    add_times(result, -dot_product(inverse_row(side / 2), result), map_.direction(side / 2));
+    return result;
+  }
+  [[nodiscard]] Point lever(const CellRule& rule, std::size_t q) const {
+    Point x{};
+    for (int a = 0; a < dim_; ++a) x[a] = rule.coordinate(a, q) - about_[a];
+    return x;
+  }
+  [[nodiscard]] double penalty(int side) const { return equation_.penalty(map_.height(side / 2, widths_[side / 2])); }
 
   void add_face(int side, Sums& sums) {
     const Place& place = sides_[side];
-    const int normal = side / 2;
-    const double sign = outward(side);
-    const double penalty = 2.0 * equation_.penalty(widths_[normal]);
+    const Point& normal = normals_[side];
+    const Point& edge = map_.direction(side / 2);
+    const Point& across = inverse_row(side / 2);
     const std::vector<double>& weights = place.rule.weights();
     for (std::size_t q = 0; q < weights.size(); ++q) {
-      sums.pressure[normal] += sign * weights[q] * place.values.p[q];
-      for (int c = 0; c < dim_; ++c) {
-        const double slope = sign * strain(place.values, q, c, normal);
-        sums.viscous[c] -= viscosity_ * weights[q] * slope;
-        double traction = 0.0;  // on the fluid, where it is known point by point
-        if (place.face == Face::outflow) {
-          traction = place.data[c][q];
-        } else if (place.face == Face::velocity && c != normal) {
-          traction = viscosity_ * (slope - penalty * (place.values.u[q * dim_ + c] - place.data[c][q]));
-        }
-        sums.force[c] -= weights[q] * traction;
-        for (int b = 0; b < dim_; ++b) sums.add_moment(b, c, -weights[q] * traction * lever(place.rule, b, q));
+      const Point slope = strain(place.values, q, normal);
+      add_times(sums.pressure, weights[q] * place.values.p[q], normal);
+      add_times(sums.viscous, -viscosity_ * weights[q], slope);
+      Point traction{};  // on the fluid, where it is known point by point
+      if (place.face == Face::outflow) {
+        traction = place.data_at(q, dim_);
+      } else if (place.face == Face::velocity) {
+        const Point difference = jump(side, velocity(place.values, q), place.data_at(q, dim_));
+        add_times(traction, viscosity_, slope);
+        add_times(traction, -2.0 * viscosity_ * penalty(side), difference);
+        add_times(traction, -dot_product(traction, edge), across);
       }
+      add_times(sums.force, -weights[q], traction);
+      add_times(sums.torque, -weights[q], cross_product(lever(place.rule, q), traction));
     }
     if (place.face == Face::outflow) return;
-    sums.force[normal] -= row(side, -1);
+    const double force = row(side, -1);
+    add_times(sums.force, -force, across);
+    Point origin = corner_;
+    if (side % 2 == 1) origin[side / 2] += widths_[side / 2];
+    origin = map_.at(origin);
+    for (int a = 0; a < dim_; ++a) origin[a] -= about_[a];
+    add_times(sums.torque, -force, cross_product(origin, across));
     for (int b = 0; b < dim_; ++b) {
-      if (b != normal) sums.add_moment(b, normal, -row(side, b));
+      if (b != side / 2) add_times(sums.torque, -row(side, b), cross_product(map_.direction(b), across));
     }
   }
 
-  // A test function at a point.
+  // A test function at a point: a velocity along an edge.
   struct Test {
     double value = 0.0;
     Point gradient{};
   };
 
-  // What of component c leaves through a face at a point.
-  [[nodiscard]] double convected(const Place& place, int side, int c, std::size_t q) const {
-    const double w = outward(side) * place.values.u[q * dim_ + side / 2];
-    const double u = place.values.u[q * dim_ + c];
-    if (place.face == Face::interior) return upwind_flux(w, u, place.values_behind.u[q * dim_ + c]);
-    return upwind_flux(w, u, place.face == Face::velocity ? place.data[c][q] : 0.0);
+  // What of the component that a vector takes leaves through a face at a point.
+  [[nodiscard]] double convected(const Place& place, int side, const Point& vector, std::size_t q) const {
+    const double w = dot_product(normals_[side], velocity(place.values, q));
+    const double u = dot_product(vector, velocity(place.values, q));
+    if (place.face == Face::interior) return upwind_flux(w, u, dot_product(vector, velocity(place.values_behind, q)));
+    return upwind_flux(w, u, place.face == Face::velocity ? dot_product(vector, place.data_at(q, dim_)) : 0.0);
   }
 
-  // The row of the discrete equation for the hat on a side, normal velocity 1 there or, unless b is -1, coordinate b.
+  // The row of the discrete equation for the hat on a side, a velocity along the edge across it that is 1 there or,
+  // unless b is -1, the way from the corner of the cell along edge b.
   double row(int side, int b) {
-    const int c = side / 2;
-    const double sign = outward(side);
+    const int e = side / 2;
+    const Point& edge = map_.direction(e);
     const auto test = [&](const CellRule& rule, std::size_t q) {
-      const double xi = rule.reference(c, q);
+      const double xi = rule.reference(e, q);
       const double hat = side % 2 == 0 ? 1.0 - xi : xi;
-      double factor = 1.0;
-      if (b >= 0) {
-        // Functions of lowest order are constant along the side.
-        factor =
-            problem_->order > 0 ? lever(rule, b, q) : lever(rule, b, q) + (0.5 - rule.reference(b, q)) * widths_[b];
-      }
+      const bool linear = b >= 0 && problem_->order > 0;  // functions of lowest order are constant along the side
+      const double factor = b < 0 ? 1.0 : widths_[b] * (linear ? rule.reference(b, q) : 0.5);
       Test result{hat * factor};
-      result.gradient[c] = sign * factor / widths_[c];
-      if (b >= 0 && problem_->order > 0) result.gradient[b] = hat;
+      add_times(result.gradient, outward(side) * factor / widths_[e], inverse_row(e));
+      if (linear) add_times(result.gradient, hat, inverse_row(b));
       return result;
     };
     double sum = 0.0;
     const FlowValues& values = volume_.values;
     for (std::size_t q = 0; q < volume_.rule.size(); ++q) {
       const Test v = test(volume_.rule, q);
-      double integrand = (mass_ * values.u[q * dim_ + c] + changes_[q * dim_ + c] - volume_.data[c][q]) * v.value;
-      integrand -= values.p[q] * v.gradient[c];
-      for (int a = 0; a < dim_; ++a) {
-        integrand += viscosity_ * strain(values, q, c, a) * v.gradient[a];
-        if (problem_->convection) integrand -= values.u[q * dim_ + a] * values.u[q * dim_ + c] * v.gradient[a];
-      }
+      const Point u = velocity(values, q);
+      Point inertia = u;
+      for (int c = 0; c < dim_; ++c) inertia[c] = mass_ * u[c] + changes_[q * dim_ + c] - volume_.data[c][q];
+      double integrand = dot_product(inertia, edge) * v.value;
+      integrand -= values.p[q] * dot_product(edge, v.gradient);
+      integrand += viscosity_ * dot_product(edge, strain(values, q, v.gradient));
+      if (problem_->convection) integrand -= dot_product(u, v.gradient) * dot_product(u, edge);
       sum += volume_.rule.weights()[q] * integrand;
     }
-    if (problem_->convection) {  // through the side itself
-      const Place& place = sides_[side];
-      for (std::size_t q = 0; q < place.rule.size(); ++q) {
-        sum += place.rule.weights()[q] * convected(place, side, c, q) * test(place.rule, q).value;
-      }
-    }
-    if (b >= 0 && physics_.form() == ViscousForm::stress && sides_[side].face == Face::velocity) {
-      // A normal velocity that changes along the side is a shear there, which u - g is tested with.
-      const Place& place = sides_[side];
-      for (std::size_t q = 0; q < place.rule.size(); ++q) {
-        const double jump = place.values.u[q * dim_ + b] - place.data[b][q];
-        sum -= place.rule.weights()[q] * viscosity_ * outward(side) * jump * test(place.rule, q).gradient[b];
-      }
-    }
-    // Tangential terms of the faces around the side.
     for (int other = 0; other < 2 * dim_; ++other) {
-      const int a = other / 2;
-      if (a == c) continue;
       const Place& place = sides_[other];
-      const double penalty = equation_.penalty(widths_[a]);
+      const bool across = other / 2 == e;  // there the test function has no jump, its slope has
       for (std::size_t q = 0; q < place.rule.size(); ++q) {
         const Test v = test(place.rule, q);
-        const double v_slope = outward(other) * v.gradient[a];
-        const double u = place.values.u[q * dim_ + c];
-        const auto slope = [&](const FlowValues& from) { return outward(other) * strain(from, q, c, a); };
+        const Point u = velocity(place.values, q);
+        const Point& normal = normals_[other];
+        // <what v has for u - difference>, of which the equation takes a mean over the cells of the face.
+        const auto viscous = [&](const Point& difference, double penalty, const Point& slope, double part) {
+          double slopes = dot_product(edge, difference) * dot_product(v.gradient, normal);
+          if (physics_.form() == ViscousForm::stress)
+            slopes += dot_product(edge, normal) * dot_product(v.gradient, difference);
+          double result = -part * slopes;
+          if (!across) result += (penalty * dot_product(edge, difference) - dot_product(edge, slope)) * v.value;
+          return place.viscosity * result;
+        };
         double integrand = 0.0;
         if (place.face == Face::interior) {
-          const double jump = u - place.values_behind.u[q * dim_ + c];
-          const double mean = 0.5 * (slope(place.values) + slope(place.values_behind));
-          integrand = place.viscosity * ((penalty * jump - mean) * v.value - 0.5 * jump * v_slope);
+          Point slope = strain(place.values, q, normal);
+          add_times(slope, 1.0, strain(place.values_behind, q, normal));
+          for (double& mean : slope) mean *= 0.5;
+          integrand = viscous(jump(other, u, velocity(place.values_behind, q)), penalty(other), slope, 0.5);
         } else if (place.face == Face::velocity) {
-          const double jump = u - place.data[c][q];
-          integrand = place.viscosity * ((2.0 * penalty * jump - slope(place.values)) * v.value - jump * v_slope);
+          const Point slope = strain(place.values, q, normal);
+          integrand = viscous(jump(other, u, place.data_at(q, dim_)), 2.0 * penalty(other), slope, 1.0);
         } else if (place.face == Face::outflow) {
-          integrand = -place.data[c][q] * v.value;
+          integrand = -dot_product(edge, place.data_at(q, dim_)) * v.value;
         }
-        if (problem_->convection) integrand += convected(place, other, c, q) * v.value;
+        if (problem_->convection) integrand += convected(place, other, edge, q) * v.value;
         sum += place.rule.weights()[q] * integrand;
       }
     }
@@ -315,12 +351,15 @@ class BoundaryForces {
 
   const Problem* problem_;
   const Grid* grid_;
+  AffineMap map_;
+  std::array<Point, 6> normals_{};  // of unit length, out of the cell
   const std::vector<std::int32_t>* holes_;
   Point about_;
   int dim_;
   Equation equation_;
   CellPhysics physics_;
   // Of the cell:
+  Point corner_{};
   Point widths_{};
   double viscosity_ = 1.0;
   double mass_ = 0.0;
@@ -343,7 +382,6 @@ std::vector<BoundaryForce> Solution::forces(const Point& about) const {
         "forces: before its first step a flow in time has neither a pressure nor an acceleration, and a mean flow has "
         "none");
   }
-  require_boxes(problem_.mesh, "forces");
   const std::vector<std::int32_t> holes = holes_of_boxes(problem_.mesh);
   const auto sums = reduce_owned_cells<SumsOfBodies>(*grid_, [&] {
     return [forces = BoundaryForces(*this, acceleration_.get(), about, holes)](CellRange range,

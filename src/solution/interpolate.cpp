@@ -9,6 +9,7 @@
 #include "element/basis.hpp"
 #include "mesh/grid.hpp"
 #include "mesh/record.hpp"
+#include "problem/pulled_back.hpp"
 #include "problem/validate.hpp"
 #include "solenoid/error.hpp"
 #include "solenoid/solution.hpp"
@@ -100,12 +101,14 @@ class CellMoments {
   std::vector<double> next_;
 };
 
-/// `scalar`: the pressure, or Poisson's u.
-Solution interpolated(const Problem& problem, const VectorField& velocity, const ScalarField& scalar) {
+/// `u` and a pressure, or Poisson's u alone.
+Solution interpolated(const Problem& problem, const VectorField& u, const ScalarField& p) {
   validate_but_for_order(problem);
-  require_boxes(problem.mesh, "interpolate");
   const EquationKind equation = problem.equation;
   const auto grid = std::make_shared<const Grid>(problem.mesh, problem.boundary, equation == EquationKind::stokes);
+  const AffineMap* const map = grid->metric().map();
+  const VectorField velocity = map == nullptr ? u : pulled_back_velocity(u, *map);
+  const ScalarField scalar = map == nullptr ? p : pulled_back_scalar(p, *map);
   const int dim = grid->dim();
   const int order = problem.order;
   const int n = order + 1;

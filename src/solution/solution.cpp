@@ -416,7 +416,6 @@ void Solution::evaluate_cell_gradient(std::int64_t cell, const std::array<std::v
 
 double Solution::flux(int axis, double position) const {
   require_velocity(problem_);
-  require_boxes(problem_.mesh, "flux");
   const int dim = grid_->dim();
   if (axis < 0 || axis >= dim) {
     throw InputError("flux: axis " + std::to_string(axis) + ", expected 0 to " + std::to_string(dim - 1));

@@ -239,7 +239,8 @@ std::int64_t bytes_at(const CoarseCounts& counts, const Problem& problem, const 
   if (ranks == 1 || cells <= static_cast<double>(std::max<std::int64_t>(options.replicated_cells, 8 * ranks)))
     return all;
   const double edge = std::pow(cells / ranks, 1.0 / problem.mesh.dim);
-  const double with_ghosts = std::pow((edge + 2 * Partition::layers) / edge, problem.mesh.dim);
+  const int layers = problem.mesh.edges ? Partition::sheared_layers : Partition::layers;
+  const double with_ghosts = std::pow((edge + 2 * layers) / edge, problem.mesh.dim);
   return static_cast<std::int64_t>(static_cast<double>(all) / ranks * with_ghosts);
 }
 

@@ -18,14 +18,17 @@ namespace {
 /// Unknowns of a coarsest level up to which each rank solves it.
 constexpr std::int64_t most_on_each_rank = 400'000;
 
+/// What decides how strongly cells couple: how far apart their faces are.
+Point sizes_of(const Metric& metric) {
+  const Point widths = metric.uniform_width();
+  return metric.map() == nullptr ? widths : metric.map()->heights(widths);
+}
+
 /// Seeds are the cells of the first lattice that is not shared, coarsened as levels are; nullptr if that is the finest.
 std::shared_ptr<const Partition> partition_of(const Mesh& mesh, const Distribution& distribution) {
   std::array<int, 3> extent{1, 1, 1};
-  Point size{};
-  for (int a = 0; a < mesh.dim; ++a) {
-    extent[a] = mesh.cells[a] << mesh.refine;
-    size[a] = length_along(mesh, a) / extent[a];
-  }
+  for (int a = 0; a < mesh.dim; ++a) extent[a] = mesh.cells[a] << mesh.refine;
+  Point size = sizes_of(Metric::of(mesh));
   const auto finest = extent;
   while (is_shared(distribution, extent)) {
     auto directions = directions_to_coarsen(mesh.dim, size);
@@ -97,12 +100,6 @@ double coarse_penalty(const MultigridOptions& options, const Equation& fine, con
 }
 
 }  // namespace
-
-/// What decides how strongly cells couple: how far apart their faces are.
-Point sizes_of(const Metric& metric) {
-  const Point widths = metric.uniform_width();
-  return metric.map() == nullptr ? widths : metric.map()->heights(widths);
-}
 
 /// The shortest, across which cells couple most strongly, and those that are not much longer.
 std::array<bool, 3> directions_to_coarsen(int dim, const Point& size, const std::array<bool, 3>& among) {

@@ -8,6 +8,7 @@
 
 #include "problem/regions.hpp"
 #include "problem/validate.hpp"
+#include "problem/vectors.hpp"
 #include "solver/discretisation.hpp"
 #include "time/flow_coefficients.hpp"
 
@@ -17,15 +18,20 @@ FlowRate::FlowRate(Engine& engine, const Problem& problem, const Point& wanted, 
                    Kernels<double>& kernels, BoundaryHats& hats, int kept)
     : grid_(all.grid), kernels_(kernels), hats_(hats), volume_(1.0), responses_(kept) {
   const Mesh& mesh = problem.mesh;
-  for (int a = 0; a < mesh.dim; ++a) volume_ *= mesh.upper[a] - mesh.lower[a];
+  const AffineMap* const map = grid_.metric().map();
+  for (int a = 0; a < mesh.dim; ++a) volume_ *= length_along(mesh, a);
+  if (map != nullptr) volume_ *= map->jacobian();
   Problem unit = problem;
   unit.boundary = without_data(unit.boundary);
   for (const int a : periodic_directions(problem)) {
     Direction& direction =
-        directions_.emplace_back(Direction{a, mesh.upper[a] - mesh.lower[a], wanted[a], {engine, all.size()}});
-    VectorField force{};
-    force[a] = 1.0;
-    set_force(unit, force);
+        directions_.emplace_back(Direction{a, length_along(mesh, a), wanted[a], {}, {}, {engine, all.size()}});
+    direction.across[a] = direction.edge[a] = 1.0;
+    if (map != nullptr) {
+      direction.across = map->inverse()[a];
+      direction.edge = map->direction(a);
+    }
+    set_force(unit, {direction.across[0], direction.across[1], direction.across[2]});
     Discretisation::assemble(engine, all, kernels, unit, direction.load.data());
     hats.to_some(kernels, direction.load.data());
     hats.to_all(kernels, direction.load.data());
@@ -34,7 +40,9 @@ FlowRate::FlowRate(Engine& engine, const Problem& problem, const Point& wanted, 
 }
 
 void FlowRate::add_load(const Point& gradient, double* b) {
-  for (const Direction& direction : directions_) kernels_.axpy(gradient[direction.axis], direction.load.data(), b);
+  for (const Direction& direction : directions_) {
+    kernels_.axpy(dot_product(gradient, direction.edge), direction.load.data(), b);
+  }
 }
 
 std::vector<double> FlowRate::rates(const double* flow) {
@@ -83,7 +91,7 @@ Point FlowRate::correct(const Coefficients& coefficients, const Solve& solve, co
   const double reaction = largest_reaction(coefficients, grid_);
   for (std::ptrdiff_t i = 0; i < n; ++i) {
     const Direction& direction = directions_[i];
-    lacking[i] = direction.wanted - prescribed[direction.axis] / direction.length - there[i];
+    lacking[i] = direction.wanted - dot_product(prescribed, direction.across) / direction.length - there[i];
     // Of a flow that nothing holds back it is the volume.
     constexpr double rounding = 1e-12;
     if (matrix(i, i) * reaction * direction.length > rounding * volume_) continue;
@@ -100,7 +108,7 @@ Point FlowRate::correct(const Coefficients& coefficients, const Solve& solve, co
   Point result{};
   for (std::ptrdiff_t i = 0; i < n; ++i) {
     kernels_.axpy(lambda[i], responses.flows[i].data(), flow);
-    result[directions_[i].axis] = lambda[i];
+    add_times(result, lambda[i], directions_[i].across);
   }
   return result;
 }

@@ -25,6 +25,9 @@ namespace solenoid {
 ///     sum_b q_a(v_b) lambda_b = Q_a - q_a(u),
 ///
 /// a system that is symmetric and positive definite. Responses depend on the coefficients of a step alone.
+///
+/// Where cells are parallelepipeds sections are parallel to the other edges, and row n_a of F^-1
+/// (problem/affine_map.hpp) stands for e_a in both: such a force pushes along edge a alone.
 class FlowRate {
  public:
   /// x = the unknowns of the flow with the load b, for the coefficients that hold now; both vectors are of the solver.
@@ -35,10 +38,11 @@ class FlowRate {
   FlowRate(Engine& engine, const Problem& problem, const Point& wanted, const Level& all, Kernels<double>& kernels,
            BoundaryHats& hats, int kept);
 
-  /// b += sum_a gradient_a (e_a, v)
+  /// b += (gradient, v)
   void add_load(const Point& gradient, double* b);
-  /// Gives a flow the rates that are wanted; returns lambda. `prescribed`: the integral of the part of the flow that
-  /// sides prescribe, the hats that are no unknowns. \throws InvalidEntry if nothing can flow in a direction.
+  /// Gives a flow the rates that are wanted; returns the force that does, sum_a lambda_a n_a. `prescribed`: the
+  /// integral of the part of the flow that sides prescribe, the hats that are no unknowns. \throws InvalidEntry if
+  /// nothing can flow in a direction.
   Point correct(const Coefficients& coefficients, const Solve& solve, const Point& prescribed, Vector<double>& b,
                 double* flow);
 
@@ -47,7 +51,9 @@ class FlowRate {
     int axis;
     double length;
     double wanted;
-    Vector<double> load;  ///< (e_a, v), of all v that are unknowns
+    Point across;         ///< n_a
+    Point edge;           ///< n_b . edge = 1 for b = a, otherwise 0
+    Vector<double> load;  ///< (n_a, v), of all v that are unknowns
   };
   /// Of a solve with these coefficients.
   struct Responses {

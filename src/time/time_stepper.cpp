@@ -16,6 +16,7 @@
 
 #include "base/host_vector.hpp"
 #include "engine/engine.hpp"
+#include "problem/affine_map.hpp"
 #include "problem/names.hpp"
 #include "problem/other_coefficients.hpp"
 #include "problem/regions.hpp"
@@ -49,7 +50,7 @@ namespace {
 Problem projection_of(Problem problem) {
   double h = std::numeric_limits<double>::infinity();
   for (int a = 0; a < problem.mesh.dim; ++a) {
-    h = std::min(h, (problem.mesh.upper[a] - problem.mesh.lower[a]) / (problem.mesh.cells[a] << problem.mesh.refine));
+    h = std::min(h, length_along(problem.mesh, a) / (problem.mesh.cells[a] << problem.mesh.refine));
   }
   const double viscosity = 1e-14 * h * h;
   problem.convection = false;
@@ -70,10 +71,12 @@ Problem projection_of(Problem problem) {
   return problem;
 }
 
-/// Cycles alone, or GMRES after a cycle where jumps of the viscosity may slow them down.
+/// Cycles alone, or GMRES after a cycle where jumps of the viscosity or angles of cells may slow them down.
+bool takes_gmres(const Problem& problem) { return has_coefficients_by_cell(problem) || problem.mesh.edges; }
+
 SolverOptions for_steps(SolverOptions options, const Problem& problem) {
   options.method = Method::vcycle;
-  if (has_coefficients_by_cell(problem)) {
+  if (takes_gmres(problem)) {
     options.method = Method::gmres;
     options.side = PreconditionerSide::right;
     options.restart = 0;
@@ -302,6 +305,13 @@ struct TimeStepper::Data {
     return discretisation.integrals(*engine, work).velocity;
   }
 
+  /// The L2 norm of a velocity; where cells are parallelepipeds its components are not orthogonal. Uses `b`.
+  double size_of(const Vector<double>& flow) {
+    if (!all().is_sheared()) return with_sides->l2_norm(flow.data());
+    mass.apply(flow.data(), b.data());
+    return std::sqrt(with_sides->dot(flow.data(), b.data()));
+  }
+
   /// What of a flow is missing, by the gradient that is added to that of the state.
   void hold_flow_rate(State& state) {
     // Nothing of a state is in its criterion: it is kept, and has to be the same after a restart.
@@ -333,7 +343,7 @@ struct TimeStepper::Data {
     lift.add_to(*with_sides, state.flow.data());
     with_sides->bring_ghosts(all(), state.flow.data());
     if (flow_rate && is_new) hold_flow_rate(state);
-    state.size = with_sides->l2_norm(state.flow.data());
+    state.size = size_of(state.flow);
     if (state.convection.size() == 0) return 0.0;
     const double crossing = convection->apply(state.flow.data(), state.convection.data());
     inflow.add_to(*with_sides, state.convection.data());
@@ -448,7 +458,7 @@ struct TimeStepper::Data {
     const double size = states[0].size;
     if (size == 0.0 && changes_data) return {};
     combine({1.0, -1.0}, work);
-    const double difference = with_sides->l2_norm(work.data());
+    const double difference = size_of(work);
     return difference == 0.0 ? 0.0 : difference / (states[0].length * size);
   }
 
@@ -561,7 +571,7 @@ struct TimeStepper::Data {
     Convergence convergence;
     if (!has_guess) {
       convergence = solve(false, from_nothing, b, next.flow);
-    } else if (cycles == 0 || what.is_update || by_cell()) {  // what GMRES leaves has nothing in common
+    } else if (cycles == 0 || what.is_update || takes_gmres(problem)) {  // what GMRES leaves has nothing in common
       convergence = solve(true, 0.01, b, next.flow);
     } else {
       convergence = solve(true, 0.1, b, next.flow, cycles);

@@ -9,7 +9,6 @@
 namespace solenoid {
 
 void validate(const Problem& problem, const TimeOptions& time) {
-  if (problem.mesh.edges) throw InvalidEntry("mesh.edges", "cells that are parallelepipeds are for steady flows");
   const auto fail = [](const char* entry, const std::string& what) { throw InvalidEntry(entry, what); };
   if (problem.equation != EquationKind::stokes) fail("equation", "only flows change in time");
   const auto check_range = [&](const char* entry, double value) {

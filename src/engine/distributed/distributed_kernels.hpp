@@ -304,8 +304,8 @@ class DistributedKernels final : public Kernels<T> {
     ghosts_.set(x, Ghosts::fresh);
   }
 
-  /// Prolongs from a coarser level with its ghosts. It writes the children of the cells next to owned ones: all ghosts,
-  /// where cells become one in each direction, so that they stay as fresh as they were.
+  /// Prolongs from a coarser level with its ghosts. It writes the children of the cells next to owned ones: two layers,
+  /// where cells become one in each direction. If there are no more, they stay as fresh as they were.
   template <class Prolong>
   void with_part(const Level& coarse, const T* coarse_vector, const T* fine_vector, Ghosts::State state,
                  const Prolong& prolong) {
@@ -318,7 +318,7 @@ class DistributedKernels final : public Kernels<T> {
       prolong(coarse, coarse_vector);
     }
     for (int a = 0; a < level_.equation.dim; ++a) {
-      if (!level_.coarsening.merges(a)) state = Ghosts::stale;
+      if (!level_.coarsening.merges(a) || level_.grid.ghost_layers() > 2) state = Ghosts::stale;
     }
     ghosts_.set(fine_vector, state);
   }
