@@ -417,9 +417,6 @@ TEST(ShearedCells, RefuseWhatIsNotThere) {
   if (test::has_order(2, 1, EquationKind::poisson)) {
     refused([](Problem& p) { p.equation = EquationKind::poisson; }, "Stokes' equation");
   }
-  SolverOptions cuda = on_cpu();
-  cuda.device = DeviceChoice::cuda;
-  refused([](Problem&) {}, "device \"cpu\"", cuda);
   Problem convected = sheared;
   convected.convection = true;
   expect_refused([&] { TimeStepper(convected, {.step = 0.1}, on_cpu()); }, "without convection");
