@@ -33,6 +33,8 @@ LINES = [
     (r"engine/cpu/kernels/(?:native|baseline)_", None),  # for this machine alone
     (r"engine/cuda/kernels/convection_", "CUDA kernels, convection"),
     (r"engine/cuda/kernels/varying_", "CUDA kernels, coefficients by cell"),
+    (r"engine/cuda/kernels/sheared_", "CUDA kernels, sheared cells"),
+    (r"engine/cuda/kernels/corrections_", "CUDA kernels, corrections"),
     (r"engine/cuda/kernels/(\d)d_k(\d)\.", "CUDA kernels, {}D, k = {}"),
     (r"src/engine/cuda/(?:\w+/)?\w+\.cu", "CUDA vectors and dense matrices"),
     (r"paper_cuda", "kernels of the paper, CUDA"),

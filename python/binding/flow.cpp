@@ -168,7 +168,7 @@ nb::tuple profile_of(const Averages& a, const std::array<bool, 3>& along) {
 void write_profile(const Averages& a, const std::array<bool, 3>& along, const std::filesystem::path& file) {
   released([&] {
     const Profile profile = a.profile(along);
-    const Communicator* const ranks = ranks_of(a.flow.grid());
+    const Communicator* const ranks = a.flow.grid().communicator();
     in_agreement(ranks, [&] {
       if (ranks == nullptr || ranks->rank() == 0) write_csv(profile, a.flow.grid().dim(), file);
     });
