@@ -188,6 +188,16 @@ ScalarField each_cell(const Mesh& mesh, const Draw& draw) {
   return cellwise(mesh, extent, std::move(values));
 }
 
+/// Of velocity and pressure in time where velocities on sides change: Runge-Kutta schemes have order 2 at least.
+inline double least_order(TimeScheme scheme) {
+  switch (scheme) {
+    case TimeScheme::sbdf1: return 1.0;
+    case TimeScheme::sbdf3: return 3.0;
+    case TimeScheme::sbdf4: return 4.0;
+    default: return 2.0;
+  }
+}
+
 /// True if the build has this order.
 inline bool has_order(int dim, int order, EquationKind equation = EquationKind::stokes) {
   const auto orders = available_orders(dim, equation);

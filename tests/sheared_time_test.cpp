@@ -47,16 +47,6 @@ struct Exact {
   }
 };
 
-/// Runge-Kutta schemes have order 2 at least where velocities on sides change.
-double least_order(TimeScheme scheme) {
-  switch (scheme) {
-    case TimeScheme::sbdf1: return 1.0;
-    case TimeScheme::sbdf3: return 3.0;
-    case TimeScheme::sbdf4: return 4.0;
-    default: return 2.0;
-  }
-}
-
 TEST(ShearedTime, HasTheOrderOfTheScheme) {
   if (!test::has_order(2, 2)) GTEST_SKIP() << "order 2 is not in this build";
   for (const TimeScheme scheme : {TimeScheme::sbdf1, TimeScheme::sbdf2, TimeScheme::sbdf3, TimeScheme::sbdf4,
@@ -76,8 +66,8 @@ TEST(ShearedTime, HasTheOrderOfTheScheme) {
     }
     const auto what = fmt::format("{}: velocity {:.2e}, {:.2e}, pressure {:.2e}, {:.2e}", name_of(scheme), errors[0],
                                   errors[2], errors[1], errors[3]);
-    EXPECT_GE(std::log2(errors[0] / errors[2]), least_order(scheme) - 0.15) << what;
-    EXPECT_GE(std::log2(errors[1] / errors[3]), least_order(scheme) - 0.15) << what;
+    EXPECT_GE(std::log2(errors[0] / errors[2]), test::least_order(scheme) - 0.15) << what;
+    EXPECT_GE(std::log2(errors[1] / errors[3]), test::least_order(scheme) - 0.15) << what;
     EXPECT_LE(errors[2], 2e-3) << what;
   }
 }

@@ -96,17 +96,6 @@ struct Layers {
   static ScalarField pressure(double t) { return expression("cos(2*t)*(x*y - 0.25)", t); }
 };
 
-/// Of multistep schemes; Runge-Kutta schemes have order 2 at least where velocities on sides change, as with constant
-/// coefficients.
-double least_order(TimeScheme scheme) {
-  switch (scheme) {
-    case TimeScheme::sbdf1: return 1.0;
-    case TimeScheme::sbdf3: return 3.0;
-    case TimeScheme::sbdf4: return 4.0;
-    default: return 2.0;
-  }
-}
-
 TEST_F(VaryingTime, HasTheOrderOfTheScheme) {
   for (const TimeScheme scheme : all_schemes) {
     const bool has_stages = scheme == TimeScheme::ars233 || scheme == TimeScheme::ars443;
@@ -125,8 +114,8 @@ TEST_F(VaryingTime, HasTheOrderOfTheScheme) {
       }
       const auto what = fmt::format("{}: velocity {:.2e}, {:.2e}, pressure {:.2e}, {:.2e}", name_of(scheme), errors[0],
                                     errors[2], errors[1], errors[3]);
-      EXPECT_GE(std::log2(errors[0] / errors[2]), least_order(scheme) - 0.1) << what;
-      EXPECT_GE(std::log2(errors[1] / errors[3]), least_order(scheme) - 0.1) << what;
+      EXPECT_GE(std::log2(errors[0] / errors[2]), test::least_order(scheme) - 0.1) << what;
+      EXPECT_GE(std::log2(errors[1] / errors[3]), test::least_order(scheme) - 0.1) << what;
       EXPECT_LE(errors[2], 1e-3) << what;
     }
   }

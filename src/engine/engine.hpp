@@ -231,8 +231,8 @@ class Engine {
   /// Bytes per cell of what an engine keeps of a level beside vectors: for the prediction of memory.
   [[nodiscard]] virtual std::int64_t bytes_per_cell(int dim) const = 0;
 
-  /// Vectors that the smoother of coefficients that vary by cell keeps of a level.
-  [[nodiscard]] virtual int vectors_by_cell([[maybe_unused]] bool additive) const { return 0; }
+  /// Vectors that the smoother keeps of a level whose operator is made element by element (Level::goes_by_elements).
+  [[nodiscard]] virtual int vectors_by_elements([[maybe_unused]] bool additive) const { return 0; }
 
   [[nodiscard]] virtual DenseLimits dense_limits() const { return {}; }
 

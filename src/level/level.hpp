@@ -72,6 +72,8 @@ struct Level {
   [[nodiscard]] bool has_coefficients_by_cell() const { return coefficients.by_cell != nullptr; }
   /// Cells are parallelepipeds (Metric::map).
   [[nodiscard]] bool is_sheared() const { return grid.metric().map() != nullptr; }
+  /// Either of these: the operator is made element by element, and local problems are near the exact ones only.
+  [[nodiscard]] bool goes_by_elements() const { return has_coefficients_by_cell() || is_sheared(); }
   /// Whether the stress form leaves a rotation of a part of the domain free, on which nothing else acts: the operator
   /// is singular then. Collective where ranks share the grid, as constructors and set_coefficients() are.
   [[nodiscard]] bool has_free_rotation() const;

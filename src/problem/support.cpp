@@ -181,11 +181,4 @@ Refusal refusal(std::span<const Decision> decisions) {
   return {};
 }
 
-DeviceChoice device_for(const Problem& problem, const SolverOptions& options) {
-  if (options.device != DeviceChoice::automatic) return options.device;
-  std::vector<Decision> on_gpu = decisions(problem);
-  on_gpu.push_back(decision("device", DeviceChoice::cuda));
-  return refusal(on_gpu).rule == nullptr ? DeviceChoice::automatic : DeviceChoice::cpu;
-}
-
 }  // namespace solenoid

@@ -51,7 +51,4 @@ struct Refusal {
 };
 Refusal refusal(std::span<const Decision> decisions);
 
-/// Of the engine for a problem that is supported on some device: `automatic` is the cpu where GPUs do not go with it.
-DeviceChoice device_for(const Problem& problem, const SolverOptions& options);
-
 }  // namespace solenoid

@@ -282,10 +282,6 @@ void validate_permeability(const Problem& problem) {
   }
 }
 
-void require_boxes(const Mesh& mesh, std::string_view what) {
-  if (mesh.edges) throw InputError(fmt::format("{}: not yet on cells that are parallelepipeds", what));
-}
-
 void require_velocity(const Problem& problem) {
   if (problem.equation == EquationKind::poisson) throw InputError("the solution of Poisson's equation has no velocity");
 }

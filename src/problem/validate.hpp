@@ -38,8 +38,6 @@ void validate(const Mesh& mesh);
 
 /// After how many iterations case files and Python give up where nobody says: more where coefficients vary by cell.
 int usual_max_iterations(const Problem& problem);
-/// For what there is on boxes alone. \throws InputError for meshes with edges.
-void require_boxes(const Mesh& mesh, std::string_view what);
 /// \throws InputError unless solutions of the problem have a velocity.
 void require_velocity(const Problem& problem);
 /// \throws InvalidEntry unless the mean velocity of the flow says what the permeability of the domain is: no reaction,

@@ -217,8 +217,9 @@ std::int64_t bytes_at(const CoarseCounts& counts, const Problem& problem, const 
   const double coarsest =
       of_coarsest + sizeof(S) * unknowns * unknowns + block_factorisation_bytes<S>(dim, mac_faces, mac_cells);
   const bool is_additive = options.multigrid.smoother == SmootherKind::additive;
-  const double smoothers =
-      has_coefficients_by_cell(problem) ? bytes_of(on_all<S>(engine.vectors_by_cell(is_additive))) : 0.0;
+  const double smoothers = has_coefficients_by_cell(problem) || problem.mesh.edges
+                               ? bytes_of(on_all<S>(engine.vectors_by_elements(is_additive)))
+                               : 0.0;
   const double levels_and_solution = bytes_of(Cycle<S>::needs(index)) + smoothers + vector + coarsest;
   // Memory in which an inverse is computed serves the method afterwards.
   const double load_and_method = vector + bytes_of(solver_needs(options));
@@ -254,7 +255,7 @@ Estimate estimate(const Problem& problem, const SolverOptions& options, double m
   Estimate estimate;
   const CoarseCounts counts = count_coarse(problem);
   estimate.dofs = dofs_at(counts, problem, problem.mesh.refine);
-  const auto engine = make_engine(device_for(problem, options), 1, options.communicator, options.transport);
+  const auto engine = make_engine(options.device, 1, options.communicator, options.transport);
   estimate.bytes_needed = bytes_at(counts, problem, options, more_vectors, *engine, problem.mesh.refine);
   estimate.bytes_available = engine->bytes_available();
   estimate.largest_refine = -1;

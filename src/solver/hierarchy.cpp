@@ -67,7 +67,7 @@ std::shared_ptr<const Partition> partition_of(const Mesh& mesh, const Distributi
 }
 
 bool one_patch_is_exact(const Level& level, LocalSolverKind local) {
-  if (level.coefficients.by_cell != nullptr || level.is_sheared()) return false;
+  if (level.goes_by_elements()) return false;
   const auto& patches = level.patches;
   if (level.grid.partition() != nullptr || patches.lower_cell.size() != 1 || !patches.cover_everything) return false;
   if (local != LocalSolverKind::direct && local != LocalSolverKind::dense) return false;

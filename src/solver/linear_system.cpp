@@ -81,8 +81,7 @@ struct LinearSystem::Data {
 
   Data(const Problem& problem, SolverOptions options_)
       : options(std::move(options_)),
-        engine(make_engine(device_for(problem, checked(problem, options)), options.threads, options.communicator,
-                           options.transport)),
+        engine(make_engine(checked(problem, options).device, options.threads, options.communicator, options.transport)),
         discretisation(problem, options, engine->dense_limits()) {
     const bool several = options.communicator != nullptr && options.communicator->size() > 1;
     if (several && level().grid.partition() == nullptr) {

@@ -111,8 +111,7 @@ Result solve_from(const Solution* initial, const Problem& problem, const SolverO
   check(problem, options);
   if (initial != nullptr) check_start(problem, *initial, options);
   Report report;
-  const auto engine =
-      make_engine(device_for(problem, options), options.threads, options.communicator, options.transport);
+  const auto engine = make_engine(options.device, options.threads, options.communicator, options.transport);
   if (options.progress) options.progress({"set-up", 0.0, "mesh and patches"});
   Discretisation discretisation(problem, options, engine->dense_limits());
   report.time_setup = seconds_since(start);

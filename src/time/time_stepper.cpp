@@ -71,9 +71,10 @@ Problem projection_of(Problem problem) {
   return problem;
 }
 
-/// Cycles alone, or GMRES after a cycle where jumps of the viscosity or angles of cells may slow them down.
+/// Jumps of the viscosity or angles of cells may slow cycles down.
 bool takes_gmres(const Problem& problem) { return has_coefficients_by_cell(problem) || problem.mesh.edges; }
 
+/// Cycles alone, or GMRES after a cycle.
 SolverOptions for_steps(SolverOptions options, const Problem& problem) {
   options.method = Method::vcycle;
   if (takes_gmres(problem)) {

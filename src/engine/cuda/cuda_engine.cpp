@@ -105,7 +105,7 @@ class CudaEngine final : public Engine {
     return 2 * dim * side + patch + transfer + position + rest;
   }
 
-  [[nodiscard]] int vectors_by_cell(bool additive) const override {
+  [[nodiscard]] int vectors_by_elements(bool additive) const override {
     return additive ? 2 : 1;  // smoother/element_smoother.cpp
   }
 

@@ -317,7 +317,7 @@ class CudaKernels final : public Kernels<T> {
 
   void apply_or_residual(const T* b, const T* x, T* y) {
     if (mac_) return cuda::apply_mac(*mac_, device_->topology(), x, b, y, shared_.stream);
-    if (by_cell_ != nullptr || level_.is_sheared()) {
+    if (level_.goes_by_elements()) {
       (level_.is_sheared() ? table_.apply_sheared : table_.apply_varying)(
           {&cell_, &varying_, &sheared_, device_->topology(), device_->blocks(), {}, x, b, y}, shared_.stream);
       return;

@@ -84,7 +84,7 @@ DeviceLevel::DeviceLevel(Engine& engine, const Level& level) : engine_(engine), 
   blocks_ = {engine, blocks};
   if (level.equation.kind == EquationKind::poisson) {
     boundary_sides_ = {engine, cuda::boundary_sides(grid)};
-  } else if (!is_mac(level.equation) && !level.has_coefficients_by_cell() && !level.is_sheared()) {
+  } else if (!is_mac(level.equation) && !level.goes_by_elements()) {
     tiles_ = {engine, level, blocks};
   }
   const Patches& patches = level.patches;

@@ -45,8 +45,7 @@ const ParityKernel<T>* variant_for_size(const SmoothedLevel<T>& level) {
 
 template <class T>
 ColourSmoothers<T> make_smoothers(const SmoothedLevel<T>& level, bool additive) {
-  const bool by_elements = level.level.has_coefficients_by_cell() || level.level.is_sheared();
-  if (!by_elements) return make_constant_smoothers(level, additive);
+  if (!level.level.goes_by_elements()) return make_constant_smoothers(level, additive);
   ColourSmoothers<T> smoothers;
   smoothers.push_back(make_element_smoother(level, additive));
   return smoothers;

@@ -53,10 +53,11 @@ std::vector<std::uint8_t> hats_of(const Level& level, int colour) {
   return hats;
 }
 /// PatchesOfColour::joined.
-bool are_joined(const std::vector<std::uint8_t>& hats) {
-  return std::any_of(hats.begin(), hats.end(), [](std::uint8_t all) {
-    return hat_of_patch(all, 0) == HatOfPatch::joined || hat_of_patch(all, 1) == HatOfPatch::joined ||
-           hat_of_patch(all, 2) == HatOfPatch::joined;
+bool has_joined_hats(const Level& level, int colour) {
+  const auto& runs = level.patches.colours[colour];
+  return std::any_of(runs.begin(), runs.end(), [&](const PatchRun& run) {
+    const PatchKind& kind = level.patches.kinds[run.kind];
+    return std::any_of(kind.begin(), kind.end(), [](const PatchEnds& ends) { return ends.hat[0]; });
   });
 }
 
@@ -101,9 +102,8 @@ class ElementSmoother final : public ColourSmoother<T> {
       : level_(level), residual_(level.shared.engine, level.level.size()) {
     if (additive) correction_ = Vector<T>(level.shared.engine, level.level.size());
     for (int colour = 0; colour < std::ssize(level.level.patches.colours); ++colour) {
-      const std::vector<std::uint8_t> hats = hats_of(level.level, colour);
-      joined_.push_back(are_joined(hats) ? 1 : 0);
-      hats_.emplace_back(level.shared.engine, hats);
+      joined_.push_back(has_joined_hats(level.level, colour) ? 1 : 0);
+      hats_.emplace_back(level.shared.engine, hats_of(level.level, colour));
     }
     const auto& kinds = level.level.patches.kinds;
     rest_.assign(kinds.size(), 1);
