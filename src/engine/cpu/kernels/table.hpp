@@ -4,6 +4,7 @@
 /// exchange: plain data and function pointers, so that no library code is compiled for a wide instruction set.
 
 #include <cstdint>
+#include <string_view>
 
 #include "engine/kernel_data.hpp"
 
@@ -190,7 +191,8 @@ struct KernelTable {
 /// The instance for this machine. \throws InputError that lists the orders of this build.
 template <class T>
 const KernelTable<T>& kernel_table(EquationKind equation, int dim, int order);
-/// The instruction set that kernel_table chooses: "native", "v4", "v3" or "baseline".
-const char* instruction_set();
+/// The best instruction set of this build and machine: "native", "v4", "v3" or "baseline". Orders that a build has no
+/// kernels for in it take the next one. \throws ResourceError if there is none.
+std::string_view instruction_set();
 
 }  // namespace solenoid::cpu
