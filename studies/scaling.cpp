@@ -6,9 +6,11 @@
 #include <cmath>
 #include <memory>
 
+#include "engine/ceilings.hpp"
 #include "problem/names.hpp"
 #include "solver/discretisation.hpp"
 #include "solver/methods.hpp"
+#include "solver/multigrid/cycle.hpp"
 #include "studies/manufactured.hpp"
 #include "studies/run.hpp"
 #include "studies/study.hpp"
@@ -79,6 +81,10 @@ class ScalingStudy {
       cycle = median(engine, [&] { solve.cycle().run(); });
       gmres = median(engine, [&] { iterations = run(solve, b, x).iterations; });
     }
+    const std::vector<KernelUse> kernels = engine.profile([&] {
+      Cycle<float> alone(engine, discretisation.hierarchy(), solver_.multigrid);
+      for (int i = 0; i < 3; ++i) alone.run();
+    });
     double full = 0.0;
     double error = 0.0;
     {
@@ -101,6 +107,13 @@ class ScalingStudy {
          {"bytes_per_dof", bytes / dofs},
          {"error", {{"velocity_l2", error}}},
          {"seconds", {{"set_up", set_up}, {"v_cycle", cycle}, {"full_multigrid", full}, {"gmres", gmres}}}});
+    Json& of_kernels = run_.json["rows"].back()["kernels_of_cycles"] = Json::array();
+    for (const KernelUse& kernel : kernels) {
+      of_kernels.push_back({{"name", kernel.name},
+                            {"launches", kernel.launches},
+                            {"seconds", kernel.seconds},
+                            {"all_seconds", kernel.all_seconds}});
+    }
   }
 
   Convergence run(Solve<float>& solve, const Vector<double>& b, Vector<double>& x) {

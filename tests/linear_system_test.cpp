@@ -33,7 +33,10 @@ std::vector<SystemCase> cases() {
     cavity.boundary.sides[3].data[0] = lid;
     all.push_back({"cavity" + suffix, cavity});
 
-    Problem channel{.mesh = Mesh::unit(dim, 1), .order = orders.back(), .mass = 1.0};
+    // Many boxes of a high order take long.
+    const int most = dim == 3 ? std::min(orders.back(), 3) : orders.back();
+    const int order = *std::find_if(orders.rbegin(), orders.rend(), [&](int one) { return one <= most; });
+    Problem channel{.mesh = Mesh::unit(dim, 1), .order = order, .mass = 1.0};
     channel.mesh.cells = {4, 3, dim == 2 ? 1 : 3};
     channel.mesh.holes = {{{1, 1, 0}, {2, 2, 1}}};
     channel.force[0] = 1.0;

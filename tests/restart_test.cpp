@@ -127,7 +127,8 @@ TEST_F(Restart, HasTheBitsOfAFlowThatNeverStopped) {
     const Problem problem = problem_of(kind);
     const TimeOptions time = time_of(kind);
     constexpr int steps = 9;
-    for (const int stop : {0, 2, 6}) {
+    // Before and after start-up; in 3D, which takes long, once.
+    for (const int stop : kind.dim == 2 ? std::vector{0, 2, 6} : std::vector{2}) {
       SCOPED_TRACE(fmt::format("{}D, convection {}, scheme {}, stopped after {} steps", kind.dim, kind.convection,
                                static_cast<int>(kind.scheme), stop));
       TimeStepper whole(problem, time, options_of(kind, 2));

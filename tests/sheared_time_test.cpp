@@ -92,22 +92,27 @@ TEST(ShearedTime, SettlesToTheSteadyFlow) {
   }
 }
 
-/// Without a force and a mass term energy is lost to viscosity alone: dE/dt = -2 E rate, for the slowest mode at last.
+/// Without a force and a mass term energy is lost to viscosity alone. What the discrete flow loses has the jumps
+/// between cells in it, which vanish with their size.
 TEST(ShearedTime, LosesEnergyToViscosity) {
   if (!test::has_order(2, 2)) GTEST_SKIP() << "order 2 is not in this build";
-  Problem problem{.mesh = Mesh::sheared(2, edges, 3), .order = 2};
-  TimeOptions time;
-  time.scheme = TimeScheme::sbdf3;
-  time.step = 1e-4;
-  time.initial = {ScalarField([](const Point& x) { return std::sin(4.0 * x[1]); }), 0.0, 0.0};
-  TimeStepper flow(problem, time, options());
-  for (int step = 0; step < 60; ++step) flow.step();
-  const double before = flow.solution().kinetic_energy();
-  const double dissipation = flow.solution().dissipation();
-  flow.step();
-  const double after = flow.solution().kinetic_energy();
-  const double dissipation_after = flow.solution().dissipation();
-  EXPECT_NEAR((before - after) / time.step, 0.5 * (dissipation + dissipation_after), 1e-3 * dissipation);
+  std::vector<double> misses;
+  for (const int refine : {3, 4}) {
+    Problem problem{.mesh = Mesh::sheared(2, edges, refine), .order = 2};
+    TimeOptions time;
+    time.scheme = TimeScheme::sbdf3;
+    time.step = 1e-4;
+    time.initial = {ScalarField([](const Point& x) { return std::sin(4.0 * x[1]); }), 0.0, 0.0};
+    TimeStepper flow(problem, time, options());
+    for (int step = 0; step < 60; ++step) flow.step();
+    const Solution before = flow.solution();
+    flow.step();
+    const Solution after = flow.solution();
+    const double lost = (before.kinetic_energy() - after.kinetic_energy()) / time.step;
+    misses.push_back(std::abs(1.0 - lost / (0.5 * (before.dissipation() + after.dissipation()))));
+  }
+  EXPECT_LE(misses[1], 6e-3);
+  EXPECT_LE(misses[1], 0.35 * misses[0]);
 }
 
 TEST(ShearedTime, HoldsAFlowRate) {

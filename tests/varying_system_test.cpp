@@ -79,6 +79,7 @@ std::vector<Replaced> replaced_cases() {
     for (const ViscousForm form : {ViscousForm::stress, ViscousForm::gradient}) {
       if (order == 0 && form == ViscousForm::stress) continue;
       for (const Precision precision : {Precision::mixed, Precision::full_double}) {
+        if (dim == 3 && order > 1 && precision == Precision::full_double) continue;  // takes long
         cases.push_back({dim, order, form, precision});
       }
     }
@@ -141,7 +142,6 @@ TEST_P(ReplacedCoefficients, AreThoseOfANewSetUp) {
   const auto reference = make_reference_engine();
   if (order <= 1 && precision == Precision::full_double) engines.emplace_back("reference", reference.get());
   for (const std::uint64_t seed : {10, 11}) {
-    if (dim == 3 && order > 1 && seed != 10) continue;  // local problems take their time
     const Problem first = random_problem(dim, order, form, seed);
     // Another viscosity alone, another mass term alone, both.
     const ScalarField viscosity = random_cells(first.mesh, 4.0, seed + 20);
@@ -150,12 +150,13 @@ TEST_P(ReplacedCoefficients, AreThoseOfANewSetUp) {
                                       with_coefficients(first, viscosity, mass), with_coefficients(first, 2.5, mass),
                                       with_coefficients(first, viscosity, 0.0)};
     for (const auto& [name, engine] : engines) {
-      const bool slow = name == "reference";
+      const bool slow = name == "reference" || (dim == 3 && order > 1);  // local problems take their time
+      const bool few = slow && dim == 3;
       if (slow && seed != 10) continue;
       if (name == "cuda" && !test::has_order_of(*engine, Discretisation(first, options, {}).finest())) continue;
       Machinery changing(*engine, first, options);
       const auto before = changing.results();
-      for (const Problem& other : slow&& dim == 3 ? std::vector{others.front()} : others) {
+      for (const Problem& other : few ? std::vector{others[1]} : others) {
         changing.set(other);
         Machinery made(*engine, other, options);
         EXPECT_TRUE(changing.results() == made.results()) << name << ", seed " << seed;

@@ -21,6 +21,7 @@ struct KernelUse {
   std::string name;
   std::int64_t launches = 0;      ///< on the finest level
   double seconds = 0.0;           ///< of such a launch, the median
+  double all_seconds = 0.0;       ///< of all launches together, on all levels
   int threads = 0;                ///< of a block
   int registers = 0;              ///< of a thread
   std::int64_t local_bytes = 0;   ///< of a thread, for what registers do not hold

@@ -285,6 +285,22 @@ void unpack(std::span<const PackedRecords> parts, int record_size, const T* valu
   });
 }
 
+int most_blocks_at_once() {
+  int device = 0;
+  int multiprocessors = 0;
+  check(cudaGetDevice(&device), "device");
+  check(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device), "multiprocessors");
+  const auto of_multiprocessor = [](auto kernel) {
+    int blocks = 0;
+    check(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, kernel, threads, 0), "blocks of a multiprocessor");
+    return blocks;
+  };
+  const int blocks =
+      std::min({of_multiprocessor(exchange_records_kernel<float>), of_multiprocessor(exchange_records_kernel<double>),
+                of_multiprocessor(exchange_bytes_kernel)});
+  return std::min(Peers::flags, blocks * multiprocessors);
+}
+
 void RecordExchange::add(const Peer& peer, std::span<const PackedRecords> to, std::span<const PackedRecords> from,
                          int most_blocks) {
   const int number = peers.count;

@@ -39,13 +39,16 @@ struct Peer {
 };
 struct Peers {
   static constexpr int most = 7;
-  static constexpr int flags = 128;  ///< thread blocks of all peers, at most: they run at the same time
+  static constexpr int flags = 512;  ///< thread blocks of all peers, at most: they run at the same time
   Peer peer[most];
   int count = 0;
   unsigned* failed = nullptr;     ///< nonzero if a peer was waited for in vain: nobody is waited for any more
   unsigned* told_host = nullptr;  ///< 1 + its rank, in memory of the host
   std::int64_t patience = 0;      ///< how long a peer is waited for, ns
 };
+
+/// How many thread blocks of an exchange the current device runs at the same time; at most Peers::flags.
+int most_blocks_at_once();
 
 /// Messages of vectors: taken from the records there, and brought to the records here, by one kernel. Some 6 us and the
 /// bytes over the link between the GPUs.

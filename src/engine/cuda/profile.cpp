@@ -79,9 +79,10 @@ std::vector<KernelUse> Profile::kernels() const {
     use.threads = static_cast<int>(largest->threads);
     std::vector<float> milliseconds;
     for (const Launch& launch : mine) {
-      if (launch.blocks < enough) continue;
-      milliseconds.push_back(0.0F);
-      check(cudaEventElapsedTime(&milliseconds.back(), launch.begin, launch.end), "cudaEventElapsedTime");
+      float time = 0.0F;
+      check(cudaEventElapsedTime(&time, launch.begin, launch.end), "cudaEventElapsedTime");
+      use.all_seconds += time * 1e-3;
+      if (launch.blocks >= enough) milliseconds.push_back(time);
     }
     use.launches = std::ssize(milliseconds);
     const auto middle = milliseconds.begin() + std::ssize(milliseconds) / 2;

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstddef>
 
+#include "base/parallel.hpp"
+
 namespace solenoid::distributed {
 namespace {
 
@@ -23,16 +25,19 @@ bool near_ghosts(const Grid& grid, const LatticeBox& mine, const std::array<std:
   return false;
 }
 
-/// visit(run, lower cell) for the patches of a colour that read or change ghosts.
-template <class Visit>
-void for_patches_at_cuts(const Level& level, int colour, const Visit& visit) {
-  const LatticeBox mine = level.grid.owned_box();
-  for (const PatchRun& run : level.patches.colours[colour]) {
-    for (auto i = run.begin; i < run.end; ++i) {
-      const Record lower = level.patches.lower_cell[i];
-      if (near_ghosts(level.grid, mine, level.grid.position(lower), 2, 1)) visit(run, lower);
+/// Those of [0, count) for which wanted(i), in their order.
+template <class Predicate>
+std::vector<std::int64_t> select(std::int64_t count, const Predicate& wanted) {
+  const Ranges ranges{count};
+  std::vector<std::vector<std::int64_t>> of_ranges(ranges.number());
+  parallel_ranges(ranges, [&](CellRange range, std::int64_t number) {
+    for (auto i = range.begin; i < range.end; ++i) {
+      if (wanted(i)) of_ranges[number].push_back(i);
     }
-  }
+  });
+  std::vector<std::int64_t> all;
+  for (const auto& some : of_ranges) all.insert(all.end(), some.begin(), some.end());
+  return all;
 }
 
 /// Names of classes as bits.
@@ -65,86 +70,143 @@ std::optional<int> Sweep::after_colour(int state, int colour) const {
   return state + 1;
 }
 
+/// What a rank has at its cuts: all that the making of a sweep looks at, however large the level is.
+class Sweep::Cuts {
+ public:
+  Cuts(const Level& level, const ExchangePlan& plan)
+      : level(level),
+        plan(plan),
+        layout_(level.grid.layout()),
+        ghost_cells_(layout_.cells().last() - layout_.owned_cells().last()),
+        ghosts_(ghost_cells_ + layout_.hats().last() - layout_.owned_hats().last()) {
+    const Grid& grid = level.grid;
+    const LatticeBox mine = grid.owned_box();
+    for (const auto& runs : level.patches.colours) {
+      auto& of_colour = patches_.emplace_back();
+      for (const PatchRun& run : runs) {
+        const Record* const lower_cell = level.patches.lower_cell.data() + run.begin;
+        const auto found = select(run.end - run.begin, [&](std::int64_t i) {
+          return near_ghosts(grid, mine, grid.position(lower_cell[i]), 2, 1);
+        });
+        for (const std::int64_t i : found) of_colour.push_back({&level.patches.kinds[run.kind], lower_cell[i]});
+      }
+    }
+    cells_ = select(layout_.owned_cells().size(), [&](std::int64_t cell) {
+      return near_ghosts(grid, mine, grid.position(static_cast<Record>(cell)), 1, 2);
+    });
+  }
+
+  struct Patch {
+    const PatchKind* kind;
+    Record lower;
+  };
+  /// Patches of a colour that read or change ghosts.
+  [[nodiscard]] const std::vector<Patch>& patches(int colour) const { return patches_[colour]; }
+  /// Owned cells whose rows, or those of the hats below them, read ghosts.
+  [[nodiscard]] const std::vector<std::int64_t>& cells() const { return cells_; }
+
+  /// For each ghost: cells, then hats, then one for all that is no ghost, which is never stale and never asked for.
+  [[nodiscard]] Classes of_ghosts() const { return Classes(ghosts_ + 1, 0); }
+  [[nodiscard]] std::size_t place(Record record) const {
+    if (layout_.is_cell(record)) return layout_.is_owned(record) ? ghosts_ : record - layout_.owned_cells().last();
+    const bool ghost = layout_.is_hat(record) && !layout_.is_owned(record);
+    return ghost ? ghost_cells_ + record - layout_.owned_hats().last() : ghosts_;
+  }
+  [[nodiscard]] RecordRange ghost_cells() const { return {layout_.owned_cells().last(), layout_.cells().last()}; }
+  [[nodiscard]] RecordRange ghost_hats() const { return {layout_.owned_hats().last(), layout_.hats().last()}; }
+
+  const Level& level;
+  const ExchangePlan& plan;
+
+ private:
+  const VectorLayout& layout_;
+  std::size_t ghost_cells_;
+  std::size_t ghosts_;
+  std::vector<std::vector<Patch>> patches_;  // [colour]
+  std::vector<std::int64_t> cells_;
+};
+
 Sweep::Sweep(const Level& level, const ExchangePlan& plan)
     : colours_(static_cast<int>(level.patches.colours.size())), classes_(value_classes(level.equation)) {
+  const Cuts cuts(level, plan);
   std::vector<Classes> reads;
-  for (int colour = 0; colour < colours_; ++colour) reads.push_back(read_by_colour(level, colour));
-  Classes residual = read_by_residual(level);
+  for (int colour = 0; colour < colours_; ++colour) reads.push_back(read_by_colour(cuts, colour));
+  Classes residual = read_by_residual(cuts);
   std::transform(residual.begin(), residual.end(), reads[0].begin(), residual.begin(),
                  [](std::uint32_t a, std::uint32_t b) { return a | b; });
 
   // State 0: fresh; then after each colour; after the residual's message; after each colour again.
-  Classes stale(level.grid.layout().records().size(), 0);
+  Classes stale = cuts.of_ghosts();
   const Classes nothing = stale;
   for (int step = 0; step < 2; ++step) {
     for (int colour = 0; colour < colours_; ++colour) {
-      keep(plan, stale);
-      bring(level, plan, colour == 0 ? nothing : reads[colour], stale);
-      smooth(level, colour, stale);
+      keep(cuts, stale);
+      bring(cuts, colour == 0 ? nothing : reads[colour], stale);
+      smooth(cuts, colour, stale);
     }
     if (step == 0) {
-      keep(plan, stale);
-      bring(level, plan, residual, stale);
+      keep(cuts, stale);
+      bring(cuts, residual, stale);
     }
   }
 }
 
 /// Classes of ghosts that patches of a colour read.
-Sweep::Classes Sweep::read_by_colour(const Level& level, int colour) const {
-  const Grid& grid = level.grid;
+Sweep::Classes Sweep::read_by_colour(const Cuts& cuts, int colour) const {
+  const Grid& grid = cuts.level.grid;
   const int dim = grid.dim();
   const Bits bits{dim};
-  Classes reads(grid.layout().null() + 1, 0);
+  Classes of_ghosts = cuts.of_ghosts();
+  const auto reads = [&](Record record) -> std::uint32_t& { return of_ghosts[cuts.place(record)]; };
   const auto behind = [&](Record record, int direction, bool up) {
     return grid.neighbour(record, 2 * direction + (up ? 1 : 0));
   };
-  for_patches_at_cuts(level, colour, [&](const PatchRun& run, Record lower) {
-    const bool interior = is_interior(level.patches.kinds[run.kind], dim);
+  for (const auto& [kind, lower] : cuts.patches(colour)) {
+    const bool interior = is_interior(*kind, dim);
     const auto cells = patch_cells(grid, lower);
     for (int o = 0; o < 1 << dim; ++o) {
       const Record cell = cells[o];
-      reads[cell] |= bits.pressure();            // what of it is not a mean serves to cancel rounding
-      if (!interior) reads[cell] |= bits.all();  // at walls and open sides old values of the patch, too
+      reads(cell) |= bits.pressure();            // what of it is not a mean serves to cancel rounding
+      if (!interior) reads(cell) |= bits.all();  // at walls and open sides old values of the patch, too
       for (int c = 0; c < dim; ++c) {
         const bool upper = (o >> c & 1) != 0;
-        if (!upper) reads[cell] |= bits.hats(c);
-        if (upper) reads[behind(cell, c, true)] |= bits.hats(c);
+        if (!upper) reads(cell) |= bits.hats(c);
+        if (upper) reads(behind(cell, c, true)) |= bits.hats(c);
         for (int t = 0; t < dim; ++t) {
           if (t == c) continue;
           const Record beside = behind(cell, t, (o >> t & 1) != 0);
-          reads[beside] |= bits.hats(c) | bits.rest(c);
-          reads[behind(beside, c, true)] |= bits.hats(c);  // beside a hole that of no other cell
+          reads(beside) |= bits.hats(c) | bits.rest(c);
+          reads(behind(beside, c, true)) |= bits.hats(c);  // beside a hole that of no other cell
         }
       }
     }
-  });
-  reads.resize(grid.layout().records().size());
-  return reads;
+  }
+  return of_ghosts;
 }
 
 /// Of the rows of owned cells, and of the hats below them, which restriction reads.
-Sweep::Classes Sweep::read_by_residual(const Level& level) const {
-  const Grid& grid = level.grid;
+Sweep::Classes Sweep::read_by_residual(const Cuts& cuts) const {
+  const Grid& grid = cuts.level.grid;
   const int dim = grid.dim();
   const Bits bits{dim};
-  Classes reads(grid.layout().null() + 1, 0);
+  Classes of_ghosts = cuts.of_ghosts();
+  const auto reads = [&](Record record) -> std::uint32_t& { return of_ghosts[cuts.place(record)]; };
   const auto hats_of = [&](Record cell, int c) {
     for (const Record here : {cell, grid.neighbour(cell, 2 * c)}) {
-      reads[here] |= bits.hats(c) | bits.rest(c) | bits.pressure();
+      reads(here) |= bits.hats(c) | bits.rest(c) | bits.pressure();
       for (int t = 0; t < dim; ++t) {
         if (t == c) continue;
         for (int side = 2 * t; side < 2 * t + 2; ++side) {
           const Record beside = grid.neighbour(here, side);
-          reads[beside] |= bits.hats(c) | bits.rest(c);
-          reads[grid.neighbour(beside, 2 * c + 1)] |= bits.hats(c);
+          reads(beside) |= bits.hats(c) | bits.rest(c);
+          reads(grid.neighbour(beside, 2 * c + 1)) |= bits.hats(c);
         }
       }
     }
-    reads[grid.neighbour(cell, 2 * c + 1)] |= bits.hats(c);
+    reads(grid.neighbour(cell, 2 * c + 1)) |= bits.hats(c);
   };
-  const LatticeBox mine = grid.owned_box();
-  for (const Record cell : grid.layout().owned_cells()) {
-    if (!near_ghosts(grid, mine, grid.position(cell), 1, 2)) continue;
+  for (const std::int64_t place : cuts.cells()) {
+    const auto cell = static_cast<Record>(place);
     for (int c = 0; c < dim; ++c) {
       hats_of(cell, c);
       const Record below = grid.neighbour(cell, 2 * c);
@@ -154,45 +216,43 @@ Sweep::Classes Sweep::read_by_residual(const Level& level) const {
   for (const Record hat : grid.layout().owned_hats()) {
     hats_of(grid.neighbour(hat, 2 * grid.hat_direction(hat)), grid.hat_direction(hat));
   }
-  reads.resize(grid.layout().records().size());
-  return reads;
+  return of_ghosts;
 }
 
 /// Ghosts in patches of this rank are known, others have changed.
-void Sweep::smooth(const Level& level, int colour, Classes& stale) const {
-  const Grid& grid = level.grid;
+void Sweep::smooth(const Cuts& cuts, int colour, Classes& stale) const {
+  const Grid& grid = cuts.level.grid;
   const int dim = grid.dim();
   const Bits bits{dim};
-  std::vector<char> covered(grid.layout().records().size(), 0);
-  for_patches_at_cuts(level, colour, [&](const PatchRun& run, Record lower) {
-    const PatchKind& kind = level.patches.kinds[run.kind];
+  std::vector<char> covered(stale.size(), 0);
+  for (const auto& [kind, lower] : cuts.patches(colour)) {
     const auto cells = patch_cells(grid, lower);
     for (int o = 0; o < 1 << dim; ++o) {
-      covered[cells[o]] = 1;
+      covered[cuts.place(cells[o])] = 1;
       std::uint32_t made = bits.pressure();
       for (int c = 0; c < dim; ++c) {
         const bool upper = (o >> c & 1) != 0;
-        made |= bits.rest(c) | (upper || kind[c].hat[0] ? bits.hats(c) : 0U);
+        made |= bits.rest(c) | (upper || (*kind)[c].hat[0] ? bits.hats(c) : 0U);
         const Record above = grid.neighbour(cells[o], 2 * c + 1);
         if (!upper || !grid.layout().is_hat(above)) continue;
-        covered[above] = 1;
-        if (kind[c].hat[1]) stale[above] &= ~bits.hats(c);
+        covered[cuts.place(above)] = 1;
+        if ((*kind)[c].hat[1]) stale[cuts.place(above)] &= ~bits.hats(c);
       }
-      stale[cells[o]] &= ~made;
+      stale[cuts.place(cells[o])] &= ~made;
     }
-  });
-  const VectorLayout& layout = grid.layout();
-  for (const Record cell : RecordRange(layout.owned_cells().last(), layout.cells().last())) {
-    if (covered[cell] == 0) stale[cell] = bits.all();
   }
-  for (const Record hat : RecordRange(layout.owned_hats().last(), layout.hats().last())) {
-    if (covered[hat] == 0) stale[hat] = bits.hats(grid.hat_direction(hat));
+  for (const Record cell : cuts.ghost_cells()) {
+    if (covered[cuts.place(cell)] == 0) stale[cuts.place(cell)] = bits.all();
+  }
+  for (const Record hat : cuts.ghost_hats()) {
+    if (covered[cuts.place(hat)] == 0) stale[cuts.place(hat)] = bits.hats(grid.hat_direction(hat));
   }
 }
 
-void Sweep::bring(const Level& level, const ExchangePlan& plan, const Classes& needed, Classes& stale) {
+void Sweep::bring(const Cuts& cuts, const Classes& needed, Classes& stale) {
+  const ExchangePlan& plan = cuts.plan;
   // Who needs something says so, once: a word of bits for each ghost.
-  const Communicator& ranks = level.grid.partition()->communicator();
+  const Communicator& ranks = cuts.level.grid.partition()->communicator();
   Message message;
   std::vector<Classes> asks;
   std::vector<Classes> asked;
@@ -201,8 +261,9 @@ void Sweep::bring(const Level& level, const ExchangePlan& plan, const Classes& n
   for (const auto& neighbour : plan.neighbours) {
     Classes& mine = asks.emplace_back();
     for (const Record r : neighbour.receives) {
-      mine.push_back(stale[r] & needed[r]);
-      stale[r] &= ~needed[r];
+      const std::size_t ghost = cuts.place(r);
+      mine.push_back(stale[ghost] & needed[ghost]);
+      stale[ghost] &= ~needed[ghost];
     }
     asked.emplace_back(neighbour.sends.size(), 0);
   }
@@ -232,10 +293,10 @@ void Sweep::bring(const Level& level, const ExchangePlan& plan, const Classes& n
   messages_.push_back(std::move(message));
 }
 
-void Sweep::keep(const ExchangePlan& plan, const Classes& stale) {
+void Sweep::keep(const Cuts& cuts, const Classes& stale) {
   auto& words = stale_.emplace_back();
-  for (const auto& neighbour : plan.neighbours) {
-    for (const Record r : neighbour.receives) words.push_back(stale[r]);
+  for (const auto& neighbour : cuts.plan.neighbours) {
+    for (const Record r : neighbour.receives) words.push_back(stale[cuts.place(r)]);
   }
 }
 

@@ -57,14 +57,15 @@ class Sweep {
   [[nodiscard]] const std::vector<std::uint32_t>& stale(int state) const { return stale_[state]; }
 
  private:
-  using Classes = std::vector<std::uint32_t>;  // [record]: as bits
+  using Classes = std::vector<std::uint32_t>;  // [ghost]: as bits
+  class Cuts;
 
-  [[nodiscard]] Classes read_by_colour(const Level& level, int colour) const;
-  [[nodiscard]] Classes read_by_residual(const Level& level) const;
-  void smooth(const Level& level, int colour, Classes& stale) const;
+  [[nodiscard]] Classes read_by_colour(const Cuts& cuts, int colour) const;
+  [[nodiscard]] Classes read_by_residual(const Cuts& cuts) const;
+  void smooth(const Cuts& cuts, int colour, Classes& stale) const;
   /// Takes what is both stale and needed from the owners.
-  void bring(const Level& level, const ExchangePlan& plan, const Classes& needed, Classes& stale);
-  void keep(const ExchangePlan& plan, const Classes& stale);
+  void bring(const Cuts& cuts, const Classes& needed, Classes& stale);
+  void keep(const Cuts& cuts, const Classes& stale);
 
   int colours_;
   std::vector<ValueClass> classes_;

@@ -96,11 +96,19 @@ struct Places {
   std::vector<std::size_t> half;   ///< bytes of a half
 };
 
+/// The smallest of all ranks' numbers. Collective.
+int least(const Communicator& ranks, int mine) {
+  double number = -mine;
+  ranks.maximum(std::span(&number, 1));
+  return static_cast<int>(-number);
+}
+
 class PeerTransport final : public Transport {
  public:
   PeerTransport(Engine& engine, std::shared_ptr<const Communicator> ranks)
       : ranks_(std::move(ranks)),
         stream_(static_cast<cudaStream_t>(engine.stream())),
+        blocks_at_once_(least(*ranks_, cuda::most_blocks_at_once())),
         failed_(sizeof(unsigned)),
         counts_(2 * ranks_->size() * sizeof(unsigned)),
         flags_(*ranks_, ranks_->size() * cuda::Peers::flags * sizeof(unsigned)),
@@ -236,8 +244,7 @@ class PeerTransport final : public Transport {
     what.peers.patience = patience.count();
     cuda::exchange(what, x..., stream_);
   }
-  /// The same for both of two ranks.
-  [[nodiscard]] int most_blocks() const { return cuda::Peers::flags / (ranks_->size() - 1); }
+  [[nodiscard]] int most_blocks() const { return blocks_at_once_ / (ranks_->size() - 1); }
   [[nodiscard]] cuda::Peer peer(int rank) const {
     const int mine = ranks_->rank();
     const int size = ranks_->size();
@@ -260,6 +267,7 @@ class PeerTransport final : public Transport {
 
   std::shared_ptr<const Communicator> ranks_;
   cudaStream_t stream_;
+  int blocks_at_once_;  // the same for all ranks
   DeviceMemory failed_;
   DeviceMemory counts_;  // [rank]: exchanges, and thread blocks that have begun the last one
   SharedMemory flags_;   // [from][thread block]
