@@ -24,6 +24,7 @@
 #include "problem/names.hpp"
 #include "solenoid/communicator.hpp"
 #include "solenoid/error.hpp"
+#include "solenoid/solver.hpp"
 
 namespace solenoid::on_ranks {
 
@@ -43,6 +44,11 @@ Choice chosen(const char* name, Choice otherwise) {
     if (asked != nullptr && word == asked) return value;
   }
   return otherwise;
+}
+
+inline void choose_device(SolverOptions& options) {
+  options.device = chosen("SOLENOID_RANKS_DEVICE", DeviceChoice::cpu);
+  options.transport = chosen("SOLENOID_RANKS_TRANSPORT", TransportChoice::automatic);
 }
 
 inline Engine& on_all();

@@ -379,8 +379,7 @@ Case flow_in_time() {
       "[boundary]\nxmin = {velocity = [\"y*(1+sin(t))\", 0]}\nxmax = {outflow = true}\n"
       "ymax = {velocity = [\"1+t\", 0]}\n[average]\nstart = 0.0001\n",
       "a case");
-  what.solver.device = chosen("SOLENOID_RANKS_DEVICE", DeviceChoice::cpu);
-  what.solver.transport = chosen("SOLENOID_RANKS_TRANSPORT", TransportChoice::automatic);
+  choose_device(what.solver);
   what.solver.threads = 1;
   what.solver.precision = Precision::full_double;
   return what;

@@ -53,7 +53,7 @@ const char* const cases[] = {
 
 Case case_of(const char* text) {
   Case what = parse_case(text, "a case");
-  what.solver.device = chosen("SOLENOID_RANKS_DEVICE", DeviceChoice::cpu);
+  choose_device(what.solver);
   what.solver.threads = 1;
   what.solver.precision = Precision::full_double;
   what.solver.rtol = 1e-9;

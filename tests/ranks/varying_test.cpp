@@ -132,7 +132,7 @@ TEST(RanksVaryingSolves, EqualThoseOfOne) {
     SCOPED_TRACE(text);
     Case what = parse_case(text, "a case");
     if (!test::has_order(what.problem.mesh.dim, what.problem.order)) continue;
-    what.solver.device = chosen("SOLENOID_RANKS_DEVICE", DeviceChoice::cpu);
+    choose_device(what.solver);
     what.solver.threads = 1;
     what.solver.precision = Precision::full_double;
     what.solver.rtol = 1e-9;
@@ -165,7 +165,7 @@ TEST(RanksVaryingSystems, TakeOtherCoefficients) {
     SCOPED_TRACE(text);
     Case what = parse_case(text, "a case");
     if (!test::has_order(what.problem.mesh.dim, what.problem.order)) continue;
-    what.solver.device = chosen("SOLENOID_RANKS_DEVICE", DeviceChoice::cpu);
+    choose_device(what.solver);
     what.solver.threads = 1;
     what.solver.precision = Precision::full_double;
     what.solver.rtol = 1e-9;
@@ -219,7 +219,7 @@ TEST(RanksVaryingFlows, EqualThoseOfOne) {
       "viscosity = \"1 + x\"\nmass = \"x > 1.8 ? 30 : 0\"\n"
       "[boundary]\nxmin = {periodic = true}\nxmax = {periodic = true}\n",
       "a case");
-  what.solver.device = chosen("SOLENOID_RANKS_DEVICE", DeviceChoice::cpu);
+  choose_device(what.solver);
   what.solver.threads = 1;
   what.solver.precision = Precision::full_double;
   what.solver.replicated_cells = 1;
