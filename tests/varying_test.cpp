@@ -540,6 +540,22 @@ TEST(VaryingViscosity, TakesFewIterationsAtOutflow) {
   }
 }
 
+/// Seven boxes are coarsened to themselves, which no vertex patch covers, before anything is inverted.
+TEST(VaryingViscosity, CoarsestLevelsAreSmallWhereTheyCanBe) {
+  if (!test::has_order(3, 2)) GTEST_SKIP() << "order 2 is not in this build";
+  Problem problem{.mesh = Mesh::unit(3, 2), .order = 2};
+  problem.mesh.cells = {2, 2, 2};
+  problem.mesh.holes.push_back({{0, 0, 0}, {1, 1, 1}});
+  Problem sheared = problem;
+  problem.varying_viscosity = ScalarField::expression("1 + x", 3);
+  sheared.mesh.edges = {Point{1, 0, 0}, Point{0.5, 0.9, 0}, Point{0.3, 0.2, 0.9}};
+  for (const Problem& each : {problem, sheared}) {
+    const Hierarchy hierarchy(each, {});
+    EXPECT_EQ(hierarchy.coarse, CoarseSolve::dense);
+    EXPECT_EQ(hierarchy.levels.front()->grid.layout().cells().size(), 7U);
+  }
+}
+
 /// GMRES with the smoother and a marker-and-cell scheme takes the place of a dense inverse: meshes of many coarse
 /// boxes.
 TEST(VaryingViscosity, SolvesLargeCoarsestLevels) {

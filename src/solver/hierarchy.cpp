@@ -174,10 +174,16 @@ Hierarchy::Hierarchy(const Problem& problem, const MultigridOptions& options, co
   };
   const auto is_finest = [&](const Level& level) { return &level == fine_to_coarse.front().get(); };
   const auto small = [&](const Level& level) {
-    if (by_cell || sheared) return level.dofs() <= most_dense_by_cell;
     return level.dofs() <= (is_finest(level) ? always_dense : std::max(always_dense, limits.than_by_cycle));
   };
-  const auto invertible = [&](const Level& level) { return small(level) || level.dofs() <= limits.than_by_mac; };
+  // Other ways than a direct solve are for boxes and constant coefficients. Those that are not small are coarsened
+  // further where that is possible.
+  const auto invertible_anywhere = [&](const Level& level) {
+    return small(level) || ((by_cell || sheared) && level.dofs() <= most_dense_by_cell);
+  };
+  const auto invertible = [&](const Level& level) {
+    return invertible_anywhere(level) || level.dofs() <= limits.than_by_mac;
+  };
 
   for (;;) {
     Level& level = *fine_to_coarse.back();
@@ -251,7 +257,7 @@ Hierarchy::Hierarchy(const Problem& problem, const MultigridOptions& options, co
       continue;
     }
     // What is refused does not depend on the engine.
-    if (!covered && is_finest(level) && !small(level) && !near_cubes(level)) {
+    if (!covered && is_finest(level) && !invertible_anywhere(level) && !near_cubes(level)) {
       throw InvalidEntry(
           "mesh.refine",
           fmt::format(
