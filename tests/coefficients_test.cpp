@@ -136,7 +136,13 @@ TEST_P(Coefficient, ThatAreHandedOverAreAsThoseOfTheStart) {
       if (local == LocalSolverKind::chebyshev && dim() == 3 && order() > 1) continue;  // takes long
       options.local_solver = local;
       const std::string here = what + (local == LocalSolverKind::direct ? ", direct" : ", chebyshev");
-      expect_same_bits_in_both(engine, problem, options, weak_reaction, strong_reaction, here);
+      if (dim() == 2) {
+        expect_same_bits_in_both(engine, problem, options, weak_reaction, strong_reaction, here);
+      } else if (local == LocalSolverKind::direct) {  // these take long
+        expect_same_bits<double>(engine, problem, options, weak_reaction, strong_reaction, here);
+      } else {
+        expect_same_bits<float>(engine, problem, options, weak_reaction, strong_reaction, here);
+      }
       if (what.starts_with("reference")) break;  // it has one local solver
     }
   });

@@ -13,9 +13,20 @@
 namespace solenoid::studies::corners {
 namespace {
 
+/// Those that this build has of both equations in both dimensions.
 const std::vector<int>& orders() {
-  static const std::vector<int> available = available_orders(3);
-  return available;
+  static const std::vector<int> common = [] {
+    std::vector<int> of_all = available_orders(3);
+    for (const EquationKind equation : {EquationKind::stokes, EquationKind::poisson}) {
+      for (const int dim : {2, 3}) {
+        const std::vector<int> available = available_orders(dim, equation);
+        std::erase_if(of_all,
+                      [&](int k) { return std::find(available.begin(), available.end(), k) == available.end(); });
+      }
+    }
+    return of_all;
+  }();
+  return common;
 }
 
 std::size_t index_of(const std::string& what, const std::string& value) {
@@ -104,9 +115,10 @@ TEST(Corners, AreOfTheSizeThatIsAskedFor) {
 TEST(Corners, DrawTheSamePairsFromTheSameSeed) {
   const std::vector<double> sizes{1e4, 1e5};
   const auto pairs = drawn_pairs(200, 1, orders(), sizes, valid);
-  EXPECT_EQ(pairs, drawn_pairs(200, 1, orders(), sizes, valid));
-  EXPECT_NE(pairs, drawn_pairs(200, 2, orders(), sizes, valid));
   ASSERT_EQ(pairs.size(), 200);
+  const std::vector<Case> beginning(pairs.begin(), pairs.begin() + 20);
+  EXPECT_EQ(beginning, drawn_pairs(20, 1, orders(), sizes, valid));
+  EXPECT_NE(beginning, drawn_pairs(20, 2, orders(), sizes, valid));
   std::set<std::size_t> changed;
   for (const Case& what : pairs) {
     ASSERT_EQ(what.changes.size(), 2);

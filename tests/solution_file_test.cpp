@@ -235,11 +235,12 @@ TEST(SolutionFiles, DoNotKnowHowRecordsAreNumbered) {
 // Initial guesses -----------------------------------------------------------------------------------------------------
 
 TEST_P(SolutionFile, IsTheSolutionToStartFrom) {
-  const bool takes_long = problem().mesh.dim == 3 && problem().order > 3;
+  const bool takes_long = problem().order > 2;
   for (const Method method : {Method::gmres, Method::vcycle}) {
     for (const PreconditionerSide side : {PreconditionerSide::right, PreconditionerSide::left}) {
       for (const Precision precision : {Precision::mixed, Precision::full_double}) {
         if (takes_long && (method != Method::gmres || side != PreconditionerSide::right)) continue;
+        if (takes_long && precision != Precision::mixed) continue;
         if (method == Method::vcycle && side == PreconditionerSide::left) continue;  // has no side
         SolverOptions options;
         options.method = method;
@@ -559,10 +560,13 @@ TEST_P(SolutionFile, PackedVectorsAreUnknownsOfSolutions) {
   options.threads = 1;
   options.device = DeviceChoice::cpu;
   LinearSystem system(problem(), options);
-  const Solution solution = solve(problem(), options).solution;
+  const auto b = system.make_vector();
+  const auto x = system.make_vector();
+  system.load(b.get());
+  system.precondition(b.get(), x.get());
+  const Solution solution = system.solution(x.get());
   const std::vector<double> values = solution.unknowns();
   ASSERT_EQ(std::ssize(values), system.dofs());
-  const auto x = system.make_vector();
   system.unpack(values.data(), x.get());
   std::vector<double> packed(values.size());
   system.pack(x.get(), packed.data());
