@@ -22,7 +22,7 @@ enum class CoarseSolve {
 
 /// Unknowns up to which the coarsest level is inverted as a dense matrix on every engine.
 inline constexpr std::int64_t always_dense = 1000;
-/// The same where coefficients vary by cell, or cells are sheared; these have no other solver.
+/// The same where coefficients vary by cell, or cells are sheared, and boxes do not pair up any more.
 inline constexpr std::int64_t most_dense_by_cell = 8000;
 
 /// How levels are dealt out to ranks.
