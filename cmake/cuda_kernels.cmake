@@ -69,7 +69,7 @@ function(solenoid_add_cuda_engine library)
   set(generated ${PROJECT_BINARY_DIR}/src/engine/cuda/kernels)
   set(declarations "")
   set(cuda_sources ${sources}/vector.cu ${sources}/messages.cu ${sources}/dense.cu ${sources}/sparse.cu ${sources}/assembly.cu ${sources}/mac_operator.cu
-    ${sources}/ceilings.cu ${sources}/convection_hats.cu ${sources}/points/integrals.cu
+    ${sources}/ceilings.cu ${sources}/upper_hats.cu ${sources}/convection_outflow.cu ${sources}/points/integrals.cu
     ${sources}/smoother/patch_scaling.cu ${sources}/smoother/schur_complement.cu ${sources}/smoother/small_patches.cu)
   foreach(dim 2 3)
     set(stokes_orders ${SOLENOID_CUDA_ORDERS_${dim}D})
@@ -89,7 +89,7 @@ function(solenoid_add_cuda_engine library)
       configure_file(${templates}/instance.cu.in ${source} @ONLY)
       list(APPEND cuda_sources ${source})
       if(order IN_LIST stokes_orders)
-        foreach(part convection varying sheared corrections)
+        foreach(part convection point_viscosity varying sheared corrections)
           set(source ${generated}/${part}_${dim}d_k${order}.cu)
           configure_file(${templates}/${part}_instance.cu.in ${source} @ONLY)
           list(APPEND cuda_sources ${source})
@@ -106,7 +106,7 @@ function(solenoid_add_cuda_engine library)
   # Kernels of several files have helpers of the same names: not to be compiled as one.
   set_target_properties(solenoid_cuda_kernels PROPERTIES POSITION_INDEPENDENT_CODE ON UNITY_BUILD OFF)
   target_sources(${library} PRIVATE
-    ${sources}/convection.cpp ${sources}/cuda_engine.cpp ${sources}/cuda_kernels.cpp ${sources}/dense_inverse.cpp ${sources}/device_level.cpp ${sources}/error.cpp
+    ${sources}/convection.cpp ${sources}/point_viscosity.cpp ${sources}/cuda_engine.cpp ${sources}/cuda_kernels.cpp ${sources}/dense_inverse.cpp ${sources}/device_level.cpp ${sources}/error.cpp
     ${sources}/points/device_fields.cpp ${sources}/points/device_integrator.cpp ${sources}/points/device_load.cpp
     ${peer}/peer_transport.cpp ${sources}/profile.cpp ${sources}/staging.cpp ${sources}/tiles.cpp ${generated}/dispatch.cpp
     ${sources}/smoother/colour_smoother.cpp ${sources}/smoother/general_smoother.cpp

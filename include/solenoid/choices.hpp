@@ -20,6 +20,12 @@ enum class ViscousForm {
   stress,
 };
 
+/// Where a viscosity that varies is taken.
+enum class ViscosityPlaces {
+  cell,   ///< the mean of each cell
+  gauss,  ///< at the Gauss points of cells and faces; cycles of the multigrid method have the means
+};
+
 enum class Method { gmres, fmg, vcycle };
 enum class Preset { standard, paper };
 enum class Precision { mixed, full_double };

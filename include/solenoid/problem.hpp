@@ -83,6 +83,8 @@ struct Problem {
   std::vector<Region> regions{};  ///< where two overlap, the later one holds
   /// Values of a viscosity that varies below or above these count as these.
   std::optional<std::array<double, 2>> viscosity_cap{};
+  /// One that is smooth in cells, at Gauss points, leaves velocities their order k + 1; with means it is 2.
+  ViscosityPlaces viscosity_points = ViscosityPlaces::cell;
   /// nullopt: the stress form where the viscosity varies, otherwise the gradient form.
   std::optional<ViscousForm> form{};
   VectorField force{};  ///< Poisson's f is its first component

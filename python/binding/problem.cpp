@@ -191,10 +191,10 @@ Problem make_problem(const std::string& equation, const std::vector<double>& low
                      const std::optional<Image>& image, const Edges& edges, int order, bool lumped,
                      const ScalarField& viscosity, const ScalarField& mass,
                      const std::vector<CoefficientRegion>& coefficients,
-                     const std::optional<std::array<double, 2>>& viscosity_cap, const std::optional<std::string>& form,
-                     bool convection, const std::vector<ScalarField>& force, const std::vector<NamedSide>& sides,
-                     const NamedSide& holes_side, const std::vector<NamedRegion>& regions,
-                     const std::vector<NamedHole>& single_holes) {
+                     const std::optional<std::array<double, 2>>& viscosity_cap, const std::string& viscosity_points,
+                     const std::optional<std::string>& form, bool convection, const std::vector<ScalarField>& force,
+                     const std::vector<NamedSide>& sides, const NamedSide& holes_side,
+                     const std::vector<NamedRegion>& regions, const std::vector<NamedHole>& single_holes) {
   Problem problem;
   problem.equation = choice<EquationKind>(equation);
   problem.mesh = make_mesh(lower, upper, cells, refine, holes, image, edges);
@@ -207,6 +207,7 @@ Problem make_problem(const std::string& equation, const std::vector<double>& low
     if (force_there) region.force = vector_field(*force_there);
   }
   problem.viscosity_cap = viscosity_cap;
+  problem.viscosity_points = choice<ViscosityPlaces>(viscosity_points);
   if (form) problem.form = choice<ViscousForm>(*form);
   problem.convection = convection;
   problem.force = vector_field(force);
@@ -272,8 +273,8 @@ std::vector<ScalarField> array_field(const MeshParts& mesh, int points, int side
   return entries(field_of(at, {values.data(), values.data() + values.size()}, label), at.mesh.dim);
 }
 
-/// From an array [z, y, x], in 2D [y, x].
-ScalarField cellwise_field(const MeshParts& parts, const Values& values, const std::string& label) {
+/// From an array [z, y, x], in 2D [y, x]: of numbers for cells, or of m times as many along each axis: at points.
+ScalarField coefficient_field(const MeshParts& parts, const Values& values, const std::string& label) {
   const Mesh mesh = std::apply(make_mesh, parts);
   if (static_cast<int>(values.ndim()) != mesh.dim) {
     throw InputError(
@@ -281,7 +282,21 @@ ScalarField cellwise_field(const MeshParts& parts, const Values& values, const s
   }
   std::array<std::int64_t, 3> extent{1, 1, 1};
   for (int a = 0; a < mesh.dim; ++a) extent[a] = static_cast<std::int64_t>(values.shape(mesh.dim - 1 - a));
-  return cellwise(mesh, extent, {values.data(), values.data() + values.size()}, label);
+  std::vector<double> numbers(values.data(), values.data() + values.size());
+  const std::int64_t m = extent[0] / (std::int64_t{mesh.cells[0]} << mesh.refine);
+  bool at_points = m > 1;
+  for (int a = 0; a < mesh.dim; ++a) {
+    at_points = at_points && extent[a] == m * (std::int64_t{mesh.cells[a]} << mesh.refine);
+  }
+  if (!at_points) return cellwise(mesh, extent, std::move(numbers), label);
+  std::vector<double> z_fastest(numbers.size());
+  auto next = numbers.begin();
+  for (std::int64_t k = 0; k < extent[2]; ++k) {
+    for (std::int64_t j = 0; j < extent[1]; ++j) {
+      for (std::int64_t i = 0; i < extent[0]; ++i) z_fastest[(i * extent[1] + j) * extent[2] + k] = *next++;
+    }
+  }
+  return scalar_field_of({mesh, static_cast<int>(m)}, std::move(z_fastest), label);
 }
 
 nb::list holes_of(const Mesh& mesh) {
@@ -436,6 +451,7 @@ void bind_problem(nb::module_& m) {
                      return regions;
                    })
       .def_ro("viscosity_cap", &Problem::viscosity_cap)
+      .def_prop_ro("viscosity_points", [](const Problem& p) { return std::string(name_of(p.viscosity_points)); })
       .def_prop_ro("form_given",
                    [](const Problem& p) -> std::optional<std::string> {
                      if (!p.form) return {};
@@ -480,12 +496,12 @@ void bind_problem(nb::module_& m) {
       nb::arg("mesh"), nb::arg("points"), nb::arg("side"));
   m.def("array_field", &array_field, nb::arg("mesh"), nb::arg("points"), nb::arg("side"), nb::arg("values"),
         nb::arg("label"));
-  m.def("cellwise_field", &cellwise_field, nb::arg("mesh"), nb::arg("values"), nb::arg("label"));
+  m.def("coefficient_field", &coefficient_field, nb::arg("mesh"), nb::arg("values"), nb::arg("label"));
   m.def("make_problem", &make_problem, nb::kw_only(), nb::arg("equation"), nb::arg("lower"), nb::arg("upper"),
         nb::arg("cells"), nb::arg("refine"), nb::arg("holes"), nb::arg("image").none(), nb::arg("edges").none(),
         nb::arg("order"), nb::arg("lumped"), nb::arg("viscosity"), nb::arg("mass"), nb::arg("coefficients"),
-        nb::arg("viscosity_cap").none(), nb::arg("form").none(), nb::arg("convection"), nb::arg("force"),
-        nb::arg("sides"), nb::arg("holes_side"), nb::arg("regions"), nb::arg("single_holes"));
+        nb::arg("viscosity_cap").none(), nb::arg("viscosity_points"), nb::arg("form").none(), nb::arg("convection"),
+        nb::arg("force"), nb::arg("sides"), nb::arg("holes_side"), nb::arg("regions"), nb::arg("single_holes"));
   m.def(
       "estimate",
       [](const Problem& problem, const nb::dict& options, const Ranks* ranks) {

@@ -19,10 +19,10 @@ EQUATIONS = ("stokes", "poisson")
 
 
 def _coefficient(mesh: Mesh, data: Any, label: str, parameters: Mapping[str, float]) -> _core.Field:
-    """A scalar field, perhaps from an array of numbers for cells."""
+    """A scalar field, perhaps from an array of numbers for cells, or at points of cells."""
     if isinstance(data, np.ndarray) and data.ndim > 0:
         values = np.ascontiguousarray(data, dtype=np.float64)
-        return _core.cellwise_field(mesh._parts(), values, label)
+        return _core.coefficient_field(mesh._parts(), values, label)
     return scalar(data, mesh.dim, label, parameters)
 
 
@@ -197,12 +197,16 @@ class Problem:
             marker-and-cell scheme.
         equation: "stokes" or "poisson".
         viscosity: nu > 0: a number, a scalar field, or an array [z, y, x], in 2D [y, x], of one number for each cell of
-            the mesh or each coarse box. Each cell has the mean of one that varies.
+            the mesh or each coarse box, or of m times as many along each axis: at m Gauss points per direction in every
+            cell. Each cell has the mean of one that varies, or see `viscosity_points`.
         mass: alpha >= 0, in the same way.
         coefficients: other coefficients in parts of the domain, as dictionaries such as {"inside": "x^2 + y^2 < 1",
             "viscosity": 10, "force": [0, -1]}: where the scalar field `inside` is not 0 `viscosity`, `mass` and `force`,
             or some of them, are others. Where two overlap, the later one holds.
         viscosity_cap: (least, most): a viscosity that varies counts as these where it is smaller or larger.
+        viscosity_points: where a viscosity that varies is taken: "cell", the mean of each cell, or "gauss", at the Gauss
+            points of cells and faces. Of one that is smooth inside of cells velocities are of order k + 1 then, with
+            means of order 2.
         form: of the viscous term: "gradient", - div(nu grad u), or "stress", - div(2 nu eps(u)) with eps(u) the symmetric
             part of grad u. None: stress where the viscosity varies, otherwise gradient.
         convection: Stokes: with the term div(u (x) u), which makes them the Navier-Stokes equations: of a Flow alone.
@@ -238,6 +242,7 @@ class Problem:
         mass: Scalar | np.ndarray = 0.0,
         coefficients: Iterable[Mapping[str, Any]] = (),
         viscosity_cap: tuple[float, float] | None = None,
+        viscosity_points: str = "cell",
         form: str | None = None,
         convection: bool = False,
         force: Vector | Scalar | np.ndarray | None = None,
@@ -284,6 +289,7 @@ class Problem:
                 conditions.coefficients(mesh, f"coefficients[{i}]", given, poisson) for i, given in enumerate(coefficients)
             ],
             viscosity_cap=None if viscosity_cap is None else [_number("viscosity_cap", end) for end in viscosity_cap],
+            viscosity_points=viscosity_points,
             form=form,
             convection=bool(convection),
             force=force or [],
@@ -377,6 +383,7 @@ class Problem:
             "mass": self.mass,
             "coefficients": coefficients,
             "viscosity_cap": self._core.viscosity_cap,
+            "viscosity_points": self._core.viscosity_points,
             "form": self._core.form_given,
             "convection": self.convection,
             "force": force[0] if poisson else force,

@@ -210,6 +210,10 @@ constexpr Key<FieldFile> cellwise_keys[] = {
       "`.hdf`; relative to the folder of the case file"},
      read_array_name},
     dataset_key,
+    {{"points", "an integer from 1 to 16", "1",
+      "1: numbers for each cell, or each coarse box; m: values at m Gauss points per direction in every cell, between "
+      "which there is a polynomial"},
+     [](const Value& v, FieldFile& from) { from.points = v.integer(); }},
 };
 
 constexpr Key<FieldFile> force_file_keys[] = {
@@ -239,8 +243,7 @@ auto read_array(const Value& value, std::span<const Key<FieldFile>> keys, const 
 /// A coefficient that is one number for all cells, or a field.
 void read_coefficient(const Value& value, const Mesh& mesh, double& number, std::optional<ScalarField>& field) {
   if (value.is_table()) {
-    field = read_array(value, cellwise_keys,
-                       [&](const FieldFile& from) { return read_cellwise(mesh, from.file, from.dataset); });
+    field = read_array(value, cellwise_keys, [&](const FieldFile& from) { return read_scalar_field(mesh, from); });
     return;
   }
   ScalarField all = value.field();
@@ -292,6 +295,9 @@ constexpr Key<Problem> physics_keys[] = {
        v.require(ends.size() == 2);
        problem.viscosity_cap = {ends[0].number(), ends[1].number()};
      }},
+    {{"viscosity_points", "\"cell\" or \"gauss\"", "\"cell\"",
+      "where a viscosity that varies is taken: means of cells, or at Gauss points"},
+     [](const Value& v, Problem& problem) { problem.viscosity_points = v.choice<ViscosityPlaces>(); }},
     {{"form", "\"gradient\" or \"stress\"", "",
       "the viscous term: - div(nu grad u), or - div(2 nu eps(u)); if it is not given, stress where the viscosity "
       "varies, otherwise gradient"},

@@ -76,6 +76,9 @@ class Kernels {
   virtual ~Kernels() = default;
   [[nodiscard]] virtual const Level& level() const = 0;
 
+  /// From now on apply() and residual() are those of the viscosity at points, where the coefficients have that
+  /// (CellCoefficients::points), or come to have it. Without this, and in smoothers, it is that of cells.
+  virtual void take_points() = 0;
   /// y = A x
   virtual void apply(const T* x, T* y) = 0;
   /// r = b - A x

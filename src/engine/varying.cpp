@@ -10,9 +10,9 @@ template <class T>
 VaryingCoefficients<T>::VaryingCoefficients(const Level& level)
     : viscosity_(level.grid.layout().storage(), T(1)), reaction_(level.grid.layout().storage(), T(0)) {
   const auto rounded = [](double value) { return static_cast<T>(value); };
-  const auto& [viscosity, reaction] = *level.coefficients.by_cell;
-  std::transform(viscosity.begin(), viscosity.end(), viscosity_.begin(), rounded);
-  std::transform(reaction.begin(), reaction.end(), reaction_.begin(), rounded);
+  const CellCoefficients& coefficients = *level.coefficients.by_cell;
+  std::transform(coefficients.viscosity.begin(), coefficients.viscosity.end(), viscosity_.begin(), rounded);
+  std::transform(coefficients.reaction.begin(), coefficients.reaction.end(), reaction_.begin(), rounded);
   data_.stress = level.equation.form == ViscousForm::stress;
   const CellMatrices matrices(level.equation.order);
   for (int j = 0; j < level.equation.n(); ++j) {

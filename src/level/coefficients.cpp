@@ -51,10 +51,13 @@ struct Coefficient {
   std::optional<std::array<double, 2>> cap;
 };
 
-/// Means over cells; where a coefficient is constant in a cell, that value to the last bit. \throws InvalidEntry
-std::vector<double> means(const Coefficient& coefficient, int order, const Grid& grid) {
+/// Means over cells; where a coefficient is constant in a cell, that value to the last bit. `values`: gets those at the
+/// points, [cell][point], unless it is nullptr. \throws InvalidEntry
+std::vector<double> means(const Coefficient& coefficient, int order, const Grid& grid,
+                          std::vector<double>* values = nullptr) {
   const CellPoints points(grid.dim(), gauss(order + 2));
   std::vector<double> result(grid.layout().cells().size());
+  if (values != nullptr) values->resize(result.size() * points.place.size());
   parallel_ranges({std::ssize(result)}, [&](CellRange cells, std::int64_t) {
     std::vector<Point> place(points.place.size());
     std::vector<double> value(place.size());
@@ -77,6 +80,7 @@ std::vector<double> means(const Coefficient& coefficient, int order, const Grid&
         more += points.weight[q] * (value[q] - value[0]);
       }
       result[cell] = value[0] + more;
+      if (values != nullptr) std::copy(value.begin(), value.end(), values->begin() + cell * std::ssize(value));
     }
   });
   return result;
@@ -142,6 +146,12 @@ std::vector<double> copies_of(const std::vector<double>& values, int count) {
 
 }  // namespace
 
+bool CellCoefficients::operator==(const CellCoefficients& other) const {
+  const bool same_points =
+      points == other.points || (points != nullptr && other.points != nullptr && *points == *other.points);
+  return same_points && viscosity == other.viscosity && reaction == other.reaction;
+}
+
 bool are_same(const Coefficients& a, const Coefficients& b, const Grid& grid) {
   if (a.viscosity != b.viscosity || a.reaction != b.reaction || a.coupling != b.coupling) return false;
   if (a.by_cell == nullptr || b.by_cell == nullptr) return a.by_cell == b.by_cell;
@@ -162,8 +172,13 @@ Coefficients coefficients_of(const Problem& problem) { return {problem.viscosity
 Coefficients coefficients_of(const Problem& problem, const Grid& grid) {
   if (!has_coefficients_by_cell(problem)) return coefficients_of(problem);
   const auto by_cell = std::make_shared<CellCoefficients>();
-  by_cell->viscosity =
-      means({"viscosity", viscosity_field(problem), false, problem.viscosity_cap}, problem.order, grid);
+  const Coefficient viscosity{"viscosity", viscosity_field(problem), false, problem.viscosity_cap};
+  std::vector<double> values;
+  const bool with_points = problem.viscosity_points == ViscosityPlaces::gauss;
+  by_cell->viscosity = means(viscosity, problem.order, grid, with_points ? &values : nullptr);
+  if (with_points) {
+    by_cell->points = std::make_shared<const ViscosityPoints>(grid.dim(), problem.order, std::move(values));
+  }
   by_cell->reaction = means({"mass", mass_field(problem), true, {}}, problem.order, grid);
   return {.by_cell = by_cell};
 }
@@ -212,7 +227,7 @@ Coefficients whole_coefficients(const Coefficients& coefficients, const Grid& sh
   const auto on_whole = [&](const std::vector<double>& field) { return gathered(field, plan, shared, whole); };
   Coefficients result = coefficients;
   result.by_cell = std::make_shared<const CellCoefficients>(
-      CellCoefficients{on_whole(coefficients.by_cell->viscosity), on_whole(coefficients.by_cell->reaction)});
+      CellCoefficients{on_whole(coefficients.by_cell->viscosity), on_whole(coefficients.by_cell->reaction), {}});
   return result;
 }
 
@@ -220,7 +235,7 @@ Coefficients copied(const Coefficients& coefficients, int count) {
   if (coefficients.by_cell == nullptr) return coefficients;
   Coefficients result = coefficients;
   result.by_cell = std::make_shared<const CellCoefficients>(CellCoefficients{
-      copies_of(coefficients.by_cell->viscosity, count), copies_of(coefficients.by_cell->reaction, count)});
+      copies_of(coefficients.by_cell->viscosity, count), copies_of(coefficients.by_cell->reaction, count), {}});
   return result;
 }
 

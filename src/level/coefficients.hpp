@@ -5,6 +5,7 @@
 #include <memory>
 #include <vector>
 
+#include "level/viscosity_points.hpp"
 #include "mesh/coarsening.hpp"
 #include "mesh/grid.hpp"
 #include "solenoid/problem.hpp"
@@ -15,8 +16,11 @@ namespace solenoid {
 struct CellCoefficients {
   std::vector<double> viscosity;
   std::vector<double> reaction;
+  /// On a finest level: nu inside of cells, where the operator of the problem has that (Kernels::take_points), or
+  /// nullptr. `viscosity` has the means.
+  std::shared_ptr<const ViscosityPoints> points{};
 
-  bool operator==(const CellCoefficients&) const = default;
+  bool operator==(const CellCoefficients& other) const;
 };
 
 /// nu and alpha in - div(nu grad u) + alpha u + grad p = f, or with the viscous term in its stress form
@@ -40,7 +44,8 @@ double largest_reaction(const Coefficients& coefficients, const Grid& grid);
 /// Of a problem whose coefficients are constant.
 Coefficients coefficients_of(const Problem& problem);
 /// Of a problem on its finest grid: the numbers that it has, or means over the cells by k + 2 Gauss points in each
-/// direction. \throws InvalidEntry where a viscosity is not positive, or a reaction negative.
+/// direction, and the values there if the problem asks for them. \throws InvalidEntry where a viscosity is not
+/// positive, or a reaction negative.
 Coefficients coefficients_of(const Problem& problem, const Grid& grid);
 
 /// Those of `fine` on the grid made from its own: of a coarse cell the arithmetic mean of its children's. Collective

@@ -70,6 +70,9 @@ struct Level {
   std::shared_ptr<SchurInverses> schur_inverses;  ///< the same on all levels of a hierarchy
 
   [[nodiscard]] bool has_coefficients_by_cell() const { return coefficients.by_cell != nullptr; }
+  [[nodiscard]] bool has_viscosity_points() const {
+    return has_coefficients_by_cell() && coefficients.by_cell->points != nullptr;
+  }
   /// Cells are parallelepipeds (Metric::map).
   [[nodiscard]] bool is_sheared() const { return grid.metric().map() != nullptr; }
   /// Either of these: the operator is made element by element, and local problems are near the exact ones only.

@@ -93,6 +93,7 @@ Json settings(const Case& what, int threads) {
                        {"viscosity", coefficient(viscosity_varies(problem), problem.viscosity)},
                        {"mass", coefficient(mass_varies(problem), problem.mass)}};
   if (has_coefficients_by_cell(problem)) result["physics"]["form"] = name_of(form_of(problem));
+  if (viscosity_varies(problem)) result["physics"]["viscosity_points"] = name_of(problem.viscosity_points);
   if (problem.viscosity_cap) result["physics"]["viscosity_cap"] = *problem.viscosity_cap;
   if (what.time) {
     const auto& [time, end, along] = *what.time;

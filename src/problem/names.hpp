@@ -39,6 +39,11 @@ struct Names<Precision> {
       {{"mixed", Precision::mixed}, {"double", Precision::full_double}}};
 };
 template <>
+struct Names<ViscosityPlaces> {
+  static constexpr std::array<std::pair<std::string_view, ViscosityPlaces>, 2> all{
+      {{"cell", ViscosityPlaces::cell}, {"gauss", ViscosityPlaces::gauss}}};
+};
+template <>
 struct Names<TimeScheme> {
   static constexpr std::array<std::pair<std::string_view, TimeScheme>, 7> all{{{"sbdf1", TimeScheme::sbdf1},
                                                                                {"sbdf2", TimeScheme::sbdf2},

@@ -4,9 +4,11 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "level/coefficients.hpp"
+#include "level/viscosity_in_cells.hpp"
 #include "solution/cell_evaluator.hpp"
 #include "solution/gradients.hpp"
 
@@ -19,8 +21,9 @@ class CellPhysics {
       : coefficients_(solution.equation_coefficients()), form_(form_of(solution.problem())) {}
 
   [[nodiscard]] ViscousForm form() const { return form_; }
-  [[nodiscard]] double viscosity(std::int64_t cell) const {
-    return coefficients_.by_cell == nullptr ? coefficients_.viscosity : coefficients_.by_cell->viscosity[cell];
+  /// nu at tensor points of cells.
+  [[nodiscard]] ViscosityInCells viscosity_at(const TensorPoints& xi, int dim) const {
+    return {coefficients_, dim, xi};
   }
   [[nodiscard]] double mass(std::int64_t cell) const {
     return coefficients_.by_cell == nullptr ? coefficients_.reaction : coefficients_.by_cell->reaction[cell];
@@ -36,7 +39,10 @@ class FieldEvaluator {
  public:
   explicit FieldEvaluator(const Solution& solution) : evaluator_(solution), physics_(solution) {}
 
-  void set_points(const TensorPoints& xi) { evaluator_.set_points(xi, CellEvaluator::Tables::values_and_derivatives); }
+  void set_points(const TensorPoints& xi) {
+    evaluator_.set_points(xi, CellEvaluator::Tables::values_and_derivatives);
+    viscosity_ = physics_.viscosity_at(xi, dim());
+  }
   [[nodiscard]] int points() const { return evaluator_.points(); }
   [[nodiscard]] int dim() const { return evaluator_.dim(); }
 
@@ -48,8 +54,10 @@ class FieldEvaluator {
     pressure_.resize(points());
     evaluator_.gradient(cell, gradient_.data());
     evaluator_.pressure(cell, pressure_.data());
-    FlowAtPoint at{.viscosity = physics_.viscosity(cell), .mass = physics_.mass(cell), .form = physics_.form()};
+    const std::vector<double>& viscosity = viscosity_->of(static_cast<Record>(cell));
+    FlowAtPoint at{.mass = physics_.mass(cell), .form = physics_.form()};
     for (std::size_t q = 0; q < pressure_.size(); ++q) {
+      at.viscosity = viscosity[q];
       at.gradient = gradient_of(dim(), &gradient_[q * squared]);
       at.pressure = pressure_[q];
       visit(q, at);
@@ -59,6 +67,7 @@ class FieldEvaluator {
  private:
   CellEvaluator evaluator_;
   CellPhysics physics_;
+  std::optional<ViscosityInCells> viscosity_;  // at the points
   std::vector<double> gradient_;
   std::vector<double> pressure_;
 };

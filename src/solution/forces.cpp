@@ -60,9 +60,6 @@ constexpr int sides_of_box = 6;
 // out.
 double upwind_flux(double w, double u, double other) { return w * (w > 0.0 ? u : other); }
 
-// nu_F of the face between two cells.
-double face_viscosity(double one, double other) { return 2.0 * one * other / (one + other); }
-
 // u and its gradient, and p, at the points of a rule.
 struct FlowValues {
   std::vector<double> u;
@@ -102,13 +99,13 @@ class BoundaryForces {
         equation_{dim_, problem_->order},
         physics_(solution),
         force_(force_field(*problem_)),
-        volume_(solution, CellRule::inside) {
+        volume_(solution, physics_, CellRule::inside) {
     if (acceleration != nullptr) {
       acceleration_.emplace(*acceleration);
       acceleration_->set_points(volume_.rule.xi());
     }
     for (int side = 0; side < 2 * dim_; ++side) {
-      sides_.emplace_back(solution, side);
+      sides_.emplace_back(solution, physics_, side);
       side_data_[side] = data_on(problem_->boundary, side);
       add_times(normals_[side], outward(side) * map_.height(side / 2, 1.0), inverse_row(side / 2));
     }
@@ -129,13 +126,20 @@ class BoundaryForces {
  private:
   // A rule in a cell, or on a side of it, with the values at its points.
   struct Place {
-    Place(const Solution& solution, int side)
-        : rule(solution.grid(), points(solution.problem()), side), evaluator(solution), behind(solution) {
+    Place(const Solution& solution, const CellPhysics& physics, int side)
+        : rule(solution.grid(), points(solution.problem()), side),
+          evaluator(solution),
+          behind(solution),
+          viscosity_here(physics.viscosity_at(rule.xi(), solution.grid().dim())),
+          viscosity_behind(physics.viscosity_at(seen_from_behind(rule.xi(), side), solution.grid().dim())) {
       evaluator.set_points(rule.xi(), CellEvaluator::Tables::values_and_derivatives);
       if (side == CellRule::inside) return;
-      TensorPoints other = rule.xi();
-      other[side / 2] = {side % 2 == 0 ? 1.0 : 0.0};
-      behind.set_points(other, CellEvaluator::Tables::values_and_derivatives);
+      behind.set_points(seen_from_behind(rule.xi(), side), CellEvaluator::Tables::values_and_derivatives);
+    }
+
+    static TensorPoints seen_from_behind(TensorPoints xi, int side) {
+      if (side != CellRule::inside) xi[side / 2] = {side % 2 == 0 ? 1.0 : 0.0};
+      return xi;
     }
 
     static int points(const Problem& problem) {
@@ -150,7 +154,11 @@ class BoundaryForces {
     // Of the force in the cell; on a side of the prescribed velocity or traction.
     std::array<std::vector<double>, 3> data;
     Face face = Face::interior;
-    double viscosity = 1.0;  // nu_F of the side
+    // nu in the cell and, of a side, nu_F.
+    ViscosityInCells viscosity_here;
+    ViscosityInCells viscosity_behind;
+    std::vector<double> viscosity;
+    std::vector<double> of_face;
 
     void evaluate(const VectorField& field, int dim) {
       for (int c = 0; c < dim; ++c) {
@@ -180,10 +188,10 @@ class BoundaryForces {
   void move_to(Record cell) {
     corner_ = grid_->corner(cell);
     widths_ = grid_->widths(cell);
-    viscosity_ = physics_.viscosity(cell);
     mass_ = physics_.mass(cell);
     volume_.rule.move_to(cell);
     volume_.values.evaluate(volume_.evaluator, cell);
+    volume_.viscosity = volume_.viscosity_here.of(cell);
     volume_.evaluate(force_, dim_);
     changes_.assign(volume_.rule.size() * dim_, 0.0);
     if (acceleration_) acceleration_->velocity(cell, changes_.data());
@@ -192,11 +200,12 @@ class BoundaryForces {
       place.face = grid_->face(cell, side);
       place.rule.move_to(cell);
       place.values.evaluate(place.evaluator, cell);
-      place.viscosity = viscosity_;
+      place.of_face = place.viscosity = place.viscosity_here.of(cell);
       if (place.face == Face::interior) {
         const Record behind = grid_->neighbour(cell, side);
         place.values_behind.evaluate(place.behind, behind);
-        place.viscosity = face_viscosity(viscosity_, physics_.viscosity(behind));
+        const std::vector<double>& its = place.viscosity_behind.of(behind);
+        for (std::size_t q = 0; q < its.size(); ++q) place.of_face[q] = face_viscosity(place.viscosity[q], its[q]);
       } else {
         const int hole = grid_->hole(cell, side);
         place.evaluate(hole < 0 ? side_data_[side] : hole_side(problem_->boundary, hole).data, dim_);
@@ -246,14 +255,14 @@ class BoundaryForces {
     for (std::size_t q = 0; q < weights.size(); ++q) {
       const Point slope = strain(place.values, q, normal);
       add_times(sums.pressure, weights[q] * place.values.p[q], normal);
-      add_times(sums.viscous, -viscosity_ * weights[q], slope);
+      add_times(sums.viscous, -place.viscosity[q] * weights[q], slope);
       Point traction{};  // on the fluid, where it is known point by point
       if (place.face == Face::outflow) {
         traction = place.data_at(q, dim_);
       } else if (place.face == Face::velocity) {
         const Point difference = jump(side, velocity(place.values, q), place.data_at(q, dim_));
-        add_times(traction, viscosity_, slope);
-        add_times(traction, -2.0 * viscosity_ * penalty(side), difference);
+        add_times(traction, place.viscosity[q], slope);
+        add_times(traction, -2.0 * place.viscosity[q] * penalty(side), difference);
         add_times(traction, -dot_product(traction, edge), across);
       }
       add_times(sums.force, -weights[q], traction);
@@ -310,7 +319,7 @@ class BoundaryForces {
       for (int c = 0; c < dim_; ++c) inertia[c] = mass_ * u[c] + changes_[q * dim_ + c] - volume_.data[c][q];
       double integrand = dot_product(inertia, edge) * v.value;
       integrand -= values.p[q] * dot_product(edge, v.gradient);
-      integrand += viscosity_ * dot_product(edge, strain(values, q, v.gradient));
+      integrand += volume_.viscosity[q] * dot_product(edge, strain(values, q, v.gradient));
       if (problem_->convection) integrand -= dot_product(u, v.gradient) * dot_product(u, edge);
       sum += volume_.rule.weights()[q] * integrand;
     }
@@ -328,7 +337,7 @@ class BoundaryForces {
             slopes += dot_product(edge, normal) * dot_product(v.gradient, difference);
           double result = -part * slopes;
           if (!across) result += (penalty * dot_product(edge, difference) - dot_product(edge, slope)) * v.value;
-          return place.viscosity * result;
+          return place.of_face[q] * result;
         };
         double integrand = 0.0;
         if (place.face == Face::interior) {
@@ -361,7 +370,6 @@ class BoundaryForces {
   // Of the cell:
   Point corner_{};
   Point widths_{};
-  double viscosity_ = 1.0;
   double mass_ = 0.0;
   VectorField force_;
   Place volume_;

@@ -149,14 +149,16 @@ double integrate_dissipation(const Solution& s, const CellPhysics& physics) {
                         CellRule rule(s.grid(), s.problem().order + 2);
                         CellEvaluator evaluator(s);
                         evaluator.set_points(rule.xi(), CellEvaluator::Tables::values_and_derivatives);
+                        ViscosityInCells viscosity = physics.viscosity_at(rule.xi(), dim);
                         std::vector<double> g(rule.size() * dim * dim);
                         return [=](CellRange range, Sum& sum) mutable {
                           for (std::int64_t cell = range.begin; cell < range.end; ++cell) {
                             rule.move_to(cell);
                             evaluator.gradient(cell, g.data());
+                            const std::vector<double>& nu = viscosity.of(static_cast<Record>(cell));
                             for (std::size_t q = 0; q < rule.size(); ++q) {
-                              sum.value += rule.weights()[q] * dissipation_of(physics.form(), physics.viscosity(cell),
-                                                                              gradient_of(dim, &g[q * dim * dim]));
+                              sum.value += rule.weights()[q] *
+                                           dissipation_of(physics.form(), nu[q], gradient_of(dim, &g[q * dim * dim]));
                             }
                           }
                         };
@@ -273,7 +275,7 @@ std::vector<Value> at_points(const Solution& s, std::span<const Point> points, c
           mine[i] = 1;
           for (int a = 0; a < 3; ++a) xi[a][0] = where.xi[a];
           evaluator.set_points(xi, tables);
-          evaluate(evaluator, where.cell, values[i]);
+          evaluate(evaluator, where, values[i]);
         }
       };
     });
@@ -344,15 +346,16 @@ std::vector<Point> Solution::velocity(std::span<const Point> points) const {
   require_velocity(problem_);
   const double third = grid_->dim() == 3 ? nan : 0.0;
   return at_points(*this, points, Point{nan, nan, third}, CellEvaluator::Tables::values,
-                   [](CellEvaluator& evaluator, std::int64_t cell, Point& u) {
+                   [](CellEvaluator& evaluator, const Location& where, Point& u) {
                      u[2] = 0.0;
-                     evaluator.velocity(cell, u.data());
+                     evaluator.velocity(where.cell, u.data());
                    });
 }
 
 std::vector<double> Solution::pressure(std::span<const Point> points) const {
-  return at_points(*this, points, nan, CellEvaluator::Tables::values,
-                   [](CellEvaluator& evaluator, std::int64_t cell, double& p) { evaluator.pressure(cell, &p); });
+  return at_points(
+      *this, points, nan, CellEvaluator::Tables::values,
+      [](CellEvaluator& evaluator, const Location& where, double& p) { evaluator.pressure(where.cell, &p); });
 }
 
 std::vector<double> Solution::value(std::span<const Point> points) const { return pressure(points); }
@@ -363,9 +366,9 @@ std::vector<Gradient> Solution::velocity_gradient(std::span<const Point> points)
   Gradient outside{};
   for (int c = 0; c < dim; ++c) std::fill_n(outside[c].begin(), dim, nan);
   return at_points(*this, points, outside, CellEvaluator::Tables::values_and_derivatives,
-                   [dim](CellEvaluator& evaluator, std::int64_t cell, Gradient& gradient) {
+                   [dim](CellEvaluator& evaluator, const Location& where, Gradient& gradient) {
                      std::array<double, 9> g{};
-                     evaluator.gradient(cell, g.data());
+                     evaluator.gradient(where.cell, g.data());
                      gradient = gradient_of(dim, g.data());
                    });
 }
@@ -376,13 +379,16 @@ std::vector<FieldValue> Solution::flow_field(FlowField field, std::span<const Po
   outside.fill(nan);
   const CellPhysics physics(*this);
   return at_points(*this, points, outside, CellEvaluator::Tables::values_and_derivatives,
-                   [&](CellEvaluator& evaluator, std::int64_t cell, FieldValue& value) {
-                     FlowAtPoint at{
-                         .viscosity = physics.viscosity(cell), .mass = physics.mass(cell), .form = physics.form()};
+                   [&](CellEvaluator& evaluator, const Location& where, FieldValue& value) {
+                     const TensorPoints xi{{{where.xi[0]}, {where.xi[1]}, {where.xi[2]}}};
+                     ViscosityInCells viscosity = physics.viscosity_at(xi, evaluator.dim());
+                     FlowAtPoint at{.viscosity = viscosity.of(static_cast<Record>(where.cell))[0],
+                                    .mass = physics.mass(where.cell),
+                                    .form = physics.form()};
                      std::array<double, 9> g{};
-                     evaluator.gradient(cell, g.data());
+                     evaluator.gradient(where.cell, g.data());
                      at.gradient = gradient_of(evaluator.dim(), g.data());
-                     evaluator.pressure(cell, &at.pressure);
+                     evaluator.pressure(where.cell, &at.pressure);
                      value = value_of(field, at);
                    });
 }

@@ -6,6 +6,7 @@
 
 #include "base/parallel.hpp"
 #include "engine/engine.hpp"
+#include "engine/point_weights.hpp"
 #include "mesh/record.hpp"
 #include "problem/parts.hpp"
 #include "problem/regions.hpp"
@@ -194,6 +195,15 @@ CoarsestNeeds needs_of_coarsest(const CoarseCounts& counts, const Problem& probl
   return by_mac;
 }
 
+/// Bytes per cell of the finest level of a viscosity at points: weights and upper hats, and what the host has.
+double bytes_of_viscosity_points(const Problem& problem, const Engine& engine) {
+  if (problem.viscosity_points == ViscosityPlaces::cell) return 0.0;
+  const int dim = problem.mesh.dim;
+  const int on_host = engine.stream() == nullptr ? power(viscosity_points(problem.order), dim) : 0;
+  return static_cast<double>(sizeof(float)) * point_weights_of_cell(dim, problem.order) +
+         static_cast<double>(sizeof(double)) * (dim * power(problem.order + 1, dim - 1) + on_host);
+}
+
 /// Bytes of a solve with the cycle in precision S.
 template <class S>
 std::int64_t bytes_at(const CoarseCounts& counts, const Problem& problem, const SolverOptions& options,
@@ -220,7 +230,8 @@ std::int64_t bytes_at(const CoarseCounts& counts, const Problem& problem, const 
   const double smoothers = has_coefficients_by_cell(problem) || problem.mesh.edges
                                ? bytes_of(on_all<S>(engine.vectors_by_elements(is_additive)))
                                : 0.0;
-  const double levels_and_solution = bytes_of(Cycle<S>::needs(index)) + smoothers + vector + coarsest;
+  const double levels_and_solution = bytes_of(Cycle<S>::needs(index)) + smoothers + vector + coarsest +
+                                     finest * bytes_of_viscosity_points(problem, engine);
   // Memory in which an inverse is computed serves the method afterwards.
   const double load_and_method = vector + bytes_of(solver_needs(options));
   const double bytes =

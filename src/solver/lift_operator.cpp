@@ -5,7 +5,9 @@
 namespace solenoid {
 
 LiftOperator::LiftOperator(Engine& engine, const Level& all, const Level& some, LocalSolverKind local)
-    : engine_(engine), kernels_(make_kernels<double>(engine, all, local)), hats_(engine, all, some) {}
+    : engine_(engine), kernels_(make_kernels<double>(engine, all, local)), hats_(engine, all, some) {
+  kernels_->take_points();
+}
 
 void LiftOperator::apply(const SparseVector& velocities, double* work, double* image) {
   kernels_->zero(work);

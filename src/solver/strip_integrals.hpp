@@ -13,6 +13,7 @@
 #include "base/parallel.hpp"
 #include "element/basis.hpp"
 #include "level/level.hpp"
+#include "level/viscosity_in_cells.hpp"
 #include "problem/pulled_back.hpp"
 #include "problem/regions.hpp"
 #include "solenoid/problem.hpp"
@@ -229,7 +230,7 @@ class StripIntegrals {
     for (int c = 0; c < components_; ++c) {
       if (data[c].is_zero() || (parallel(c, a) && face == Face::velocity)) continue;
       evaluate(data[c], faces.count);
-      if (face == Face::velocity) scale_by_viscosity(faces);
+      if (face == Face::velocity) scale_by_viscosity(faces, side);
       Table trace;
       if (parallel(c, a)) {  // the hat of this face
         trace = {upper_side ? n_ + 1 : 1, 1, std::vector<double>(upper_side ? n_ + 1 : 1, 0.0)};
@@ -359,12 +360,16 @@ class StripIntegrals {
     field.evaluate(Axes{axes_[0], axes_[1], axes_[2]}, std::span(in_).first(points));
     if (along_ > 0 && count > 1) make_cells_fastest(points, count);
   }
-  /// Values that evaluate() left, times the viscosity of each cell where that varies.
-  void scale_by_viscosity(const Strip& strip) {
+  /// Values that evaluate() left on faces `side` of cells, times the viscosity where that varies.
+  void scale_by_viscosity(const Strip& strip, int side) {
     if (level_.coefficients.by_cell == nullptr) return;
-    const std::vector<double>& viscosity = level_.coefficients.by_cell->viscosity;
-    const std::size_t points = points_of_strip();
-    for (std::size_t q = 0; q < points; ++q) in_[q] *= viscosity[strip.cell(static_cast<int>(q % strip.count))];
+    std::array<std::vector<double>, 3> xi{rule_.points, rule_.points, rule_.points};
+    xi[side / 2] = {static_cast<double>(side % 2)};
+    ViscosityInCells viscosity(level_.coefficients, dim_, xi);
+    for (int i = 0; i < strip.count; ++i) {
+      const std::vector<double>& nu = viscosity.of_operator(strip.cell(i));
+      for (std::size_t q = 0; q < nu.size(); ++q) in_[q * strip.count + i] *= nu[q];
+    }
   }
   /// From [points][cell][points of the directions below that of the row].
   void make_cells_fastest(std::size_t points, int count) {

@@ -9,6 +9,7 @@
 
 #include "base/parallel.hpp"
 #include "element/basis.hpp"
+#include "level/viscosity_in_cells.hpp"
 #include "mesh/record.hpp"
 #include "solenoid/error.hpp"
 #include "solution/cell_evaluator.hpp"
@@ -28,6 +29,7 @@ Problem of_field(Problem problem) {
   problem.varying_viscosity.reset();
   problem.varying_mass.reset();
   problem.viscosity_cap.reset();
+  problem.viscosity_points = ViscosityPlaces::cell;
   problem.form.reset();
   for (Region& region : problem.regions) {
     region.viscosity.reset();
@@ -129,6 +131,7 @@ void AverageSums::add(HostVector flow, double length, const Coefficients& coeffi
   const int record = power(order + 1, dim);
   const int points = power(order + 2, dim);
   const ViscousForm form = form_of(problem_);
+  const std::vector<double> places = gauss(order + 2).points;
   const double r = length / (length_ + length);
   length_ += length;
   by_cell_ = coefficients.by_cell;
@@ -143,12 +146,13 @@ void AverageSums::add(HostVector flow, double length, const Coefficients& coeffi
     for (int i = 0; i < record; ++i) change(own[interleave * i], values[i]);
   };
   for_cells(*grid_, order, flow, CellEvaluator::Tables::values_and_derivatives,
-            [&, g = std::vector<double>(points * dim * dim), values = std::vector<double>(points)](
+            [&, g = std::vector<double>(points * dim * dim), values = std::vector<double>(points),
+             viscosity = ViscosityInCells(coefficients, dim, {places, places, places})](
                 CellEvaluator& evaluator, Projection& projection, Record cell) mutable {
               evaluator.gradient(cell, g.data());
-              const double viscosity = by_cell_ == nullptr ? problem_.viscosity : by_cell_->viscosity[cell];
+              const std::vector<double>& nu = viscosity.of(cell);
               for (int q = 0; q < points; ++q) {
-                values[q] = dissipation_of(form, viscosity, gradient_of(dim, &g[q * dim * dim]));
+                values[q] = dissipation_of(form, nu[q], gradient_of(dim, &g[q * dim * dim]));
               }
               for_coefficients(moments_.back(), cell, projection.of(values, cell),
                                [r](double& mean, double value) { mean += r * (value - mean); });

@@ -84,6 +84,12 @@ void compare_kernels(const Levels& levels, LocalSolverKind local) {
     both.same(fmt::format("colour {}, additive", colour), {b, x},
               [&](auto& kernels, auto& v, T* y) { kernels.smooth_add(colour, v[0].data(), v[1].data(), y, T(0.3)); });
   }
+  if (!levels.whole.has_viscosity_points() || sizeof(T) == 4) return;
+  both.whole().take_points();
+  both.part().take_points();
+  both.same("apply at points", {x}, [](auto& kernels, auto& v, T* y) { kernels.apply(v[0].data(), y); });
+  both.same("residual at points", {b, x},
+            [](auto& kernels, auto& v, T* y) { kernels.residual(v[0].data(), v[1].data(), y); });
 }
 
 }  // namespace solenoid::on_ranks

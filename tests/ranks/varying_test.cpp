@@ -29,18 +29,24 @@ namespace {
 
 using namespace on_ranks;
 
-/// Viscosities over three orders of magnitude, reactions in some cells, both from where a cell is.
-Coefficients random_coefficients(const Grid& grid) {
+/// Viscosities over three orders of magnitude, reactions in some cells, both from where a cell is. With so many
+/// viscosities in each cell, or none.
+Coefficients random_coefficients(const Grid& grid, int order, int points) {
   const auto by_cell = std::make_shared<CellCoefficients>();
+  std::vector<double> values;
   for (const Record cell : grid.layout().cells()) {
     const auto& at = grid.position(cell);
     std::mt19937_64 generator(at[0] * 7919U + at[1] * 104729U + at[2] * 1299709U);
     std::uniform_real_distribution<double> uniform;
     by_cell->viscosity.push_back(std::pow(10.0, 3.0 * uniform(generator) - 1.5));
     by_cell->reaction.push_back(uniform(generator) < 0.5 ? 20.0 * uniform(generator) : 0.0);
+    for (int q = 0; q < points; ++q) values.push_back(by_cell->viscosity.back() * (1.0 + uniform(generator)));
   }
+  if (points > 0) by_cell->points = std::make_shared<const ViscosityPoints>(grid.dim(), order, std::move(values));
   return {.by_cell = by_cell};
 }
+
+Coefficients random_coefficients(const Grid& grid) { return random_coefficients(grid, 0, 0); }
 
 Equation equation_of(int dim, int order) {
   return {.dim = dim, .order = order, .form = order > 0 && dim == 3 ? ViscousForm::stress : ViscousForm::gradient};
@@ -55,7 +61,8 @@ TEST_P(RanksVaryingKernels, EqualThoseOfOne) {
     for (const test::MeshCase& what : test::mesh_cases(dim)) {
       if (!can_be_cut(what.mesh)) continue;
       SCOPED_TRACE(fmt::format("{} {}D order {}", what.name, dim, order));
-      const Levels levels(equation_of(dim, order), what, cut(what.mesh, extent_of(what.mesh), 2), random_coefficients);
+      const Levels levels(equation_of(dim, order), what, cut(what.mesh, extent_of(what.mesh), 2),
+                          [&](const Grid& grid) { return random_coefficients(grid, order, power(order + 2, dim)); });
       compare_kernels<double>(levels, LocalSolverKind::direct);
       if (order == 1) compare_kernels<float>(levels, LocalSolverKind::direct);
     }
@@ -122,6 +129,10 @@ const char* const cases[] = {
     "{periodic = true}\nxmax = {periodic = true}\n",
     "[mesh]\ncells = [5, 4]\nrefine = 3\nholes = [{lower = [2, 1], upper = [3, 2]}]\n[element]\norder = 3\n[physics]\n"
     "form = \"gradient\"\nviscosity = \"2 + sin(9*x)\"\nforce = [\"y\", 0]\n",
+    // at Gauss points, between sides of all kinds
+    "[mesh]\ncells = [2, 2]\nrefine = 3\n[element]\norder = 2\n[physics]\nviscosity = \"exp(4*x*y)\"\n"
+    "viscosity_points = \"gauss\"\nforce = [\"y\", \"sin(5*x)\"]\n[boundary]\nxmin = {velocity = [\"y*(1-y)\", "
+    "\"y\"]}\nxmax = {outflow = true}\nymax = {slip = true}\n",
     // a coarsest level that is not solved directly
     "[mesh]\ncells = [19, 17]\nrefine = 1\n[element]\norder = 3\n[physics]\nviscosity = \"exp(6*x*y)\"\nforce = "
     "[\"y\", \"sin(5*x)\"]\n",

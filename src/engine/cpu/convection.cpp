@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "base/host_vector.hpp"
-#include "element/basis.hpp"
 #include "engine/cpu/cell_shares.hpp"
-#include "engine/cpu/kernels/convection_table.hpp"
+#include "engine/cpu/kernels/points_table.hpp"
+#include "engine/cpu/point_tables.hpp"
 #include "engine/tables.hpp"
 #include "level/upper_hats.hpp"
 #include "mesh/record.hpp"
@@ -16,24 +16,8 @@ namespace solenoid::cpu {
 namespace {
 
 ConvectionData make_data(const Level& level) {
-  ConvectionData data{};
   const int order = level.equation.order;
-  const Quadrature rule = gauss(convection_points(order));
-  for (std::size_t q = 0; q < rule.points.size(); ++q) {
-    const auto enter = [&](int p, const std::vector<double>& values, const std::vector<double>& slopes) {
-      for (std::size_t i = 0; i < values.size(); ++i) {
-        data.value[p][q][i] = values[i];
-        data.slope[p][q][i] = slopes[i];
-        data.test_value[p][q][i] = rule.weights[q] * values[i];
-        data.test_slope[p][q][i] = rule.weights[q] * slopes[i];
-      }
-    };
-    const double x = rule.points[q];
-    enter(0, legendre(order, x), legendre(order, x, 1));
-    enter(1, continuous(order, x), continuous(order, x, 1));
-  }
-  const auto end = legendre(order, 1.0);
-  std::copy(end.begin(), end.end(), data.end);
+  ConvectionData data{make_point_tables(order, convection_points(order)), {}};
   const std::array<double, 3> scale = convection_scale(level.grid);
   std::copy(scale.begin(), scale.end(), data.scale);
   return data;
@@ -44,7 +28,7 @@ class CpuConvection final : public Convection {
   CpuConvection(Team& team, const Level& level, ConvectiveFlux flux)
       : team_(team),
         level_(level),
-        kernel_(convection_kernel(level.equation.dim, level.equation.order)),
+        kernel_(points_table(level.equation.dim, level.equation.order).convect),
         data_(make_data(level)),
         upwind_(flux == ConvectiveFlux::upwind ? 1.0 : 0.0),
         upper_(zeros(whole_blocks(near_cells().size()) * level.equation.dim *
@@ -91,7 +75,7 @@ class CpuConvection final : public Convection {
 
   Team& team_;
   const Level& level_;
-  ConvectionKernel kernel_;
+  void (*kernel_)(ConvectionArguments&);
   ConvectionData data_;
   double upwind_;
   HostVector upper_;           // what cells have of the hats on their upper faces

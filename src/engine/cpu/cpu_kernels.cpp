@@ -12,9 +12,11 @@
 #include "base/interrupt.hpp"
 #include "engine/cpu/cell_shares.hpp"
 #include "engine/cpu/kernels/table.hpp"
+#include "engine/cpu/point_viscosity.hpp"
 #include "engine/cpu/smoother.hpp"
 #include "engine/cpu/transfers.hpp"
 #include "engine/cpu/vector_operations.hpp"
+#include "engine/point_weights.hpp"
 #include "engine/tables.hpp"
 
 namespace solenoid::cpu {
@@ -42,6 +44,7 @@ class CpuKernels final : public VectorOperations<T> {
     tables->cell = make_cell_data<T>(level_);
     if (varying_ != nullptr) tables->cell.viscosity = T(0);  // VaryingData has it
     tables->local_problems = smoother_.make_tables(tables_ == nullptr ? nullptr : &tables_->local_problems);
+    if (at_points_ != nullptr) take_weights(*tables);
     return tables;
   }
   std::shared_ptr<CoefficientTables> use_tables(std::shared_ptr<CoefficientTables> tables) override {
@@ -53,6 +56,12 @@ class CpuKernels final : public VectorOperations<T> {
   void prepare_smoother(bool additive) override {
     if (!smoother_.prepare(additive)) return;
     CpuKernels::use_tables(CpuKernels::make_tables());
+  }
+
+  void take_points() override {
+    if (!level_.has_viscosity_points()) return;
+    at_points_ = std::make_unique<PointViscosityTerm>(team_, level_);
+    take_weights(*tables_);
   }
 
   [[nodiscard]] bool smooths_from_halo() const override { return smoother_.has_halo_form(); }
@@ -115,6 +124,9 @@ class CpuKernels final : public VectorOperations<T> {
         table_.apply(arguments);
       }
     });
+    if constexpr (std::is_same_v<T, double>) {
+      if (at_points_ != nullptr) at_points_->add(*tables_->point_weights, b == nullptr ? 1.0 : -1.0, x, y);
+    }
   }
 
   /// Thread t's part of the records in no patch of a colour.
@@ -136,7 +148,19 @@ class CpuKernels final : public VectorOperations<T> {
   struct Tables final : CoefficientTables {
     CellData<T> cell;
     typename Smoother<T>::Tables local_problems;
+    // With the viscosity at points: what it was made of, and made into.
+    std::shared_ptr<const ViscosityPoints> points;
+    std::shared_ptr<const std::vector<float>> point_weights;
   };
+
+  /// Those in use, if the viscosity has not changed.
+  void take_weights(Tables& tables) const {
+    const auto points = level_.coefficients.by_cell->points;
+    tables.point_weights = tables_->points == points
+                               ? tables_->point_weights
+                               : std::make_shared<const std::vector<float>>(point_weights(level_));
+    tables.points = points;
+  }
 
   const KernelTable<T>& table_;
   const VaryingTable<T>* varying_;  // where coefficients vary by cell, otherwise nullptr
@@ -144,6 +168,7 @@ class CpuKernels final : public VectorOperations<T> {
   CellData<T> cell_;                // that of the tables, where transfers find it
   CellTopology topology_;
   Smoother<T> smoother_;
+  std::unique_ptr<PointViscosityTerm> at_points_;  // once it was taken
   std::shared_ptr<Tables> tables_;
   std::vector<CellShare> shares_;  // by thread
   Transfers<T> transfers_;

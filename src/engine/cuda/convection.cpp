@@ -8,6 +8,7 @@
 
 #include "element/basis.hpp"
 #include "engine/cuda/kernels/convection.hpp"
+#include "engine/cuda/upper_hats.hpp"
 #include "engine/tables.hpp"
 
 namespace solenoid::cuda {
@@ -69,10 +70,9 @@ class CudaConvection final : public Convection {
     shared_.engine.zero(rate_.data(), sizeof(std::uint64_t));
     kernel_({tables_, device_->topology(), device_->blocks(), cells_, upwind_, u, y, upper_.data(), rate_.data()},
             shared_.stream);
-    const ConvectionHats hats{tables_, device_->topology(), equation_.dim, equation_.order, cells_, u, upper_.data(),
-                              y};
-    add_upper_hats(hats, shared_.stream);
-    add_outflow(hats, open_faces_.data(), open_face_count_, shared_.stream);
+    add_upper_hats({device_->topology(), equation_.dim, equation_.order, cells_, upper_.data(), y, true},
+                   shared_.stream);
+    add_outflow({tables_, equation_.dim, equation_.order, u, y}, open_faces_.data(), open_face_count_, shared_.stream);
     std::uint64_t rate = 0;
     rate_.download(&rate);
     return std::bit_cast<double>(rate);

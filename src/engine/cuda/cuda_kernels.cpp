@@ -14,6 +14,7 @@
 #include "engine/cuda/kernels/elements.hpp"
 #include "engine/cuda/mac_operator.hpp"
 #include "engine/cuda/messages.hpp"
+#include "engine/cuda/point_viscosity.hpp"
 #include "engine/cuda/points/device_load.hpp"
 #include "engine/cuda/smoother/colour_smoother.hpp"
 #include "engine/cuda/smoother/small_smoother.hpp"
@@ -64,6 +65,7 @@ class CudaKernels final : public Kernels<T> {
       for (auto& smoother : *smoothers) tables->smoothers.emplace_back(smoother.get(), smoother->make_tables());
     }
     if (small_ != nullptr) tables->small = small_->make_tables();
+    if (at_points_ != nullptr) tables->point_weights = at_points_->weights(point_weights_);
     return tables;
   }
   std::shared_ptr<CoefficientTables> use_tables(std::shared_ptr<CoefficientTables> tables) override {
@@ -80,12 +82,22 @@ class CudaKernels final : public Kernels<T> {
       before->smoothers.emplace_back(smoother, smoother->use_tables(its_tables));
     }
     if (small_ != nullptr) before->small = small_->use_tables(mine->small);
+    before->point_weights = point_weights_;
+    if (at_points_ != nullptr) point_weights_ = mine->point_weights;
     return before;
   }
 
   /// Patches that have neighbours on all sides are those of the first family; others may read their old values.
   [[nodiscard]] bool smooths_from_halo() const override {
     return !multiplicative_.empty() && multiplicative_.front()->from_halo();
+  }
+
+  void take_points() override {
+    if (!level_.has_viscosity_points()) return;
+    at_points_ = std::make_unique<PointViscosityTerm>(shared_, level_);
+    point_weights_ = at_points_->weights(nullptr);
+    const cuda::Rehearsal rehearsal;
+    apply(nullptr, nullptr);
   }
 
   void apply(const T* x, T* y) override { apply_or_residual(nullptr, x, y); }
@@ -240,6 +252,7 @@ class CudaKernels final : public Kernels<T> {
     std::shared_ptr<DeviceCoefficients<T>> by_cell;
     std::vector<std::pair<ColourSmoother<T>*, std::shared_ptr<CoefficientTables>>> smoothers;
     std::shared_ptr<CoefficientTables> small;
+    std::shared_ptr<const DevicePointWeights> point_weights;
   };
 
   void use(std::shared_ptr<DeviceCoefficients<T>> by_cell) {
@@ -320,6 +333,9 @@ class CudaKernels final : public Kernels<T> {
     if (level_.goes_by_elements()) {
       (level_.is_sheared() ? table_.apply_sheared : table_.apply_varying)(
           {&cell_, &varying_, &sheared_, device_->topology(), device_->blocks(), {}, x, b, y}, shared_.stream);
+      if constexpr (std::is_same_v<T, double>) {
+        if (at_points_ != nullptr) at_points_->add(*point_weights_, b == nullptr ? 1.0 : -1.0, x, y);
+      }
       return;
     }
     table_.apply({&cell_, device_->topology(), device_->tiles(), device_->blocks(), device_->boundary_sides(), x, b, y},
@@ -357,8 +373,10 @@ class CudaKernels final : public Kernels<T> {
   ShearedData<T> sheared_{};                        // of parallelepipeds
   ColourSmoothers<T> multiplicative_;               // or empty, until they are needed
   ColourSmoothers<T> additive_;
-  std::unique_ptr<SmallSmoother<T>> small_;  // the same
-  std::unique_ptr<DeviceLoad> load_;         // once it is needed
+  std::unique_ptr<SmallSmoother<T>> small_;        // the same
+  std::unique_ptr<DeviceLoad> load_;               // once it is needed
+  std::unique_ptr<PointViscosityTerm> at_points_;  // once it was taken, with
+  std::shared_ptr<const DevicePointWeights> point_weights_;
 };
 
 }  // namespace

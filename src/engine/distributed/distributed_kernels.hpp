@@ -99,14 +99,18 @@ class DistributedKernels final : public Kernels<T> {
 
   [[nodiscard]] const Level& level() const override { return level_; }
 
+  void take_points() override {
+    kernels_->take_points();
+    at_points_ = true;
+  }
   void apply(const T* x, T* y) override {
     bring(x);
     kernels_->apply(x, y);
-    ghosts_.set(y, Ghosts::near);
+    ghosts_.set(y, at_points_ ? Ghosts::stale : Ghosts::near);
   }
   void residual(const T* b, const T* x, T* r) override {
     bring_for_residual(x);
-    const auto state = ghosts_.are_fresh(b) ? Ghosts::near : Ghosts::stale;
+    const auto state = ghosts_.are_fresh(b) && !at_points_ ? Ghosts::near : Ghosts::stale;
     kernels_->residual(b, x, r);
     state == Ghosts::stale ? make_stale(r) : ghosts_.set(r, state);
   }
@@ -328,6 +332,7 @@ class DistributedKernels final : public Kernels<T> {
   const Level& level_;
   std::shared_ptr<Exchange<T>> exchange_;
   Vector<double> sums_;
+  bool at_points_ = false;  // what those add is for owned records alone
   std::unique_ptr<Gathering<T>> gathering_;
   std::unique_ptr<Kernels<T>> kernels_;
   // Of vectors in single precision, where these are in double, once there is one:

@@ -25,13 +25,21 @@ using Eigen::VectorXd;
 template <class T>
 class ReferenceKernels final : public Kernels<T> {
  public:
-  explicit ReferenceKernels(const Level& level) : reference_(tables_by<Tables>(this, level)), size_(level.size()) {}
+  explicit ReferenceKernels(const Level& level)
+      : reference_(tables_by<Tables>(this, level, false)), size_(level.size()) {}
 
   [[nodiscard]] const Level& level() const override { return reference_->level.level(); }
 
-  [[nodiscard]] std::shared_ptr<CoefficientTables> make_tables() override { return tables_by<Tables>(this, level()); }
+  [[nodiscard]] std::shared_ptr<CoefficientTables> make_tables() override {
+    return tables_by<Tables>(this, level(), at_points_);
+  }
   std::shared_ptr<CoefficientTables> use_tables(std::shared_ptr<CoefficientTables> tables) override {
     return std::exchange(reference_, made_as<Tables>(tables, this));
+  }
+
+  void take_points() override {
+    at_points_ = true;
+    use_tables(make_tables());
   }
 
   void apply(const T* x, T* y) override { store(reference_->level.apply(load(x)), y); }
@@ -111,7 +119,7 @@ class ReferenceKernels final : public Kernels<T> {
   using Vector = Eigen::Matrix<T, Eigen::Dynamic, 1>;
 
   struct Tables final : CoefficientTables {
-    explicit Tables(const Level& what) : level(what) {}
+    Tables(const Level& what, bool at_points) : level(what, at_points) {}
     reference::ReferenceLevel level;
   };
 
@@ -122,6 +130,7 @@ class ReferenceKernels final : public Kernels<T> {
   void store(const VectorXd& values, T* x) const { Eigen::Map<Vector>(x, values.size()) = values.template cast<T>(); }
   [[nodiscard]] VectorXd residual(const T* b, const T* x) const { return load(b) - reference_->level.apply(load(x)); }
 
+  bool at_points_ = false;
   std::shared_ptr<Tables> reference_;
   std::int64_t size_;
 };

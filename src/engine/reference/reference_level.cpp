@@ -213,8 +213,9 @@ std::vector<bool> unknowns(const Level& level) {
   return unknown;
 }
 
-ReferenceLevel::ReferenceLevel(const Level& level)
+ReferenceLevel::ReferenceLevel(const Level& level, bool at_points)
     : level_(level),
+      at_points_(at_points),
       form_(level.equation, level.coefficients, level.grid.metric().uniform_width()),
       systems_(level.patches.kinds.size()),
       small_systems_(level.small_patches.shapes.size()) {
@@ -243,7 +244,7 @@ VectorXd ReferenceLevel::apply(const VectorXd& x) const {
     mask(level_, y);
     return y;
   }
-  if (varying_) apply_varying(*varying_, level_, x, y);
+  if (varying_) apply_varying(*varying_, level_, at_points_, x, y);
   for (const Record cell : grid.layout().cells()) {
     const Numbers pressures = form_.pressure().numbers(grid, cell);
     for (int c = 0; c < form_.components(); ++c) {

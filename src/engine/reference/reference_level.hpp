@@ -65,7 +65,8 @@ class PatchSystem {
 
 class ReferenceLevel {
  public:
-  explicit ReferenceLevel(const Level& level);
+  /// `at_points`: the operator has the viscosity of points (Kernels::take_points).
+  explicit ReferenceLevel(const Level& level, bool at_points = false);
 
   [[nodiscard]] const Level& level() const { return level_; }
   [[nodiscard]] Eigen::VectorXd apply(const Eigen::VectorXd& x) const;
@@ -91,6 +92,7 @@ class ReferenceLevel {
   static void mask(const Level& level, Eigen::VectorXd& x);
 
   const Level& level_;
+  bool at_points_;
   WeakForm form_;
   std::unique_ptr<VaryingForm> varying_;               // where coefficients vary by cell
   std::unique_ptr<ShearedForm> sheared_;               // of cells that are parallelepipeds

@@ -38,6 +38,7 @@
 #include "problem/names.hpp"
 #include "problem/regions.hpp"
 #include "problem/validate.hpp"
+#include "solenoid/arrays.hpp"
 #include "solenoid/cellwise.hpp"
 #include "solenoid/checkpoint.hpp"
 #include "solenoid/error.hpp"
@@ -134,14 +135,18 @@ struct ByCell {
   ViscousForm form = ViscousForm::gradient;
   std::vector<double> viscosity{};
   std::vector<double> mass{};
+  std::vector<double> points{};  ///< of a viscosity at points: (k + 2)^dim numbers for each cell, x fastest
 };
 
+int viscosity_points_of_cell(const Problem& problem) { return power(problem.order + 2, problem.mesh.dim); }
+
 template <class Io>
-void describe(Io& io, ByCell& by_cell, const Mesh& mesh) {
+void describe(Io& io, ByCell& by_cell, const Problem& problem) {
   io.group("by_cell");
   io.choice("form", by_cell.form);
-  io.cells("viscosity", by_cell.viscosity, mesh);
-  io.cells("mass", by_cell.mass, mesh);
+  io.cells("viscosity", by_cell.viscosity, problem.mesh);
+  io.cells("mass", by_cell.mass, problem.mesh);
+  io.cells("viscosity_points", by_cell.points, problem.mesh, viscosity_points_of_cell(problem));
 }
 
 /// Cells, x y z.
@@ -150,10 +155,12 @@ std::array<std::int64_t, 3> extent_of(const Mesh& mesh) {
   for (int a = 0; a < mesh.dim; ++a) extent[a] = std::int64_t{mesh.cells[a]} << mesh.refine;
   return extent;
 }
-/// The same as z x y x x or y x x.
-std::vector<hsize_t> shape_of_cells(const Mesh& mesh) {
+/// The same as z x y x x or y x x, with so many numbers each.
+std::vector<hsize_t> shape_of_cells(const Mesh& mesh, int numbers = 1) {
   const auto extent = extent_of(mesh);
-  return {extent.rend() - mesh.dim, extent.rend()};
+  std::vector<hsize_t> shape(extent.rend() - mesh.dim, extent.rend());
+  if (numbers > 1) shape.push_back(static_cast<hsize_t>(numbers));
+  return shape;
 }
 
 /// Coarse boxes, z x y x x or y x x.
@@ -319,8 +326,8 @@ class Writer {
     dataset(name, shape_of_boxes(mesh), std::span<const char>(solid));
   }
   /// Nothing where there are none.
-  void cells(const char* name, const std::vector<double>& values, const Mesh& mesh) {
-    if (!values.empty()) dataset(name, shape_of_cells(mesh), std::span<const double>(values));
+  void cells(const char* name, const std::vector<double>& values, const Mesh& mesh, int numbers = 1) {
+    if (!values.empty()) dataset(name, shape_of_cells(mesh, numbers), std::span<const double>(values));
   }
   void bytes(const char* name, const std::string& value) {
     dataset(name, std::array<hsize_t, 1>{value.size()}, std::span<const char>(value));
@@ -482,9 +489,10 @@ class Reader {
     mesh.image = std::make_shared<const VoxelImage>(
         mesh.dim, extent, [&](const std::array<int, 3>& at) { return solid[place(at)] != 0; }, size);
   }
-  void cells(const char* name, std::vector<double>& values, const Mesh& mesh) {
+  void cells(const char* name, std::vector<double>& values, const Mesh& mesh, int numbers = 1) {
     if (!exists(name)) return;
-    const Handle dataset = open_dataset(group_, name, file_type<double>(), shape_of_cells(mesh), sizeof(double));
+    const Handle dataset =
+        open_dataset(group_, name, file_type<double>(), shape_of_cells(mesh, numbers), sizeof(double));
     const hsize_t bytes = H5Dget_storage_size(dataset);
     expect_within(bytes, name);
     values.resize(bytes / sizeof(double));
@@ -762,7 +770,7 @@ void write_hdf5(const fs::path& file, const std::string& kind, Problem problem, 
   writer.text("program", fmt::format("solenoid {}", version));
   writer.text("about", about);
   describe(writer, problem);
-  if (by_cell) describe(writer, *by_cell, problem.mesh);
+  if (by_cell) describe(writer, *by_cell, problem);
   if (steps != nullptr) describe(writer, *steps);
   if (averaged != nullptr) describe(writer, *averaged);
 
@@ -869,6 +877,26 @@ void take(const ByCell& by_cell, Problem& problem) {
   problem.form = by_cell.form;
   problem.varying_viscosity = field(by_cell.viscosity);
   problem.varying_mass = field(by_cell.mass);
+  if (by_cell.points.empty()) return;
+  // As of an array over the points of all cells, z fastest.
+  const int m = problem.order + 2;
+  const std::int64_t of_cell = viscosity_points_of_cell(problem);
+  std::array<std::int64_t, 3> count = extent_of(problem.mesh);
+  const std::array<std::int64_t, 3> extent = count;
+  for (int a = 0; a < problem.mesh.dim; ++a) count[a] *= m;
+  std::vector<double> values;
+  values.reserve(by_cell.points.size());
+  for (std::int64_t i = 0; i < count[0]; ++i) {
+    for (std::int64_t j = 0; j < count[1]; ++j) {
+      for (std::int64_t k = 0; k < count[2]; ++k) {
+        const bool flat = problem.mesh.dim < 3;
+        const std::int64_t cell = i / m + extent[0] * (j / m + extent[1] * (flat ? 0 : k / m));
+        values.push_back(by_cell.points[cell * of_cell + i % m + m * (j % m + m * (flat ? 0 : k % m))]);
+      }
+    }
+  }
+  problem.varying_viscosity = scalar_field_of({problem.mesh, m}, std::move(values), "viscosity");
+  problem.viscosity_points = ViscosityPlaces::gauss;
 }
 
 /// The coefficients of cells, nullptr where they are numbers of the problem. \throws Failure unless they may be such
@@ -876,14 +904,25 @@ std::shared_ptr<const CellCoefficients> coefficients_of(const std::optional<ByCe
                                                         const Grid& grid) {
   if (!by_cell) return nullptr;
   const auto result = std::make_shared<CellCoefficients>();
+  const int of_cell = viscosity_points_of_cell(problem);
+  std::vector<double> points;
   for (const Record cell : grid.layout().cells()) {
     const std::int64_t place = lattice_place(grid, cell);
+    for (int q = 0; q < of_cell && !by_cell->points.empty(); ++q) {
+      points.push_back(by_cell->points[place * of_cell + q]);
+      if (!(points.back() > 0.0) || !std::isfinite(points.back())) {
+        throw Failure("`viscosity_points` has one that is not positive");
+      }
+    }
     result->viscosity.push_back(by_cell->viscosity.empty() ? problem.viscosity : by_cell->viscosity[place]);
     result->reaction.push_back(by_cell->mass.empty() ? problem.mass : by_cell->mass[place]);
     if (!(result->viscosity.back() > 0.0) || !std::isfinite(result->viscosity.back()) ||
         !(result->reaction.back() >= 0.0) || !std::isfinite(result->reaction.back())) {
       throw Failure("`by_cell` has a viscosity that is not positive, or a mass term that is negative");
     }
+  }
+  if (!points.empty()) {
+    result->points = std::make_shared<const ViscosityPoints>(grid.dim(), problem.order, std::move(points));
   }
   return result;
 }
@@ -896,6 +935,14 @@ std::optional<ByCell> by_cell_of(const Solution& solution) {
   ByCell by_cell{.form = form_of(problem)};
   if (viscosity_varies(problem)) by_cell.viscosity = on_lattice(solution.grid(), numbers->viscosity);
   if (mass_varies(problem)) by_cell.mass = on_lattice(solution.grid(), numbers->reaction);
+  if (numbers->points != nullptr) {
+    const int of_cell = numbers->points->in_cell();
+    by_cell.points.assign(by_cell.viscosity.size() * of_cell, 1.0);
+    for (const Record cell : solution.grid().layout().owned_cells()) {
+      std::copy_n(numbers->points->of_cell(cell), of_cell,
+                  &by_cell.points[lattice_place(solution.grid(), cell) * of_cell]);
+    }
+  }
   return by_cell;
 }
 
@@ -917,7 +964,7 @@ Said read_hdf5(const fs::path& file, const Envelope& envelope, Steps* steps) {
   describe(reader, said.problem);
   validate(said.problem.mesh);  // so that sizes are numbers; the rest once they are those of the file
   if (H5Lexists(handle, "by_cell", H5P_DEFAULT) > 0) {
-    describe(reader, said.by_cell.emplace(), said.problem.mesh);
+    describe(reader, said.by_cell.emplace(), said.problem);
     take(*said.by_cell, said.problem);
   }
   if (steps != nullptr) {
@@ -971,12 +1018,13 @@ void save(const std::vector<const Solution*>& solutions, Steps* steps, const Ave
   const std::optional<ByCell> by_cell = by_cell_of(*solutions.front());
   std::vector<Block> blocks = blocks_of(problem, steps, averages != nullptr);
   constexpr std::int64_t of_description = 1 << 16;
-  const std::int64_t of_lists = std::ssize(problem.mesh.holes) * static_cast<std::int64_t>(sizeof(IndexBox)) +
-                                (problem.mesh.image == nullptr ? 0 : problem.mesh.image->size()) +
-                                (by_cell ? (std::ssize(by_cell->viscosity) + std::ssize(by_cell->mass)) *
-                                               static_cast<std::int64_t>(sizeof(double))
-                                         : 0) +
-                                (steps == nullptr ? 0 : std::ssize(steps->note));
+  const std::int64_t of_lists =
+      std::ssize(problem.mesh.holes) * static_cast<std::int64_t>(sizeof(IndexBox)) +
+      (problem.mesh.image == nullptr ? 0 : problem.mesh.image->size()) +
+      (by_cell ? (std::ssize(by_cell->viscosity) + std::ssize(by_cell->mass) + std::ssize(by_cell->points)) *
+                     static_cast<std::int64_t>(sizeof(double))
+               : 0) +
+      (steps == nullptr ? 0 : std::ssize(steps->note));
   Envelope envelope{.kind = kind_of(steps), .data_bytes = blocks.front().shape.bytes_of_all()};
   try {
     reserve(target.temporary(), bytes_of(blocks) + of_lists + of_description);

@@ -30,8 +30,9 @@ class CyclePreconditioner final : public Preconditioner {
  public:
   CyclePreconditioner(Engine& engine, const Hierarchy& hierarchy, const SolverOptions& options)
       : finest_(hierarchy.size() - 1), cycle_(engine, hierarchy, cycle_of(options)) {
-    if constexpr (!std::is_same_v<S, double>) {
+    if (!std::is_same_v<S, double> || hierarchy.finest().has_viscosity_points()) {
       outer_ = make_kernels<double>(engine, hierarchy.finest(), options.multigrid.local_solver);
+      outer_->take_points();
     }
     cycle_.record(finest_);
   }
@@ -39,10 +40,9 @@ class CyclePreconditioner final : public Preconditioner {
   [[nodiscard]] Cycle<S>& cycle() { return cycle_; }
   Kernels<double>& outer() override {
     if constexpr (std::is_same_v<S, double>) {
-      return cycle_.kernels();
-    } else {
-      return *outer_;
+      if (outer_ == nullptr) return cycle_.kernels();
     }
+    return *outer_;
   }
 
   /// M r on levels 0..level, for r on that level. It lives until the next one.
@@ -82,7 +82,8 @@ class CyclePreconditioner final : public Preconditioner {
 
   int finest_;
   Cycle<S> cycle_;
-  std::unique_ptr<Kernels<double>> outer_;  // if the cycle has others
+  /// If the cycle has others: of another precision, or with the viscosity of cells where this has that at points.
+  std::unique_ptr<Kernels<double>> outer_;
 };
 
 /// x += correction, in the precision that a cycle left it in.

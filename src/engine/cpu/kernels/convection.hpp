@@ -7,154 +7,35 @@
 /// face is computed by both of its cells, from the same numbers. A cell has the rows of its bubbles and a share of
 /// either hat; that of the upper hat is left for the cell above. Traffic: u and y once each, hats once more.
 
-#include "engine/cpu/kernels/convection_table.hpp"
-#include "engine/cpu/kernels/operator.hpp"
+#include "engine/cpu/kernels/point_functions.hpp"
+#include "engine/cpu/kernels/points_table.hpp"
 
 namespace solenoid::cpu::SOLENOID_SIMD_NAMESPACE {
 
 template <int dim, int order>
-struct ConvectiveTerm {
-  static constexpr int n = order + 1;
-  static constexpr int points = convection_points(order);
-  static constexpr int planes = dim == 3 ? points : 1;
-  static constexpr int block = power(n, dim);
-  static constexpr int columns = power(n, dim - 1);
-  static constexpr int rows = block + columns;  // of a component, with its upper hats
-  static constexpr int record = record_size(dim, order);
-  using V = Simd<double>;
-  using R = typename V::Register;
-  using Batch = CellBatch<dim, record>;
-  using Tables = const double (*)[ConvectionData::max_points][max_n + 1];
-
-  /// Functions of component c in direction a.
-  static constexpr int size(int c, int a) { return a >= dim ? 1 : a == c ? n + 1 : n; }
-  static constexpr int stride(int c, int a) { return a >= dim ? 0 : velocity_stride(dim, order, c, a); }
+struct ConvectiveTerm : PointFunctions<dim, order, convection_points(order)> {
+  using Base = PointFunctions<dim, order, convection_points(order)>;
+  using Base::block, Base::columns, Base::face_points, Base::n, Base::planes, Base::points, Base::rows, Base::trace;
+  using Base::stride;
+  using typename Base::Batch, typename Base::R, typename Base::V;
+  template <int c, int a>
+  using OnFace = typename Base::template OnFace<c, a>;
 
   struct Cells {
     V u[dim][rows];
     V y[dim][rows];
   };
 
-  /// out[j] = sum_i table[j][i] in[i] for lines: j < to, i < from.
-  template <int from, int to>
-  [[gnu::always_inline]] static void to_points(const double (*table)[max_n + 1], const R* in, int in_stride, R* out,
-                                               int out_stride) {
-    R x[from];
-#pragma GCC unroll 16
-    for (int i = 0; i < from; ++i) x[i] = in[i * in_stride];
-#pragma GCC unroll 16
-    for (int j = 0; j < to; ++j) {
-      R sum = table[j][0] * x[0];
-#pragma GCC unroll 16
-      for (int i = 1; i < from; ++i) sum += table[j][i] * x[i];
-      out[j * out_stride] = sum;
-    }
-  }
-  /// out[i] (+)= sum_j table[j][i] in[j]: i < to, j < from.
-  template <int from, int to, bool add>
-  [[gnu::always_inline]] static void from_points(const double (*table)[max_n + 1], const R* in, int in_stride, R* out,
-                                                 int out_stride) {
-    R sum[to];
-#pragma GCC unroll 16
-    for (int i = 0; i < to; ++i) sum[i] = add ? out[i * out_stride] : R{};
-#pragma GCC unroll 16
-    for (int j = 0; j < from; ++j) {
-      const R x = in[j * in_stride];
-#pragma GCC unroll 16
-      for (int i = 0; i < to; ++i) sum[i] += table[j][i] * x;
-    }
-#pragma GCC unroll 16
-    for (int i = 0; i < to; ++i) out[i * out_stride] = sum[i];
-  }
-
   [[gnu::always_inline]] static R absolute(const R& x) { return x > 0.0 ? x : -x; }
   [[gnu::always_inline]] static R maximum(const R& x, const R& y) { return x > y ? x : y; }
-
-  // Inside ------------------------------------------------------------------------------------------------------------
-
-  /// Values of component c at the points of a plane, x fastest.
-  template <int c>
-  [[gnu::always_inline]] static void values_on_plane(const ConvectionData& data, const V* u, int part, int plane,
-                                                     R* values) {
-    constexpr int nx = size(c, 0);
-    constexpr int ny = size(c, 1);
-    constexpr int nz = size(c, 2);
-    R coefficients[nx * ny];
-    for (int j = 0; j < ny; ++j) {
-      for (int i = 0; i < nx; ++i) {
-        const V* from = u + i * stride(c, 0) + j * stride(c, 1);
-        R sum = from[0].part[part];
-        if constexpr (dim == 3) {
-          const double* factors = data.value[c == 2][plane];
-          sum = factors[0] * sum;
-#pragma GCC unroll 16
-          for (int l = 1; l < nz; ++l) sum += factors[l] * from[l * stride(c, 2)].part[part];
-        }
-        coefficients[i + nx * j] = sum;
-      }
-    }
-    R half[nx * points];
-    for (int i = 0; i < nx; ++i) to_points<ny, points>(data.value[c == 1], coefficients + i, nx, half + i, nx);
-    for (int q = 0; q < points; ++q)
-      to_points<nx, points>(data.value[c == 0], half + nx * q, 1, values + points * q, 1);
-  }
-
-  /// y_c -= sum_a (u_a u_c, d_a v_c) over a plane; scaled[a]: the values of u_a, times the factor of such integrals.
-  template <int c>
-  [[gnu::always_inline]] static void test_plane(const ConvectionData& data, const R (*scaled)[points * points],
-                                                const R* values, int part, int plane, V* y) {
-    constexpr int nx = size(c, 0);
-    constexpr int ny = size(c, 1);
-    constexpr int nz = size(c, 2);
-    R in_x[points * ny];  // [point in x][y]: of the terms with a derivative along x, y, z
-    R in_y[points * ny];
-    [[maybe_unused]] R in_z[points * ny];
-    for (int q = 0; q < points; ++q) {
-      R product[dim][points];
-      for (int a = 0; a < dim; ++a) {
-#pragma GCC unroll 16
-        for (int r = 0; r < points; ++r) product[a][r] = scaled[a][q + points * r] * values[q + points * r];
-      }
-      from_points<points, ny, false>(data.test_value[c == 1], product[0], 1, in_x + q * ny, 1);
-      from_points<points, ny, false>(data.test_slope[c == 1], product[1], 1, in_y + q * ny, 1);
-      if constexpr (dim == 3) from_points<points, ny, false>(data.test_value[c == 1], product[2], 1, in_z + q * ny, 1);
-    }
-    for (int j = 0; j < ny; ++j) {
-      R flat[nx];
-      from_points<points, nx, false>(data.test_slope[c == 0], in_x + j, ny, flat, 1);
-      from_points<points, nx, true>(data.test_value[c == 0], in_y + j, ny, flat, 1);
-      V* to = y + j * stride(c, 1);
-      if constexpr (dim == 2) {
-        for (int i = 0; i < nx; ++i) to[i * stride(c, 0)].part[part] -= flat[i];
-      } else {
-        R steep[nx];
-        from_points<points, nx, false>(data.test_value[c == 0], in_z + j, ny, steep, 1);
-        const double* value = data.test_value[c == 2][plane];
-        const double* slope = data.test_slope[c == 2][plane];
-        for (int i = 0; i < nx; ++i) {
-#pragma GCC unroll 16
-          for (int l = 0; l < nz; ++l) {
-            to[i * stride(c, 0) + l * stride(c, 2)].part[part] -= value[l] * flat[i] + slope[l] * steep[i];
-          }
-        }
-      }
-    }
-  }
-
-  template <int c, class Visit>
-  [[gnu::always_inline]] static void for_components(const Visit& visit) {
-    if constexpr (c < dim) {
-      visit.template operator()<c>();
-      for_components<c + 1>(visit);
-    }
-  }
 
   static R inside(const ConvectionData& data, Cells& cells, int part) {
     R rate{};
     for (int plane = 0; plane < planes; ++plane) {
       R values[dim][points * points];
       R scaled[dim][points * points];
-      for_components<0>([&]<int c>() { values_on_plane<c>(data, cells.u[c], part, plane, values[c]); });
+      Base::template for_components<0>(
+          [&]<int c>() { Base::template values_on_plane<c>(data.functions, cells.u[c], part, plane, values[c]); });
       for (int q = 0; q < points * points; ++q) {
         R crossing{};
 #pragma GCC unroll 3
@@ -164,65 +45,13 @@ struct ConvectiveTerm {
         }
         rate = maximum(rate, crossing);
       }
-      for_components<0>([&]<int c>() { test_plane<c>(data, scaled, values[c], part, plane, cells.y[c]); });
+      // y_c -= sum_a (u_a u_c, d_a v_c)
+      Base::template for_components<0>([&]<int c>() {
+        Base::template test_plane<c>(
+            data.functions, [&](int a, int q) { return -scaled[a][q] * values[c][q]; }, part, plane, cells.y[c]);
+      });
     }
     return rate;
-  }
-
-  // Faces -------------------------------------------------------------------------------------------------------------
-
-  /// Of a face across a, first that along a + 1, then, in 3D, that along a + 2; the first is faster.
-  static constexpr int face_points = power(points, dim - 1);
-  static constexpr int trace = (n + 1) * power(n, dim - 2);  // of a component that is tangential to the face
-
-  /// The functions of component c on a face across a: traces count the other tangential direction faster than c, hats
-  /// (c = a) their first faster.
-  template <int c, int a>
-  struct OnFace {
-    static constexpr int first = (a + 1) % dim;
-    static constexpr int second = dim == 3 ? (a + 2) % dim : dim;
-    static constexpr int first_size = size(c, first);
-    static constexpr int second_size = size(c, second);
-    static constexpr int first_stride = c == a || c != first ? 1 : power(n, dim - 2);
-    static constexpr int second_stride = c == a || c == second ? n : 1;
-
-    [[gnu::always_inline]] static void evaluate(const ConvectionData& data, const R* coefficients, R* values) {
-      R half[points * second_size];
-      for (int j = 0; j < second_size; ++j) {
-        to_points<first_size, points>(data.value[c == first], coefficients + j * second_stride, first_stride,
-                                      dim == 3 ? half + j * points : values, 1);
-      }
-      if constexpr (dim == 3) {
-        for (int q = 0; q < points; ++q) {
-          to_points<second_size, points>(data.value[c == second], half + q, points, values + q, points);
-        }
-      }
-    }
-    [[gnu::always_inline]] static void test(const ConvectionData& data, const R* values, R* sums) {
-      R half[points * second_size];
-      if constexpr (dim == 3) {
-        for (int q = 0; q < points; ++q) {
-          from_points<points, second_size, false>(data.test_value[c == second], values + q, points, half + q, points);
-        }
-      }
-      for (int j = 0; j < second_size; ++j) {
-        from_points<points, first_size, false>(data.test_value[c == first], dim == 3 ? half + j * points : values, 1,
-                                               sums + j * second_stride, first_stride);
-      }
-    }
-  };
-
-  /// Traces of a component on the upper or lower end of its lines in a direction with stride `along`.
-  template <int along, class Get>
-  [[gnu::always_inline]] static void trace_of(const ConvectionData& data, bool upper, const Get& get, R* out) {
-    for (int line = 0; line < trace; ++line) {
-      const int start = line / along * along * n + line % along;
-      R even{};
-      R odd{};
-#pragma GCC unroll 16
-      for (int j = 0; j < n; ++j) (j % 2 == 0 ? even : odd) += data.end[j] * get(start + j * along);
-      out[line] = upper ? even + odd : even - odd;
-    }
   }
 
   /// <u_n {u} + s |u_n| / 2 [u], [v]> of component c on the face `side` of the cells; nothing stands behind a side.
@@ -239,10 +68,10 @@ struct ConvectiveTerm {
     for (int part = 0; part < V::parts; ++part) {
       R mine[trace];
       R its[trace];
-      trace_of<along>(
-          data, upper, [&](int i) { return cells.u[c][i].part[part]; }, mine);
-      trace_of<along>(
-          data, !upper,
+      Base::template trace_of<along>(
+          data.functions.end, upper, [&](int i) { return cells.u[c][i].part[part]; }, mine);
+      Base::template trace_of<along>(
+          data.functions.end, !upper,
           [&](int i) {
             const double* at = i < block ? piece[0] + i * interleave : piece[1] + (i - block) * interleave;
             return *reinterpret_cast<const typename V::Unaligned*>(at + part * V::lanes);
@@ -250,8 +79,8 @@ struct ConvectiveTerm {
           its);
       R my_values[face_points];
       R its_values[face_points];
-      OnFace<c, a>::evaluate(data, mine, my_values);
-      OnFace<c, a>::evaluate(data, its, its_values);
+      OnFace<c, a>::evaluate(data.functions, mine, my_values);
+      OnFace<c, a>::evaluate(data.functions, its, its_values);
       const R s = upwind.part[part];
       // w: outward. minus is mine, so that [v] = v.
       for (int q = 0; q < face_points; ++q) {
@@ -259,13 +88,14 @@ struct ConvectiveTerm {
         my_values[q] = 0.5 * (w * (my_values[q] + its_values[q]) + s * absolute(w) * (my_values[q] - its_values[q]));
       }
       R sums[trace];
-      OnFace<c, a>::test(data, my_values, sums);
+      OnFace<c, a>::test(data.functions, my_values, sums);
       for (int line = 0; line < trace; ++line) {
         const int start = line / along * along * n + line % along;
         const R sum = data.scale[a] * sums[line];
 #pragma GCC unroll 16
         for (int j = 0; j < n; ++j) {
-          cells.y[c][start + j * along].part[part] += (upper || j % 2 == 0 ? data.end[j] : -data.end[j]) * sum;
+          cells.y[c][start + j * along].part[part] +=
+              (upper || j % 2 == 0 ? data.functions.end[j] : -data.functions.end[j]) * sum;
         }
       }
     }
@@ -282,7 +112,7 @@ struct ConvectiveTerm {
       R flux[face_points];
       for (int q = 0; q < face_points; ++q) flux[q] = maximum(normal[part][q], R{}) * normal[part][q];
       R sums[columns];
-      OnFace<a, a>::test(data, flux, sums);
+      OnFace<a, a>::test(data.functions, flux, sums);
       V* hats = cells.y[a] + (side % 2 == 1 ? block : 0);
       for (int i = 0; i < columns; ++i) hats[i].part[part] += open.part[part] * sums[i];
     }
@@ -297,13 +127,13 @@ struct ConvectiveTerm {
       for (int part = 0; part < V::parts; ++part) {
         R coefficients[columns];
         for (int i = 0; i < columns; ++i) coefficients[i] = side % 2 == 1 ? hats[i].part[part] : -hats[i].part[part];
-        OnFace<a, a>::evaluate(data, coefficients, normal[part]);
+        OnFace<a, a>::evaluate(data.functions, coefficients, normal[part]);
       }
       V upwind{};
       for (int l = 0; l < width; ++l) {
         upwind.set(l, batch.face(side, l) == Face::interior ? arguments.upwind : 1.0);
       }
-      for_components<0>([&]<int c>() {
+      Base::template for_components<0>([&]<int c>() {
         if constexpr (c != a) tangential<c, a>(arguments, batch, side, normal, upwind, cells);
       });
       if (batch.boundary[side]) normal_on_sides<a>(data, batch, side, normal, cells);
@@ -324,7 +154,7 @@ struct ConvectiveTerm {
         batch.behind[2 * c + 1].template load_values<columns>(arguments.u, c * block, cells.u[c] + block);
       }
       for (int part = 0; part < V::parts; ++part) rate = maximum(rate, inside(*arguments.data, cells, part));
-      for_components<0>([&]<int a>() { faces_across<a>(arguments, batch, cells); });
+      Base::template for_components<0>([&]<int a>() { faces_across<a>(arguments, batch, cells); });
       const V no_pressure[block]{};
       double* const upper = arguments.upper + record_offset(first, dim * columns);
       for (int c = 0; c < dim; ++c) {

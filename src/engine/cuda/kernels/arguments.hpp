@@ -111,9 +111,10 @@ struct ParityArguments;  // kernels/smoother/parity.hpp
 template <class T>
 struct PoissonArguments;  // kernels/smoother/poisson.hpp
 template <class T>
-struct ElementArguments;     // kernels/elements.hpp
-struct LoadArguments;        // kernels/load.hpp
-struct ConvectionArguments;  // kernels/convection.hpp
+struct ElementArguments;         // kernels/elements.hpp
+struct LoadArguments;            // kernels/load.hpp
+struct ConvectionArguments;      // kernels/convection.hpp
+struct PointViscosityArguments;  // kernels/point_viscosity.hpp
 
 /// A compiled variant of the smoother for patches that split by parity.
 template <class T>
@@ -157,6 +158,7 @@ struct KernelTable {
   // In double precision only:
   void (*load)(const LoadArguments&, Stream);  ///< b must be zero
   void (*convect)(const ConvectionArguments&, Stream);
+  void (*add_point_viscosity)(const PointViscosityArguments&, Stream);
 };
 
 /// The instance for an equation, dimension and order. \throws InputError that lists the orders of this build.

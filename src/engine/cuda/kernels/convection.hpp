@@ -44,21 +44,15 @@ struct OpenFace {
   std::int32_t side;
 };
 
-/// What is left to do for hats, of any dimension and order.
-struct ConvectionHats {
+/// Of outflow sides, for any dimension and order.
+struct ConvectionOutflow {
   ConvectionTables tables;
-  CellTopology topology;
   int dim;
   int order;
-  std::int32_t cells;  ///< that have an upper share
   const double* u;
-  const double* upper;
   double* y;
 };
-/// Adds to the hats of all records what the cells below have of them; zero where they are prescribed, as all else is in
-/// hat-only records.
-void add_upper_hats(const ConvectionHats& hats, Stream stream);
 /// Adds <max(u_n, 0) u_n, v_n> on these faces.
-void add_outflow(const ConvectionHats& hats, const OpenFace* faces, std::int32_t count, Stream stream);
+void add_outflow(const ConvectionOutflow& hats, const OpenFace* faces, std::int32_t count, Stream stream);
 
 }  // namespace solenoid::cuda

@@ -8,6 +8,7 @@
 #include "engine/cuda/kernels/elements.hpp"
 #include "engine/cuda/kernels/load.cuh"
 #include "engine/cuda/kernels/operator.cuh"
+#include "engine/cuda/kernels/point_viscosity.hpp"
 #include "engine/cuda/kernels/poisson_operator.cuh"
 #include "engine/cuda/kernels/smoother/general.cuh"
 #include "engine/cuda/kernels/smoother/parity.cuh"
@@ -38,7 +39,10 @@ KernelTable<T> make_table() {
   table.prolong = &Transfer<T, velocity_components(equation, dim), dim, order>::launch_prolong;
   if constexpr (std::is_same_v<T, double>) {
     table.load = &LoadBlock<velocity_components(equation, dim), dim, order>::launch_load;
-    if constexpr (equation == EquationKind::stokes) table.convect = &convect<dim, order>;  // in a file of its own
+    if constexpr (equation == EquationKind::stokes) {  // in files of their own
+      table.convect = &convect<dim, order>;
+      table.add_point_viscosity = &add_point_viscosity<dim, order>;
+    }
   }
   return table;
 }

@@ -5,41 +5,10 @@
 namespace solenoid::cuda {
 namespace {
 
-constexpr int hat_threads = 256;
 constexpr int most_points = convection_points(max_n - 1);  // of a face in each direction
 
-/// A thread has a number of the hats of a record; lanes are records.
-__global__ void add_upper_hats_kernel(const __grid_constant__ ConvectionHats hats) {
-  wait_for_earlier_kernels();
-  const CellTopology& topology = hats.topology;
-  const int columns = power(hats.order + 1, hats.dim - 1);
-  const int block = power(hats.order + 1, hats.dim);
-  const int numbers = hats.dim * columns;
-  const int record = record_size(hats.dim, hats.order);
-  const std::int64_t index = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
-  const auto r = static_cast<std::int32_t>(index / (interleave * numbers) * interleave + index % interleave);
-  if (r >= topology.records) return;
-  const int number = static_cast<int>(index / interleave % numbers);
-  const int c = number / columns;
-  const bool is_cell = r < topology.cells;
-  const std::int32_t below = topology.neighbour[2 * c][r];
-  const bool is_shared = below < hats.cells;
-  double* const y = hats.y + record_offset(r, record);
-  if (!is_cell) {
-    const auto is_hat = [&](int i) { return i < hats.dim * block && i % block < columns; };
-    for (int i = number; i < record; i += numbers) {
-      if (!is_hat(i)) y[i * interleave] = 0.0;
-    }
-  }
-  double& hat = y[(c * block + number % columns) * interleave];
-  const Face face = is_cell ? topology.face[2 * c][r] : topology.face[2 * c + 1][below];
-  double sum = is_cell ? hat : 0.0;
-  if (is_shared) sum += hats.upper[record_offset(below, numbers) + number * interleave];
-  hat = normal_fixed(face) ? 0.0 : sum;
-}
-
 /// A thread block has a face, a thread a point, then a hat.
-__global__ void add_outflow_kernel(const __grid_constant__ ConvectionHats hats, const OpenFace* faces) {
+__global__ void add_outflow_kernel(const __grid_constant__ ConvectionOutflow hats, const OpenFace* faces) {
   __shared__ double flux[most_points * most_points];
   wait_for_earlier_kernels();
   const int n = hats.order + 1;
@@ -80,13 +49,7 @@ __global__ void add_outflow_kernel(const __grid_constant__ ConvectionHats hats, 
 
 }  // namespace
 
-void add_upper_hats(const ConvectionHats& hats, Stream stream) {
-  const std::int64_t numbers = whole_blocks(hats.topology.records) * hats.dim * power(hats.order + 1, hats.dim - 1);
-  launch("convection: hats", add_upper_hats_kernel, blocks_for<std::int64_t>(numbers, hat_threads), hat_threads, 0,
-         stream, hats);
-}
-
-void add_outflow(const ConvectionHats& hats, const OpenFace* faces, std::int32_t count, Stream stream) {
+void add_outflow(const ConvectionOutflow& hats, const OpenFace* faces, std::int32_t count, Stream stream) {
   constexpr int threads = 128;
   launch("convection: outflow", add_outflow_kernel, static_cast<unsigned>(count), threads, 0, stream, hats, faces);
 }

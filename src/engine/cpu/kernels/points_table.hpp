@@ -1,0 +1,61 @@
+#pragma once
+/// \file
+/// What the kernels that work at Gauss points and the engine exchange.
+
+#include <cstdint>
+
+#include "engine/convection.hpp"
+#include "engine/cpu/kernels/point_tables.hpp"
+
+namespace solenoid::cpu {
+
+struct ConvectionData {
+  PointTables functions;  ///< at convection_points(k) Gauss points
+  /// 1 / (h_a sqrt(volume)): functions carry 1 / sqrt(volume), so that this is the factor of all integrals with a
+  /// derivative in direction a, or over a face across it, and that of |u_a| / h_a.
+  double scale[3];
+};
+
+/// The cells [begin, end), of which begin is a multiple of 16.
+struct ConvectionArguments {
+  const ConvectionData* data;
+  CellTopology topology;
+  std::int32_t begin;
+  std::int32_t end;
+  double upwind;  ///< s (engine/convection.hpp)
+  const double* u;
+  double* y;      ///< gets the records of the cells, where their own hats lack what cells below have of them;
+  double* upper;  ///< that goes here: dim n^(dim-1) numbers for each cell, interleaved
+  double rate;    ///< result
+};
+
+/// Of a viscosity at points (engine/point_weights.hpp).
+struct PointViscosityData {
+  PointTables functions;  ///< at viscosity_points(k) Gauss points
+  double penalty;         ///< gamma h
+  double inverse_h[3];
+  bool stress;
+  const float* weights;  ///< point_weights()
+};
+
+/// The cells [begin, end), of which begin is a multiple of 16.
+struct PointViscosityArguments {
+  const PointViscosityData* data;
+  CellTopology topology;
+  std::int32_t begin;
+  std::int32_t end;
+  double sign;  ///< of what is added
+  const double* x;
+  double* y;      ///< the records of the cells: added to, but for what cells below have of their hats;
+  double* upper;  ///< that goes here: dim n^(dim-1) numbers for each cell, interleaved
+};
+
+struct PointsTable {
+  void (*convect)(ConvectionArguments&);
+  void (*add_viscosity)(const PointViscosityArguments&);
+};
+
+/// The instance for this machine. \throws InputError that lists the orders of this build.
+const PointsTable& points_table(int dim, int order);
+
+}  // namespace solenoid::cpu

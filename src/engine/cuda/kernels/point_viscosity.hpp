@@ -1,0 +1,40 @@
+#pragma once
+/// \file
+/// What the kernel of a viscosity at points (point_viscosity.cuh) exchanges with the engine: plain data.
+
+#include "engine/cuda/kernels/arguments.hpp"
+#include "engine/point_weights.hpp"
+
+namespace solenoid::cuda {
+
+/// Univariate functions at the k + 2 Gauss points of the unit interval.
+struct ViscosityTables {
+  static constexpr int points = viscosity_points(max_n - 1);
+
+  // Of O and of P (element/basis.hpp), [P][point][function]:
+  double value[2][points][max_n + 1];
+  double slope[2][points][max_n + 1];
+  double weight[points];
+  double end[max_n];        ///< psi_j(1); psi_j(0) = (-1)^j psi_j(1)
+  double end_slope[max_n];  ///< psi_j'(1); psi_j'(0) = -(-1)^j psi_j'(1)
+  double penalty;           ///< gamma h
+  double inverse_h[3];
+};
+
+struct PointViscosityArguments {
+  const ViscosityTables* tables;  ///< on the host
+  CellTopology topology;
+  std::int32_t cells;    ///< that are computed: the first ones
+  bool stress;           ///< the viscous term is in its stress form
+  const float* weights;  ///< point_weights()
+  double sign;           ///< of what is added
+  const double* x;
+  double* y;      ///< the records of the cells: added to, but for what cells below have of their hats;
+  double* upper;  ///< that goes here: dim n^(dim-1) numbers for each cell, interleaved
+};
+
+/// Starts the kernel of a dimension and order.
+template <int dim, int order>
+void add_point_viscosity(const PointViscosityArguments& arguments, Stream stream);
+
+}  // namespace solenoid::cuda
