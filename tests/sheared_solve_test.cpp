@@ -411,8 +411,15 @@ TEST(ShearedCells, RefuseWhatIsNotThere) {
   refused([](Problem& p) { (*p.mesh.edges)[0] = {0, 0, 0}; }, "mesh.edges[0]");
   refused([](Problem& p) { (*p.mesh.edges)[0][2] = 1.0; }, "plane");
   refused([](Problem& p) { p.varying_viscosity = ScalarField([](const Point& x) { return 1.0 + x[0] * x[0]; }); },
-          "one viscosity");
-  refused([](Problem& p) { p.form = ViscousForm::stress; }, "one viscosity");
+          "gradient form");
+  refused([](Problem& p) { p.form = ViscousForm::stress; }, "gradient form");
+  refused(
+      [](Problem& p) {
+        p.varying_viscosity = ScalarField([](const Point& x) { return 1.0 + x[0] * x[0]; });
+        p.form = ViscousForm::gradient;
+        p.viscosity_points = ViscosityPlaces::gauss;
+      },
+      "means of cells");
   if (test::has_order(2, 0)) refused([](Problem& p) { p.order = 0; }, "at least 1");
   if (test::has_order(2, 1, EquationKind::poisson)) {
     refused([](Problem& p) { p.equation = EquationKind::poisson; }, "Stokes' equation");

@@ -170,6 +170,40 @@ TEST_P(ShearedKernels, SmoothWithTheMatrixOfThePatch) {
   smoothers<double>(LocalSolverKind::direct, PatchProblem::galerkin);
 }
 
+/// With viscosities over three decades and reactions of which some are zero, by cell.
+Level with_coefficients(const ShearedCase& what, bool reaction, bool boundary_hats = false) {
+  Level level = what.mesh.level(what.order, {.no_slip_ends = true}, boundary_hats);
+  std::mt19937_64 generator(7);
+  std::uniform_real_distribution<double> uniform(0.0, 1.0);
+  const auto by_cell = std::make_shared<CellCoefficients>();
+  for (Record cell = 0; cell < level.grid.layout().cells().last(); ++cell) {
+    by_cell->viscosity.push_back(std::pow(10.0, 3.0 * uniform(generator) - 1.5));
+    const double alpha = std::pow(10.0, 4.0 * uniform(generator) - 1.0);
+    by_cell->reaction.push_back(reaction && uniform(generator) < 0.7 ? alpha : 0.0);
+  }
+  return {level.equation, {.by_cell = by_cell}, std::move(level.grid), {.no_slip_ends = true}};
+}
+
+TEST_P(ShearedKernels, VaryByCell) {
+  const ShearedCase& what = GetParam();
+  const bool reaction = what.order != 1;
+  const auto compare_both = [&](const Level& level, const std::string& name, const auto& run) {
+    compare<float>(level, LocalSolverKind::direct, name, run);
+    compare<double>(level, LocalSolverKind::direct, name, run);
+  };
+  const Level with_hats = with_coefficients(what, reaction, true);
+  const Values x = test::random_vector(with_hats, 2, true);
+  const Values b = test::random_vector(with_hats, 1);
+  compare_both(with_hats, "apply, residual, by cell",
+               [&](auto& bench) { return test::apply_and_residual(bench, x, b); });
+  const Level level = with_coefficients(what, reaction);
+  const Values old = test::random_vector(level, 3);
+  const Values load = test::random_vector(level, 4);
+  const int colours = static_cast<int>(level.patches.colours.size());
+  compare_both(level, "smooth, by cell",
+               [&](auto& bench) { return test::smooth_each_colour(bench, colours, old, load); });
+}
+
 /// (A x, y) = (x, A y)
 TEST_P(ShearedKernels, AreSymmetric) {
   const Level level = GetParam().mesh.level(GetParam().order);

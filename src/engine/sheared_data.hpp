@@ -10,8 +10,8 @@ namespace solenoid {
 template <class T>
 struct ShearedData {
   T metric[3][3];  ///< g
-  T flux[3][3];    ///< nu G_ab / (J h_a h_b)
-  T mass[3][3];    ///< alpha g / J
+  T flux[3][3];    ///< nu G_ab / (J h_a h_b), nu = 1 where coefficients vary by cell
+  T mass[3][3];    ///< alpha g / J, alpha = 1 where they do
   bool has_mass;
   /// Bubble j of P is hat[j] psi_(j+1) - hat[j-1] psi_(j-1), and the hats 1/2 psi_0 -+ hat[0] psi_1.
   T hat[max_n];

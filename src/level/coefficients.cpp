@@ -66,6 +66,7 @@ std::vector<double> means(const Coefficient& coefficient, int order, const Grid&
       const Point widths = grid.widths(cell);
       for (std::size_t q = 0; q < place.size(); ++q) {
         for (int a = 0; a < grid.dim(); ++a) place[q][a] = corner[a] + widths[a] * points.place[q][a];
+        if (grid.metric().map() != nullptr) place[q] = grid.metric().map()->at(place[q]);
       }
       coefficient.field.evaluate(place, value);
       double more = 0.0;  // than at the first point

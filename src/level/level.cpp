@@ -109,7 +109,7 @@ void find_records(const Equation& equation, const Grid& grid, std::vector<Consta
 Level::Level(const Equation& equation_, const Coefficients& coefficients_, Grid grid_, const PatchRules& rules)
     : Level(equation_, coefficients_, std::move(grid_)) {
   if (const AffineMap* const map = grid.metric().map(); map != nullptr) {
-    equation.weights = patch_weights(equation, *map, grid.metric().uniform_width());
+    equation.weights = patch_weights(equation, *map, grid.metric().uniform_width(), has_coefficients_by_cell());
   }
   patches = Patches(grid, rules);
   small_patches = SmallPatches(grid, patches);
@@ -124,10 +124,11 @@ Level::Level(const Equation& equation_, const Coefficients& coefficients_, Grid 
   if (equation.form == ViscousForm::stress && coefficients.by_cell == nullptr) {
     throw std::logic_error("the stress form goes with coefficients by cell");
   }
-  if (is_sheared() && (equation.kind != EquationKind::stokes || equation.order == 0 || has_coefficients_by_cell())) {
+  if (is_sheared() && (equation.kind != EquationKind::stokes || equation.order == 0 ||
+                       equation.form == ViscousForm::stress || has_viscosity_points())) {
     throw std::logic_error(
-        "cells that are parallelepipeds go with Stokes' equation, order 1 or higher, constant "
-        "coefficients");
+        "cells that are parallelepipeds go with Stokes' equation, order 1 or higher, the gradient form, "
+        "coefficients that are constant in cells");
   }
   find_records(equation, grid, constants);
   count_carriers(equation, grid, constants);

@@ -303,8 +303,8 @@ double largest_ratio(const Equation& equation, const AffineMap& map, const Point
   return eigen.eigenvalues().maxCoeff();
 }
 
-PatchWeights patch_weights(const Equation& equation, const AffineMap& map, const Point& h) {
-  constexpr double most = 1.8;
+PatchWeights patch_weights(const Equation& equation, const AffineMap& map, const Point& h, bool by_cell) {
+  const double most = by_cell && equation.dim == 3 ? 1.2 : 1.8;
   PatchWeights weights = unscaled(equation.dim, map);
   const double scale = std::max(1.0, largest_ratio(equation, map, h) / most);
   for (auto& of_component : weights.viscous) {

@@ -15,6 +15,9 @@
 /// most lambda times the one with s = 1, lambda being found by Lanczos's method on a patch with neighbours on all
 /// sides; s = max(1, lambda / 1.8) keeps smoothing from diverging. Only the viscous term is scaled: local problems
 /// solve for the divergence exactly.
+///
+/// Where coefficients vary by cell the exact matrix may be more than one of nu_p, too (level/patch_scale.hpp), and in
+/// three dimensions both together let smoothing diverge. There s = max(1, lambda / 1.2).
 
 #include <array>
 #include <compare>
@@ -33,8 +36,8 @@ struct PatchWeights {
   auto operator<=>(const PatchWeights&) const = default;
 };
 
-/// For cells with edges of lengths h.
-PatchWeights patch_weights(const Equation& equation, const AffineMap& map, const Point& h);
+/// For cells with edges of lengths h. `by_cell`: coefficients vary.
+PatchWeights patch_weights(const Equation& equation, const AffineMap& map, const Point& h, bool by_cell);
 /// The lambda above.
 double largest_ratio(const Equation& equation, const AffineMap& map, const Point& h);
 

@@ -30,6 +30,7 @@ const Axis axes[] = {
     {"holes", "what is prescribed on the sides of holes", all<SideKind>()},
     {"reaction", "whether the term alpha u is there, or varies by cell", {"no", "yes", "varying"}},
     {"viscosity", "a number, by cell in the gradient form, or the stress form", {"constant", "varying", "stress"}},
+    {"viscosity_points", "where a viscosity that varies is taken", all<ViscosityPlaces>()},
     {"convection", "whether the flow carries itself: of flows in time", {"no", "yes"}},
     {"method", "the iteration", all<Method>()},
     {"side", "of the preconditioner in GMRES", all<PreconditionerSide>()},
@@ -65,6 +66,11 @@ const Rule rules[] = {
      "\"{}\", which is the form where the viscosity varies unless another is named, needs an order of at least 1: use "
      "form = \"gradient\", or a higher order"},
     {"viscosity", {"varying", "stress"}, "equation", {"poisson"}, "\"{}\" is for Stokes' equation"},
+    {"viscosity_points",
+     {"gauss"},
+     "viscosity",
+     {"constant"},
+     "\"{}\" is for a viscosity that varies, and here it is a number: leave it out"},
     {"viscosity",
      {"varying", "stress"},
      "method",
@@ -84,8 +90,18 @@ const Rule rules[] = {
      "order",
      {"0"},
      "cells that are parallelepipeds need an order of at least 1: with order 0 the scheme is not consistent there"},
-    {"mesh", {"sheared"}, "viscosity", {"varying", "stress"}, "cells that are parallelepipeds go with one viscosity"},
-    {"mesh", {"sheared"}, "reaction", {"varying"}, "cells that are parallelepipeds go with one mass term"},
+    {"mesh",
+     {"sheared"},
+     "viscosity",
+     {"stress"},
+     "cells that are parallelepipeds go with the gradient form of the viscous term: where the viscosity varies name "
+     "it, "
+     "form = \"gradient\""},
+    {"mesh",
+     {"sheared"},
+     "viscosity_points",
+     {"gauss"},
+     "cells that are parallelepipeds go with the means of cells of a viscosity that varies"},
     {"mesh", {"sheared"}, "convection", {"yes"}, "cells that are parallelepipeds are for flows without convection"},
     {"patch", {"fused"}, "equation", {"stokes"}, "\"{}\" is for Poisson's equation only"},
     {"patch",
@@ -136,6 +152,7 @@ std::vector<Decision> decisions(const Problem& problem) {
       form_of(problem) == ViscousForm::stress
           ? Decision{"viscosity", "stress", problem.form ? "form" : "viscosity"}
           : Decision{"viscosity", viscosity_varies(problem) ? "varying" : "constant", "viscosity"},
+      decision("viscosity_points", problem.viscosity_points),
       {"convection", problem.convection ? "yes" : "no", "convection"},
   };
   for (int side = 0; side < 2 * mesh.dim; ++side) {

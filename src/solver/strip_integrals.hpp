@@ -251,8 +251,9 @@ class StripIntegrals {
     }
   }
 
-  /// nu / J times <2 gamma' g q, z> for tangential z, gamma' = G_aa gamma, less <sum_b G_ab d_b z, g q> outwards, g q
-  /// the metric times what is tangential of the data (engine/cpu/kernels/sheared_operator.hpp).
+  /// nu / J times, nu that of the cell where it varies, <2 gamma' g q, z> for tangential z, gamma' = G_aa gamma, less
+  /// <sum_b G_ab d_b z, g q> outwards, g q the metric times what is tangential of the data
+  /// (engine/cpu/kernels/sheared_operator.hpp).
   void add_sheared_faces(const Strip& faces, int side, const VectorField& data, double* records, double* upper) {
     const int a = side / 2;
     const double x = side % 2;
@@ -265,6 +266,7 @@ class StripIntegrals {
     for (int c = 0; c < dim_; ++c) {
       if (c == a || data[c].is_zero()) continue;
       evaluate(data[c], faces.count);
+      scale_by_viscosity(faces, side);
       values[c].assign(in_.begin(), in_.begin() + points_of_strip());
     }
     const auto psi = legendre(n_ - 1, x);

@@ -101,6 +101,8 @@ class CpuKernels final : public VectorOperations<T> {
   void apply_or_residual(const T* b, const T* x, T* y) {
     // Streaming stores need whole cache lines; memory of the engine has them, that of others may not.
     const bool stream = large_ && reinterpret_cast<std::uintptr_t>(y) % 64 == 0;
+    const std::optional<VaryingData<T>> varying =
+        varying_ == nullptr ? std::nullopt : std::optional(Smoother<T>::varying(tables_->local_problems));
     team_.run([&](int t) {
       const CellShare& share = shares_[t];
       ApplyArguments<T> arguments{&cell_,
@@ -116,10 +118,10 @@ class CpuKernels final : public VectorOperations<T> {
                                   y,
                                   stream};
       for (int c = 0; c < 3; ++c) arguments.carry_count[c] = std::ssize(share.carry[c]);
-      if (varying_ != nullptr) {
-        varying_->apply(Smoother<T>::varying(tables_->local_problems), arguments);
-      } else if (sheared_ != nullptr) {
-        sheared_->apply(Smoother<T>::sheared(tables_->local_problems), arguments);
+      if (sheared_ != nullptr) {
+        sheared_->apply(Smoother<T>::sheared(tables_->local_problems), varying ? &*varying : nullptr, arguments);
+      } else if (varying) {
+        varying_->apply(*varying, arguments);
       } else {
         table_.apply(arguments);
       }

@@ -73,14 +73,13 @@ typename Smoother<T>::Tables Smoother<T>::make_tables(const Tables* before) cons
   Tables tables;
   tables.multiplicative_ = halo_.has_value();
   tables.additive_ = all_.has_value();
+  if (sheared_ != nullptr) tables.sheared_ = make_sheared_data<T>(level_);
   if (varying_ != nullptr) {
     tables.varying_.emplace(level_);
     if (prepared()) tables.problems_ = make_problems(before == nullptr ? nullptr : before->problems_);
     return tables;
   }
-  if (sheared_ != nullptr) {
-    tables.sheared_ = make_sheared_data<T>(level_);
-  } else if (prepared()) {
+  if (sheared_ == nullptr && prepared()) {
     tables.of_shapes_ = small_inverses<T>(level_);
   }
   std::vector<int> kinds;
@@ -234,6 +233,7 @@ template <class T>
 void Smoother<T>::smooth_with_residual(const Tables& tables, const PatchBatches& batches, int colour, int t,
                                        Arguments arguments) {
   const bool by_cell = varying_ != nullptr;
+  const VaryingData<T> coefficients = by_cell ? varying(tables) : VaryingData<T>{};
   const auto& [runs, lower, active] = (by_cell ? tables.problems_->batches : batches).colours[colour];
   const auto range = team_.range(std::ssize(active), t);
   arguments.lower = lower.data();
@@ -249,10 +249,10 @@ void Smoother<T>::smooth_with_residual(const Tables& tables, const PatchBatches&
       check_interrupt();
       arguments.end = std::min(end, arguments.begin + between_looks);
       const auto solve = parity ? table_.solve_parity : table_.solve_general;
-      if (by_cell) {
-        varying_->smooth(varying(tables), arguments, solve);
-      } else if (sheared_ != nullptr) {
-        sheared_->smooth(sheared(tables), arguments, solve);
+      if (sheared_ != nullptr) {
+        sheared_->smooth(sheared(tables), by_cell ? &coefficients : nullptr, arguments, solve);
+      } else if (by_cell) {
+        varying_->smooth(coefficients, arguments, solve);
       } else {
         (parity ? table_.smooth_parity : table_.smooth_general)(arguments);
       }

@@ -219,11 +219,11 @@ ReferenceLevel::ReferenceLevel(const Level& level, bool at_points)
       form_(level.equation, level.coefficients, level.grid.metric().uniform_width()),
       systems_(level.patches.kinds.size()),
       small_systems_(level.small_patches.shapes.size()) {
-  if (level.has_coefficients_by_cell()) {
+  if (level.has_coefficients_by_cell() && !level.is_sheared()) {
     varying_ = std::make_unique<VaryingForm>(level.equation, level.grid.metric().uniform_width());
   }
   if (level.is_sheared()) {
-    sheared_ = std::make_unique<ShearedForm>(level.equation, level.coefficients, *level.grid.metric().map(),
+    sheared_ = std::make_unique<ShearedForm>(level.equation, level.coefficients.coupling, *level.grid.metric().map(),
                                              level.grid.metric().uniform_width());
   }
 }
@@ -240,7 +240,7 @@ VectorXd ReferenceLevel::apply(const VectorXd& x) const {
   const int dim = level_.equation.dim;
   VectorXd y = VectorXd::Zero(x.size());
   if (sheared_) {
-    apply_sheared(*sheared_, grid, x, y);
+    apply_sheared(*sheared_, level_, x, y);
     mask(level_, y);
     return y;
   }
@@ -275,7 +275,7 @@ VectorXd ReferenceLevel::apply(const VectorXd& x) const {
 
 VectorXd ReferenceLevel::correction(int colour, const VectorXd& b, const VectorXd& x) {
   const VectorXd residual = b - apply(x);
-  if (varying_) return varying_correction(colour, residual);
+  if (level_.has_coefficients_by_cell()) return varying_correction(colour, residual);
   VectorXd correction = VectorXd::Zero(residual.size());
   for (const PatchRun& run : level_.patches.colours.at(colour)) {
     auto& system = systems_[run.kind];

@@ -94,7 +94,7 @@ class ReferenceLevel {
   const Level& level_;
   bool at_points_;
   WeakForm form_;
-  std::unique_ptr<VaryingForm> varying_;               // where coefficients vary by cell
+  std::unique_ptr<VaryingForm> varying_;               // where coefficients vary by cell, on boxes
   std::unique_ptr<ShearedForm> sheared_;               // of cells that are parallelepipeds
   std::vector<std::unique_ptr<PatchSystem>> systems_;  // by patch kind, made on first use
   /// The same by patch kind and reaction where coefficients vary, with the weak forms that they refer to.

@@ -51,10 +51,8 @@ struct SpatialTable {
 
 }  // namespace
 
-ShearedForm::ShearedForm(const Equation& equation, const Coefficients& coefficients, const AffineMap& map,
-                         const Point& h) {
+ShearedForm::ShearedForm(const Equation& equation, double coupling, const AffineMap& map, const Point& h) {
   const int dim = equation.dim;
-  const double nu = coefficients.viscosity;
   Matrix3d f = Matrix3d::Identity();
   for (int a = 0; a < dim; ++a) {
     for (int i = 0; i < 3; ++i) f(i, a) = map.direction(a)[i];
@@ -69,12 +67,12 @@ ShearedForm::ShearedForm(const Equation& equation, const Coefficients& coefficie
   const SpatialTable u(fields_, dim, f, inside.position);
   const MatrixXd q = fields_.back().tabulate(inside.position).value;
   const Eigen::Index count = u.value[0].cols();
-  cell_ = MatrixXd::Zero(count, count);
+  viscous_ = mass_ = MatrixXd::Zero(count, count);
   divergence_ = MatrixXd::Zero(q.cols(), count);
   for (int i = 0; i < dim; ++i) {
-    cell_ += coefficients.reaction * integrate(u.value[i], inside, u.value[i]);
-    for (int j = 0; j < dim; ++j) cell_ += nu * integrate(u.gradient[j][i], inside, u.gradient[j][i]);
-    divergence_ += coefficients.coupling * integrate(q, inside, u.gradient[i][i]);
+    mass_ += integrate(u.value[i], inside, u.value[i]);
+    for (int j = 0; j < dim; ++j) viscous_ += integrate(u.gradient[j][i], inside, u.gradient[j][i]);
+    divergence_ += coupling * integrate(q, inside, u.gradient[i][i]);
   }
 
   for (int a = 0; a < dim; ++a) {
@@ -96,7 +94,7 @@ ShearedForm::ShearedForm(const Equation& equation, const Coefficients& coefficie
       const MatrixXd jump = beside(upper.value[i], -lower.value[i]);
       const MatrixXd mean = 0.5 * beside(upper.along(normal, dim, i), lower.along(normal, dim, i));
       const MatrixXd consistency = integrate(jump, on_face, mean);
-      face_[a] += nu * (gamma * integrate(jump, on_face, jump) - consistency - consistency.transpose());
+      face_[a] += gamma * integrate(jump, on_face, jump) - consistency - consistency.transpose();
       for (const int side : {2 * a, 2 * a + 1}) {
         const bool is_upper = side % 2 == 1;
         const SpatialTable& trace = is_upper ? upper : lower;
@@ -104,7 +102,7 @@ ShearedForm::ShearedForm(const Equation& equation, const Coefficients& coefficie
         value.middleCols(first, size).setZero();
         const MatrixXd outward = (is_upper ? 1.0 : -1.0) * trace.along(normal, dim, i);
         const MatrixXd one_sided = integrate(value, on_face, outward);
-        wall_[side] += nu * (2.0 * gamma * integrate(value, on_face, value) - one_sided - one_sided.transpose());
+        wall_[side] += 2.0 * gamma * integrate(value, on_face, value) - one_sided - one_sided.transpose();
       }
     }
   }
@@ -121,22 +119,32 @@ Numbers ShearedForm::velocities(const Grid& grid, Record cell) const {
 
 Numbers ShearedForm::pressures(const Grid& grid, Record cell) const { return fields_.back().numbers(grid, cell); }
 
-void apply_sheared(const ShearedForm& form, const Grid& grid, const VectorXd& x, VectorXd& y) {
+void apply_sheared(const ShearedForm& form, const Level& level, const VectorXd& x, VectorXd& y) {
+  const Grid& grid = level.grid;
+  const CellCoefficients* const by_cell = level.coefficients.by_cell.get();
+  const auto viscosity = [&](Record cell) {
+    return by_cell == nullptr ? level.coefficients.viscosity : by_cell->viscosity[cell];
+  };
   for (const Record cell : grid.layout().cells()) {
     const Numbers here = form.velocities(grid, cell);
     const Numbers pressures = form.pressures(grid, cell);
     const VectorXd u = gather(x, here);
-    scatter_add(form.cell() * u - form.divergence().transpose() * gather(x, pressures), here, y);
+    const double reaction = by_cell == nullptr ? level.coefficients.reaction : by_cell->reaction[cell];
+    scatter_add(viscosity(cell) * (form.viscous() * u) + reaction * (form.mass() * u) -
+                    form.divergence().transpose() * gather(x, pressures),
+                here, y);
     scatter_add(-(form.divergence() * u), pressures, y);
     for (int side = 0; side < 2 * grid.dim(); ++side) {
       const Face face = grid.face(cell, side);
       if (face == Face::velocity) {
-        scatter_add(form.wall(side) * u, here, y);
+        scatter_add(viscosity(cell) * (form.wall(side) * u), here, y);
       } else if (face == Face::interior && side % 2 == 1) {
         Numbers both = here;
-        const Numbers there = form.velocities(grid, grid.neighbour(cell, side));
+        const Record above = grid.neighbour(cell, side);
+        const Numbers there = form.velocities(grid, above);
         both.insert(both.end(), there.begin(), there.end());
-        scatter_add(form.face(side / 2) * gather(x, both), both, y);
+        const double harmonic = 2.0 / (1.0 / viscosity(cell) + 1.0 / viscosity(above));
+        scatter_add(harmonic * (form.face(side / 2) * gather(x, both)), both, y);
       }
     }
   }

@@ -4,9 +4,9 @@
 /// on the cell as it lies in space, with basis functions u = F w / J, their gradients there and its normals,
 ///
 ///     nu (grad u, grad v) + alpha (u, v) - (p, div v) - (q, div u)
-///     + nu sum_F <gamma [u] - {d_n u}, [v]> - <{d_n v}, [u]>,    gamma = (k+1)(k+2) / height,
+///     + sum_F nu_F (<gamma [u] - {d_n u}, [v]> - <{d_n v}, [u]>),    gamma = (k+1)(k+2) / height,
 ///
-/// on faces with prescribed velocity the same from one side, with the penalty doubled and without the jump of what is
+/// nu_F the harmonic mean of both sides where coefficients vary by cell; on faces with prescribed velocity the same from one side, with the penalty doubled and without the jump of what is
 /// normal to the face, which is imposed strongly; on slip and outflow faces nothing.
 
 #include <Eigen/Dense>
@@ -21,13 +21,16 @@ namespace solenoid::reference {
 
 class ShearedForm {
  public:
-  ShearedForm(const Equation& equation, const Coefficients& coefficients, const AffineMap& map, const Point& h);
+  /// `coupling`: Coefficients::coupling.
+  ShearedForm(const Equation& equation, double coupling, const AffineMap& map, const Point& h);
 
   /// Places in a vector of all velocity functions of a cell, component by component, and of its pressures.
   [[nodiscard]] std::vector<std::int64_t> velocities(const Grid& grid, Record cell) const;
   [[nodiscard]] std::vector<std::int64_t> pressures(const Grid& grid, Record cell) const;
-  [[nodiscard]] const Eigen::MatrixXd& cell() const { return cell_; }
-  /// (q, div u): a row per pressure function.
+  // With nu = 1 or alpha = 1:
+  [[nodiscard]] const Eigen::MatrixXd& viscous() const { return viscous_; }
+  [[nodiscard]] const Eigen::MatrixXd& mass() const { return mass_; }
+  /// (q, div u), times the coupling: a row per pressure function.
   [[nodiscard]] const Eigen::MatrixXd& divergence() const { return divergence_; }
   /// On a face between two cells across a: the functions of the lower cell, then those of the upper one.
   [[nodiscard]] const Eigen::MatrixXd& face(int a) const { return face_[a]; }
@@ -36,13 +39,14 @@ class ShearedForm {
 
  private:
   std::vector<LocalField> fields_;
-  Eigen::MatrixXd cell_;
+  Eigen::MatrixXd viscous_;
+  Eigen::MatrixXd mass_;
   Eigen::MatrixXd divergence_;
   std::array<Eigen::MatrixXd, 3> face_;
   std::array<Eigen::MatrixXd, 6> wall_;
 };
 
-/// y += A x but for what is prescribed
-void apply_sheared(const ShearedForm& form, const Grid& grid, const Eigen::VectorXd& x, Eigen::VectorXd& y);
+/// y += A x but for what is prescribed, with the coefficients of a level
+void apply_sheared(const ShearedForm& form, const Level& level, const Eigen::VectorXd& x, Eigen::VectorXd& y);
 
 }  // namespace solenoid::reference

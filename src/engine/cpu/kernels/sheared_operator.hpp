@@ -10,14 +10,18 @@
 ///     result:  sum_b (d_b z_c, Y_cb) - sum_{e != c} <[z_c], F_ce> - nu / J sum_{e, b} G_eb <{d_b z_c}, Q_c> + mass -
 ///     B^T p.
 ///
+/// Where coefficients vary by cell nu and alpha are those of the cell, and on faces nu_F, in F_ce with Y / nu.
 /// Component e does not jump across e. Sides with prescribed velocity are faces with nothing behind them and twice the
 /// weight, slip and outflow sides have none.
 ///
 /// Fields of a cell are Legendre coefficients: those of degree k in all directions, pressure layout, and of component c
 /// apart from these the mode k + 1 in direction c (`top`), where products with other components see nothing.
 
+#include <optional>
+
 #include "engine/cpu/kernels/operator.hpp"
 #include "engine/cpu/kernels/sheared_table.hpp"
+#include "engine/cpu/kernels/varying_operator.hpp"
 
 namespace solenoid::cpu::SOLENOID_SIMD_NAMESPACE {
 
@@ -32,11 +36,13 @@ struct ShearedElement {
   using R = typename V::Register;
   using Batch = CellBatch<dim, record>;
   using Places = typename Batch::Places;
+  using Lane = LaneCoefficients<T, dim>;
 
-  /// out: the rows of velocities without upper hats, and B u; upper: the rows of upper hats.
-  [[gnu::noinline]] static void run(const CellData<T>& cell, const ShearedData<T>& data, const CellTopology& topology,
-                                    const std::int32_t* cells, const Batch& batch, const T* x,
-                                    Ahead<T, dim, order>& ahead, V* out, V (*upper)[columns]) {
+  /// lanes: coefficients that vary by cell, or nullptr. out: the rows of velocities without upper hats, and B u; upper:
+  /// the rows of upper hats.
+  [[gnu::noinline]] static void run(const CellData<T>& cell, const ShearedData<T>& data, const Lane* lanes,
+                                    const CellTopology& topology, const std::int32_t* cells, const Batch& batch,
+                                    const T* x, Ahead<T, dim, order>& ahead, V* out, V (*upper)[columns]) {
     const Views views(topology, cells, batch, x);
     const FaceFactors faces(batch);
     Work work;
@@ -45,10 +51,12 @@ struct ShearedElement {
       take_divergence(cell, part, work, out + dim * block);
       for (int c = 0; c < dim; ++c) differentiate_component(data, c, work);
       mix(data, work);
+      if (lanes != nullptr) scale_flux(lanes->viscosity.part[part], work);
       subtract_pressure(cell, views.pressure + part * V::lanes, work);
       if (data.has_mass) mix_mass(data, work);
+      if (data.has_mass && lanes != nullptr) scale_value(lanes->reaction.part[part], work);
       for (int c = 0; c < dim; ++c) test_component(data, c, work);
-      for (int e = 0; e < dim; ++e) add_faces(cell, data, views, faces, part, e, work);
+      for (int e = 0; e < dim; ++e) add_faces(cell, data, lanes, views, faces, part, e, work);
       for (int c = 0; c < dim; ++c) put_component(data, part, c, work, out + c * block, upper[c]);
     }
   }
@@ -299,6 +307,24 @@ struct ShearedElement {
     }
   }
 
+  /// Y of nu = 1 becomes that of the cell.
+  static void scale_flux(const R& viscosity, Work& work) {
+    for (int c = 0; c < dim; ++c) {
+      for (int a = 0; a < dim; ++a) {
+        for (R& flux : work.flux[c][a]) flux *= viscosity;
+        if (a == c) continue;
+        for (R& flux : work.top[c][a]) flux *= viscosity;
+      }
+    }
+  }
+  /// And the mass term of alpha = 1.
+  static void scale_value(const R& reaction, Work& work) {
+    for (int c = 0; c < dim; ++c) {
+      for (R& value : work.value[c]) value *= reaction;
+      for (R& value : work.value_top[c]) value *= reaction;
+    }
+  }
+
   static void subtract_pressure(const CellData<T>& cell, const T* p, Work& work) {
     for (int i = 0; i < block; ++i) {
       const R pressure = get(p, i);
@@ -487,8 +513,8 @@ struct ShearedElement {
     }
   }
 
-  [[gnu::noinline]] static void add_faces(const CellData<T>& cell, const ShearedData<T>& data, const Views& views,
-                                          const FaceFactors& factors, int part, int e, Work& work) {
+  [[gnu::noinline]] static void add_faces(const CellData<T>& cell, const ShearedData<T>& data, const Lane* lanes,
+                                          const Views& views, const FaceFactors& factors, int part, int e, Work& work) {
     FaceFields face[2];
     for (int c = 0; c < dim; ++c) {
       if (c == e) continue;
@@ -507,6 +533,7 @@ struct ShearedElement {
     for (int end = 0; end < 2; ++end) {
       take_normal(cell, data, views, factors, part, end, e, face[end]);
       mix_face(cell, data, e, end == 0 ? T(1) : T(-1), face[end]);
+      if (lanes != nullptr) scale_face(lanes->shear[2 * e + end].part[part], face[end]);
     }
     // Now jumps are -Q / 2, and fluxes F with the sign of test functions in [z].
     for (int c = 0; c < dim; ++c) {
@@ -560,6 +587,18 @@ struct ShearedElement {
     }
   }
 
+  /// Both of nu_F = 1 become those of the face.
+  static void scale_face(const R& viscosity, FaceFields& face) {
+    for (int c = 0; c < dim; ++c) {
+      for (auto* fields : {face.jump[c], face.flux[c]}) {
+        for (int i = 0; i < columns; ++i) fields[i] *= viscosity;
+      }
+      for (auto* fields : {face.jump_top[c], face.flux_top[c]}) {
+        for (int i = 0; i < lines; ++i) fields[i] *= viscosity;
+      }
+    }
+  }
+
   /// Y += factor times what traces of modes in direction e test.
   static void lift(const CellData<T>& cell, T factor, int e, const R* lower, const R* upper, R* field) {
     for (int i = 0; i < columns; ++i) {
@@ -603,9 +642,11 @@ struct ShearedOperator {
   static constexpr int record = Constant::record;
   using V = Simd<T>;
   using Batch = CellBatch<dim, record>;
+  using Lane = LaneCoefficients<T, dim>;
 
   /// Shares of upper hats for this range from cells outside of it.
-  static void carry_from_outside(const ShearedData<T>& data, const ApplyArguments<T>& arguments, int c) {
+  static void carry_from_outside(const ShearedData<T>& data, const VaryingData<T>* varying,
+                                 const ApplyArguments<T>& arguments, int c) {
     for (std::int64_t first = 0; first < arguments.carry_count[c]; first += width) {
       std::int32_t cells[width];
       for (int l = 0; l < width; ++l) {
@@ -615,13 +656,16 @@ struct ShearedOperator {
       V out[record];
       V upper[dim][columns];
       Ahead<T, dim, order> nothing;
-      Element::run(*arguments.cell, data, arguments.topology, cells, batch, arguments.x, nothing, out, upper);
+      std::optional<Lane> lanes;
+      if (varying != nullptr) lanes.emplace(*varying, cells, batch);
+      Element::run(*arguments.cell, data, lanes ? &*lanes : nullptr, arguments.topology, cells, batch, arguments.x,
+                   nothing, out, upper);
       batch.behind[2 * c + 1].template write<false>(columns, arguments.y, c * block, upper[c]);
     }
   }
 
-  static void apply(const ShearedData<T>& data, const ApplyArguments<T>& arguments) {
-    for (int c = 0; c < dim; ++c) carry_from_outside(data, arguments, c);
+  static void apply(const ShearedData<T>& data, const VaryingData<T>* varying, const ApplyArguments<T>& arguments) {
+    for (int c = 0; c < dim; ++c) carry_from_outside(data, varying, arguments, c);
     for (std::int64_t turn = 0; turn < arguments.block_count; ++turn) {
       const CellBlock& block_of_cells = arguments.blocks[turn];
       const Batch batch(arguments.topology, arguments.end, block_of_cells);
@@ -630,7 +674,10 @@ struct ShearedOperator {
       V out[record];
       V upper[dim][columns];
       Ahead<T, dim, order> ahead = Constant::ahead_of(arguments, turn + Constant::distance);
-      Element::run(*arguments.cell, data, arguments.topology, cells, batch, arguments.x, ahead, out, upper);
+      std::optional<Lane> lanes;
+      if (varying != nullptr) lanes.emplace(*varying, cells, batch);
+      Element::run(*arguments.cell, data, lanes ? &*lanes : nullptr, arguments.topology, cells, batch, arguments.x,
+                   ahead, out, upper);
       for (int i = dim * block; i < record; ++i) out[i] = -out[i];
       for (int c = 0; c < dim; ++c) Constant::take_shares(arguments, block_of_cells, batch, c, out + c * block);
       Constant::finish(arguments, block_of_cells, batch, out, upper);

@@ -1,10 +1,11 @@
 #pragma once
 /// \file
 /// The vertex-patch smoother on cells that are parallelepipeds: the true residual, and separable local problems
-/// (level/patch_weights.hpp). Lanes are patches of one colour and kind.
+/// (level/patch_weights.hpp), between scalings where coefficients vary by cell (varying_smoother.hpp). Lanes are
+/// patches of one colour and kind, or local problem.
 
 #include "engine/cpu/kernels/sheared_operator.hpp"
-#include "engine/cpu/kernels/smoother.hpp"
+#include "engine/cpu/kernels/varying_smoother.hpp"
 
 namespace solenoid::cpu::SOLENOID_SIMD_NAMESPACE {
 
@@ -16,8 +17,8 @@ struct ShearedSmoother : PatchBatch<T, EquationKind::stokes, dim, order> {
   using typename Base::V, typename Base::Arrays, typename Base::Batch, typename Base::Cells;
 
   /// The patch rows of b - A x.
-  static void residual(const ShearedData<T>& data, const SmoothArguments<T>& arguments, const Batch& batch,
-                       Arrays& work) {
+  static void residual(const ShearedData<T>& data, const VaryingData<T>* varying, const SmoothArguments<T>& arguments,
+                       const Batch& batch, Arrays& work) {
     // Upper cells first: a cell subtracts from the hats of the next ones, which have b by then.
     for (int bits = corners - 1; bits >= 0; --bits) {
       const Cells cells(arguments.topology, batch.cells[bits]);
@@ -27,8 +28,10 @@ struct ShearedSmoother : PatchBatch<T, EquationKind::stokes, dim, order> {
       Ahead<T, dim, order> ahead = Base::ahead_of(arguments, batch, bits);
       V out[record];
       V upper[dim][cell_columns];
-      ShearedElement<T, dim, order>::run(*arguments.cell, data, arguments.topology, batch.cells[bits], cells,
-                                         arguments.x, ahead, out, upper);
+      std::optional<LaneCoefficients<T, dim>> lanes;
+      if (varying != nullptr) lanes.emplace(*varying, batch.cells[bits], cells);
+      ShearedElement<T, dim, order>::run(*arguments.cell, data, lanes ? &*lanes : nullptr, arguments.topology,
+                                         batch.cells[bits], cells, arguments.x, ahead, out, upper);
       for (int c = 0; c < dim; ++c) {
         Base::subtract(c, bits, out + c * block, upper[c], work);
       }
@@ -36,13 +39,17 @@ struct ShearedSmoother : PatchBatch<T, EquationKind::stokes, dim, order> {
     }
   }
 
-  static void smooth(const ShearedData<T>& data, const SmoothArguments<T>& arguments,
+  static void smooth(const ShearedData<T>& data, const VaryingData<T>* varying, const SmoothArguments<T>& arguments,
                      void (*solve)(const SmoothArguments<T>&)) {
     Arrays& work = *static_cast<Arrays*>(arguments.workspace);
     for (std::int64_t index = arguments.begin; index < arguments.end; ++index) {
       const Batch batch = Base::make_batch(arguments, index);
-      residual(data, arguments, batch, work);
-      solve(arguments);
+      residual(data, varying, arguments, batch, work);
+      if (varying == nullptr) {
+        solve(arguments);
+      } else {
+        VaryingSmoother<T, dim, order>::solve_scaled(*varying, arguments, batch, work, solve);
+      }
       Base::write(arguments, batch, work);
     }
   }

@@ -9,9 +9,11 @@ namespace solenoid::cpu {
 
 template <class T>
 struct ShearedTable {
-  void (*apply)(const ShearedData<T>&, const ApplyArguments<T>&);
+  // With coefficients that vary by cell, or nullptr.
+  void (*apply)(const ShearedData<T>&, const VaryingData<T>*, const ApplyArguments<T>&);
   /// Local problems are those of PatchData (level/patch_weights.hpp), which `solve` of the KernelTable solves.
-  void (*smooth)(const ShearedData<T>&, const SmoothArguments<T>&, void (*solve)(const SmoothArguments<T>&));
+  void (*smooth)(const ShearedData<T>&, const VaryingData<T>*, const SmoothArguments<T>&,
+                 void (*solve)(const SmoothArguments<T>&));
 };
 
 /// The instance for this machine. \throws InputError that lists the orders of this build.

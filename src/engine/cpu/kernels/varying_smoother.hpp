@@ -76,18 +76,24 @@ struct VaryingSmoother : PatchBatch<T, EquationKind::stokes, dim, order> {
     for (int i = 0; i < pressures; ++i) work.pressure[i] *= of_pressure;
   }
 
+  /// T S^+ T of the residual in `work`.
+  static void solve_scaled(const VaryingData<T>& data, const SmoothArguments<T>& arguments, const Batch& batch,
+                           Arrays& work, void (*solve)(const SmoothArguments<T>&)) {
+    const V root = root_of_viscosity(data, *arguments.patch, batch);
+    V inverse;
+    for (int l = 0; l < width; ++l) inverse.set(l, T(1) / root[l]);
+    scale(*arguments.patch, inverse, root, work);
+    solve(arguments);
+    scale(*arguments.patch, inverse, root, work);
+  }
+
   static void smooth(const VaryingData<T>& data, const SmoothArguments<T>& arguments,
                      void (*solve)(const SmoothArguments<T>&)) {
     Arrays& work = *static_cast<Arrays*>(arguments.workspace);
     for (std::int64_t index = arguments.begin; index < arguments.end; ++index) {
       const Batch batch = Base::make_batch(arguments, index);
       residual(data, arguments, batch, work);
-      const V root = root_of_viscosity(data, *arguments.patch, batch);
-      V inverse;
-      for (int l = 0; l < width; ++l) inverse.set(l, T(1) / root[l]);
-      scale(*arguments.patch, inverse, root, work);
-      solve(arguments);
-      scale(*arguments.patch, inverse, root, work);
+      solve_scaled(data, arguments, batch, work, solve);
       Base::write(arguments, batch, work);
     }
   }

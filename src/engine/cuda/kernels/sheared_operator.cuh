@@ -46,11 +46,21 @@ struct ShearedTables {
   }
 };
 
+template <class T>
+struct ShearedFields : ElementFields<T> {
+  // By cell, or nullptr: then tables have them.
+  const T* viscosity;
+  const T* reaction;
+
+  explicit ShearedFields(const ElementArguments<T>& from)
+      : ElementFields<T>(from), viscosity(from.varying->viscosity), reaction(from.varying->reaction) {}
+};
+
 template <class T, int dim, int order, Makes makes>
 struct ShearedOperator {
   using S = Shape<dim, order>;
   using Tables = ShearedTables<T, dim, order>;
-  using Fields = ElementFields<T>;
+  using Fields = ShearedFields<T>;
   static constexpr int n = S::n;
   static constexpr int columns = S::columns;
   static constexpr int block = S::block;
@@ -77,6 +87,7 @@ struct ShearedOperator {
     std::int32_t hats_of[2 * dim][dim][cells];  ///< the records that have their upper hats
     std::int32_t above[dim][cells];             ///< those that have the cell's own
     T weight[2 * dim][cells];                   ///< face_weight
+    T of_face[2 * dim][cells];                  ///< nu_F where coefficients vary by cell
     bool inside[2 * dim][cells];
     T root[cells];  ///< ElementRows::find_root
   };
@@ -173,6 +184,10 @@ struct ShearedOperator {
       shared.beside[side][slot] = beside;
       shared.weight[side][slot] = static_cast<T>(face_weight(face));
       shared.inside[side][slot] = face == Face::interior;
+      if (fields.viscosity != nullptr) {
+        const T nu = fields.viscosity[cell];
+        shared.of_face[side][slot] = face == Face::interior ? T(2) / (T(1) / nu + T(1) / fields.viscosity[beside]) : nu;
+      }
       for (int c = 0; c < dim; ++c) shared.hats_of[side][c][slot] = topology.neighbour[2 * c + 1][beside];
       if (side % 2 == 1) shared.above[side / 2][slot] = behind;
       if (side == 0) shared.root[slot] = own_rows.find_root();
@@ -232,6 +247,9 @@ struct ShearedOperator {
   /// Y = nu / J g X G, less the pressure; the mass term.
   __device__ void mix() const {
     const T* const pressure = component(own_rows.cell, dim);
+    const bool vary = fields.viscosity != nullptr;
+    const T viscosity = vary ? fields.viscosity[own_rows.cell] : T(1);
+    const T reaction = vary ? fields.reaction[own_rows.cell] : T(1);
 #pragma unroll 1
     for (int i = turn; i < block; i += turns) {
       T x[dim][dim];
@@ -241,6 +259,7 @@ struct ShearedOperator {
         half[c][b] = T(0);
 #pragma unroll
         for (int a = 0; a < dim; ++a) half[c][b] += tables.flux[a][b] * x[c][a];
+        half[c][b] *= viscosity;
       });
       const T p = get(pressure, i);
       unrolled<dim, dim>([&](int c, int b) {
@@ -259,7 +278,7 @@ struct ShearedOperator {
 #pragma unroll
           for (int other = 0; other < dim; ++other) sum += tables.mass[c][other] * value[other];
         }
-        shared.value[c][i][slot] = sum;
+        shared.value[c][i][slot] = reaction * sum;
       }
     }
     // There is no d_c of degree k + 1, neither in X nor of test functions.
@@ -268,17 +287,17 @@ struct ShearedOperator {
       const int a = (c + 1) % dim;
 #pragma unroll 1
       for (int i = turn; i < columns; i += turns) {
-        const T first = tables.metric[c][c] * shared.top[c][0][i][slot];
+        const T first = viscosity * (tables.metric[c][c] * shared.top[c][0][i][slot]);
         if constexpr (dim == 2) {
           shared.top[c][0][i][slot] = tables.flux[a][a] * first;
         } else {
           const int b = (c + 2) % dim;
-          const T second = tables.metric[c][c] * shared.top[c][1][i][slot];
+          const T second = viscosity * (tables.metric[c][c] * shared.top[c][1][i][slot]);
           shared.top[c][0][i][slot] = tables.flux[a][a] * first + tables.flux[b][a] * second;
           shared.top[c][1][i][slot] = tables.flux[a][b] * first + tables.flux[b][b] * second;
         }
         T& value = shared.value_top[c][i][slot];
-        value = tables.has_mass ? tables.mass[c][c] * value : T(0);
+        value = tables.has_mass ? reaction * (tables.mass[c][c] * value) : T(0);
       }
     }
     __syncthreads();
@@ -429,8 +448,13 @@ struct ShearedOperator {
     shared.mean[end][e][column][slot] = T(0.5) * (weight * (__ldg(end == 0 ? own : own_hats) * (T(1) + inside)));
   }
 
-  /// From jumps to -Q / 2, of component e too, and from fluxes to F_ce with the sign of test functions in [z].
+  __device__ T viscosity_of_face(int side) const {
+    return fields.viscosity == nullptr ? T(1) : shared.of_face[side][slot];
+  }
+  /// From jumps to -Q / 2, of component e too, and from fluxes to F_ce with the sign of test functions in [z]; where
+  /// coefficients vary both times nu_F.
   __device__ void mix_face(int e, int end, int i) const {
+    const T viscosity = viscosity_of_face(2 * e + end);
     const T sign = end == 0 ? T(1) : T(-1);
     const T penalty = T(2) * tables.penalty * tables.flux[e][e];  // of Q / 2
     T jump_of[dim];
@@ -456,8 +480,8 @@ struct ShearedOperator {
         through += tables.metric[c][other] * through_of[other];
       }
       jump *= T(-0.5);
-      shared.jump[end][c][i][slot] = jump;
-      shared.through[end][c][i][slot] = sign * (through + penalty * jump);
+      shared.jump[end][c][i][slot] = viscosity * jump;
+      shared.through[end][c][i][slot] = viscosity * (sign * (through + penalty * jump));
     }
   }
   __device__ void mix_face_top(int e, int c, int end, int t) const {
@@ -466,8 +490,9 @@ struct ShearedOperator {
     T through = shared.through_top[end][c][t][slot];
     if constexpr (dim == 3) through += tables.flux[third(e, c)][e] * derivative(shared.mean_top[end][c], t, 1);
     const T jump = (T(-0.5) * tables.metric[c][c]) * shared.jump_top[end][c][t][slot];
-    shared.jump_top[end][c][t][slot] = jump;
-    shared.through_top[end][c][t][slot] = sign * (tables.metric[c][c] * through + penalty * jump);
+    const T viscosity = viscosity_of_face(2 * e + end);
+    shared.jump_top[end][c][t][slot] = viscosity * jump;
+    shared.through_top[end][c][t][slot] = viscosity * (sign * (tables.metric[c][c] * through + penalty * jump));
   }
 
   /// What a column across both faces gives to component c.
@@ -559,7 +584,7 @@ struct ShearedOperator {
 template <Makes makes, class T, int dim, int order>
 __global__ void __launch_bounds__(ShearedOperator<T, dim, order, makes>::threads)
     apply_sheared_cells(const __grid_constant__ ShearedTables<T, dim, order> tables,
-                        const __grid_constant__ ElementFields<T> fields) {
+                        const __grid_constant__ ShearedFields<T> fields) {
   using O = ShearedOperator<T, dim, order, makes>;
   extern __shared__ __align__(16) unsigned char memory[];
   O(tables, fields, *reinterpret_cast<typename O::Shared*>(memory)).apply();
@@ -575,7 +600,7 @@ void apply_sheared(const ElementArguments<T>& arguments, Stream stream) {
       static_assert(sizeof(typename O::Shared) <= most_shared_bytes);
       constexpr const char* name = makes == Makes::image ? "apply, sheared" : "residual, sheared";
       launch(name, apply_sheared_cells<makes, T, dim, order>, blocks_for(arguments.blocks.count * interleave, O::cells),
-             dim3(O::cells, O::turns), sizeof(typename O::Shared), stream, tables, ElementFields<T>(arguments));
+             dim3(O::cells, O::turns), sizeof(typename O::Shared), stream, tables, ShearedFields<T>(arguments));
     });
   }
 }

@@ -94,7 +94,7 @@ LocalProblems problems_of(const Level& level, const std::vector<PatchScale>& sca
 
 /// Levels whose local problems are not the exact ones, where coefficients vary by cell or cells are parallelepipeds.
 /// For each colour the true residual times T, then the kernels that local problems of constant coefficients have
-/// elsewhere, for T times the solution as a correction. On parallelepipeds T is 1.
+/// elsewhere, for T times the solution as a correction. On parallelepipeds with one viscosity T is 1.
 template <class T>
 class ElementSmoother final : public ColourSmoother<T> {
  public:
@@ -122,8 +122,9 @@ class ElementSmoother final : public ColourSmoother<T> {
     auto tables = tables_by<Tables>(this);
     tables->root = {level_.shared.engine, roots_of<T>(level, scales)};
     // Without reactions local problems of nu = 1 depend on nothing.
-    tables->alike = !level.is_sheared() && std::all_of(scales.begin(), scales.end(),
-                                                       [](const PatchScale& scale) { return scale.reaction == 0.0; });
+    tables->alike =
+        level.has_coefficients_by_cell() &&
+        std::all_of(scales.begin(), scales.end(), [](const PatchScale& scale) { return scale.reaction == 0.0; });
     if (tables_ != nullptr && tables->alike && tables_->alike) {
       tables->of_parity = tables_->of_parity;
       tables->rest = tables_->rest;
@@ -132,7 +133,7 @@ class ElementSmoother final : public ColourSmoother<T> {
     if (parity_ != nullptr) tables->of_parity = parity_->make_tables();
     if (parity_ == nullptr || std::count(rest_.begin(), rest_.end(), 1) > 0) {
       const LocalProblems problems =
-          level.is_sheared() ? problems_of_kinds(level, rest_) : problems_of(level, scales, rest_);
+          level.has_coefficients_by_cell() ? problems_of(level, scales, rest_) : problems_of_kinds(level, rest_);
       tables->rest = make_general_smoother(level_, problems, parity_ != nullptr);
     }
     return tables;

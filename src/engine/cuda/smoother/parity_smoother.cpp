@@ -67,8 +67,8 @@ class ParitySmoother final : public ColourSmoother<T> {
     }
     const ParityTables<T> tables(level, problems);
     const Equation& equation = level.equation;
-    for (int c = 0; c < equation.dim && level.is_sheared(); ++c) {
-      on_device->reaction[c] = static_cast<T>(level.coefficients.reaction * equation.weights.mass[c]);
+    for (int c = 0; c < equation.dim && (vary || level.is_sheared()); ++c) {
+      on_device->reaction[c] = static_cast<T>((vary ? 1.0 : level.coefficients.reaction) * equation.weights.mass[c]);
     }
     on_device->univariate = {engine, tables.univariate};
     on_device->schur = Vector<T>(engine, tables.schur_size);

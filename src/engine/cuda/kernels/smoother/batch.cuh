@@ -77,7 +77,7 @@ struct ParityBatch : Places<record_size(dim, order)> {
         entry(arguments_.patches[batch.begin + min(patch, batch.count - 1)]),
         kind(entry.kind),
         patch_reaction(corrects && arguments.problem != nullptr ? arguments.reaction_of_problem[schur_number()]
-                                                                : T(0)) {}
+                                                                : T(1)) {}
 
   // --- addresses -----------------------------------------------------------------------------------------------------
 
@@ -258,7 +258,7 @@ struct ParityBatch : Places<record_size(dim, order)> {
   __device__ T tangential_sum(int c, T fast, T slow) const {
     if constexpr (corrects) {
       const T(&factor)[3] = arguments.eigenvalue_factor[c];
-      return factor[1] * fast + factor[2] * slow + (arguments.reaction[c] + patch_reaction);
+      return factor[1] * fast + factor[2] * slow + arguments.reaction[c] * patch_reaction;
     } else {
       return fast + slow;
     }

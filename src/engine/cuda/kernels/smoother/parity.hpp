@@ -80,11 +80,12 @@ struct ParityArguments {
   const T* x;     ///< nullptr stands for zero
   T* y;           ///< other memory than x
   const T* root;  ///< Colour::root
-  /// With `root`: of component c, factors of the eigenvalues in direction c, c + 1, c + 2, and what is added to sums.
+  /// With `root`: of component c, factors of the eigenvalues in direction c, c + 1, c + 2, and what is added to sums, or
+  /// where reactions vary the factor of these.
   T eigenvalue_factor[3][3];
   T reaction[3];
   /// Where reactions vary: the number of Schur blocks of the patch with this lower cell, [record], in place of that of
-  /// its kind, and what is added to sums besides, by that number; otherwise nullptr.
+  /// its kind, and the reaction of that number; otherwise nullptr.
   const std::int32_t* problem;
   const T* reaction_of_problem;
   bool keeps_pressure;  ///< p is p_old and a correction (parity.cuh); not with x = 0
