@@ -26,12 +26,13 @@ enum class Domain {
   stretched,  ///< walls, and cells four times as long in x
   viscosity,  ///< walls, and a viscosity by cell in the gradient form
   stress,     ///< the same in the stress form
+  points,     ///< and at Gauss points
 };
 }  // namespace studies
 
 template <>
 struct Names<studies::Domain> {
-  static constexpr std::array<std::pair<std::string_view, studies::Domain>, 8> all{
+  static constexpr std::array<std::pair<std::string_view, studies::Domain>, 9> all{
       {{"walls", studies::Domain::walls},
        {"periodic", studies::Domain::periodic},
        {"holes", studies::Domain::holes},
@@ -39,7 +40,8 @@ struct Names<studies::Domain> {
        {"slip", studies::Domain::slip},
        {"stretched", studies::Domain::stretched},
        {"viscosity", studies::Domain::viscosity},
-       {"stress", studies::Domain::stress}}};
+       {"stress", studies::Domain::stress},
+       {"points", studies::Domain::points}}};
 };
 
 namespace studies {
@@ -75,8 +77,10 @@ Problem problem_on(EquationKind equation, Domain domain, int dim, int order, int
     case Domain::stretched: mesh.upper[0] = 4.0; break;
     case Domain::viscosity:
     case Domain::stress:
+    case Domain::points:
       problem.varying_viscosity = ScalarField::expression("exp(3*x)*(2 + sin(5*y))", dim);
-      problem.form = domain == Domain::stress ? ViscousForm::stress : ViscousForm::gradient;
+      problem.form = domain == Domain::viscosity ? ViscousForm::gradient : ViscousForm::stress;
+      if (domain == Domain::points) problem.viscosity_points = ViscosityPlaces::gauss;
       break;
   }
   return problem;
@@ -111,7 +115,7 @@ class ThroughputStudy {
 
   int operator()() {
     check_orders(options_.dim, options_.orders, options_.equation);
-    for (const Domain domain : {Domain::outflow, Domain::slip, Domain::viscosity, Domain::stress}) {
+    for (const Domain domain : {Domain::outflow, Domain::slip, Domain::viscosity, Domain::stress, Domain::points}) {
       if (poisson() && asked_for(domain)) {
         throw InputError(
             fmt::format("--domains {}: Poisson's equation has no such sides or coefficients", name_of(domain)));
@@ -423,7 +427,7 @@ Command add_throughput(const CommandOptions& line) {
   line.add("--domains", options->domains,
            "unit cubes with walls or without (periodic), with holes, an open end (outflow), a side with slip, "
            "cells of aspect ratio 4 (stretched), or walls and a viscosity by cell in the gradient form or the stress "
-           "form")
+           "form, or in that at Gauss points")
       .one_of(names)
       .shows_default();
   return [options] { return ThroughputStudy(*options)(); };

@@ -26,13 +26,14 @@ SMALL = 0.2  # on top: some lines are a few seconds
 REFERENCE = r"CMakeFiles/compile_reference\.dir/"
 #: Which line an object belongs to: the first pattern that is found in its name. None: no line of the budget.
 LINES = [
-    (r"engine/cpu/kernels/v3_convection", "CPU kernels, convection"),
+    (r"engine/cpu/kernels/v3_points", "CPU kernels, at Gauss points"),
     (r"engine/cpu/kernels/v3_varying", "CPU kernels, coefficients by cell"),
     (r"engine/cpu/kernels/v3_sheared", "CPU kernels, sheared cells"),
     (r"engine/cpu/kernels/v3_\w+_k(\d)_", "CPU kernels, k = {}"),
     (r"engine/cpu/kernels/v4_", None),  # as v3, for as many orders as a build wants
     (r"engine/cpu/kernels/(?:native|baseline)_", None),  # for this machine alone
     (r"engine/cuda/kernels/convection_", "CUDA kernels, convection"),
+    (r"engine/cuda/kernels/point_viscosity_", "CUDA kernels, viscosity at points"),
     (r"engine/cuda/kernels/varying_", "CUDA kernels, coefficients by cell"),
     (r"engine/cuda/kernels/sheared_", "CUDA kernels, sheared cells"),
     (r"engine/cuda/kernels/corrections_", "CUDA kernels, corrections"),
