@@ -75,8 +75,8 @@ class TimedSolve {
     make_room();
     return seconds(pace, [this] { smoothing_step(); });
   }
+  /// Once there is room.
   void smoothing_step() {
-    make_room();
     solenoid::smoothing_step<S>(kernels(), options_.multigrid, load(), y_.data(), z_.data(), y_.data());
   }
   double cycle_seconds(Pace pace = Pace::rested) {

@@ -229,6 +229,8 @@ TEST(ViscosityPoints, AreRefusedOfANumber) {
   Problem problem{.mesh = Mesh::unit(2, 2), .order = 1};
   problem.viscosity_points = ViscosityPlaces::gauss;
   EXPECT_THROW(validate(problem), InputError);
+  problem.form = ViscousForm::stress;
+  EXPECT_THROW(validate(problem), InputError);
 }
 
 /// A viscosity that jumps inside of a cell goes no further beyond its values than half their range, of logarithms.
@@ -242,6 +244,11 @@ TEST(ViscosityPoints, StayNearTheirValues) {
   EXPECT_GE(value, 1e-3 * (1 - 1e-12));
   points.trace(1, 1, &value);
   EXPECT_EQ(value, std::exp(std::log(2.0)));
+  // And what the operator has of it is positive.
+  for (const double nu : {1e-12, 1e-7, 0.3, 0.9999999, 1.0, 1e9}) {
+    EXPECT_GT(1.0 + static_cast<double>(viscosity_difference(nu, 1.0)), 0.0) << nu;
+    if (nu > 0.1) EXPECT_NEAR(1.0 + static_cast<double>(viscosity_difference(nu, 1.0)), nu, 1e-7 * nu);
+  }
 }
 
 }  // namespace

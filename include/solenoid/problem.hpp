@@ -77,7 +77,8 @@ struct Problem {
   bool lumped = false;
   double viscosity = 1.0;  ///< nu > 0
   double mass = 0.0;       ///< alpha >= 0
-  /// nu and alpha that vary, in place of these numbers: each cell has the mean over its (k + 2)^dim Gauss points.
+  /// nu and alpha that vary, in place of these numbers: each cell has the mean over its (k + 2)^dim Gauss points, or
+  /// the viscosity is taken at these (`viscosity_points`).
   std::optional<ScalarField> varying_viscosity{};
   std::optional<ScalarField> varying_mass{};
   std::vector<Region> regions{};  ///< where two overlap, the later one holds

@@ -291,7 +291,7 @@ class LinearSystem:
         Only what depends on these numbers is made again. It is kept for the last 8 pairs of values, so that one that was
         there before takes less time than a product with M.
 
-        Where coefficients of the problem vary by cell, what Problem() takes: arrays of a number for each cell,
+        Where coefficients of the problem vary by cell, what Problem() takes: arrays of numbers for cells or points,
         expressions, functions of points, numbers. They hold in parts of the domain with `coefficients` of their own too,
         and take less than a product with M, and the inverse of the coarsest level; `viscosity_cap` and the form of the
         viscous term stay.

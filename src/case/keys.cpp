@@ -206,7 +206,7 @@ constexpr Key<FieldFile> dataset_key = {{"dataset", "the name of a dataset", "",
 
 constexpr Key<FieldFile> cellwise_keys[] = {
     {{"file", "the name of a file", "required",
-      "an array [z, y, x], in 2D [y, x], of a number for each cell, or each coarse box: `.npy`, `.h5`, `.hdf5` or "
+      "an array [z, y, x], in 2D [y, x], of numbers for cells, coarse boxes or points: `.npy`, `.h5`, `.hdf5` or "
       "`.hdf`; relative to the folder of the case file"},
      read_array_name},
     dataset_key,
@@ -281,8 +281,8 @@ constexpr Key<Problem> physics_keys[] = {
     {{"equation", "\"stokes\" or \"poisson\"", "\"stokes\"",
       "alpha u - nu Laplace u + grad p = f with div u = 0, or without p"},
      [](const Value& v, Problem& problem) { v.document().equation = problem.equation = v.choice<EquationKind>(); }},
-    {{"viscosity", "a number > 0, an expression, or a table {file = \"...\"} with an array of a number for each cell",
-      "1.0", "nu; of one that varies each cell has the mean"},
+    {{"viscosity", "a number > 0, an expression, or a table {file = \"...\"} with an array", "1.0",
+      "nu; of one that varies each cell has the mean, or see `viscosity_points`"},
      [](const Value& v, Problem& problem) {
        read_coefficient(v, problem.mesh, problem.viscosity, problem.varying_viscosity);
      }},

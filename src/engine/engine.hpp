@@ -77,7 +77,7 @@ class Kernels {
   [[nodiscard]] virtual const Level& level() const = 0;
 
   /// From now on apply() and residual() are those of the viscosity at points, where the coefficients have that
-  /// (CellCoefficients::points), or come to have it. Without this, and in smoothers, it is that of cells.
+  /// (CellCoefficients::points). Without this, and in smoothers, it is that of cells.
   virtual void take_points() = 0;
   /// y = A x
   virtual void apply(const T* x, T* y) = 0;

@@ -153,6 +153,9 @@ void Level::set_coefficients(const Coefficients& others) {
     throw InputError(
         "coefficients that vary by cell cannot become constant ones, nor the other way round: set up a new solver");
   }
+  if (has_coefficients_by_cell() && (others.by_cell->points == nullptr) != (coefficients.by_cell->points == nullptr)) {
+    throw InputError("a viscosity of cells cannot become one at points, nor the other way round: set up a new solver");
+  }
   const auto of_others = constants_of(equation, others, grid);
   const auto same = [](const Constant& a, const Constant& b) { return a.part == b.part && a.field == b.field; };
   if (!std::equal(of_others.begin(), of_others.end(), constants.begin(), constants.end(), same)) {

@@ -3,10 +3,13 @@
 /// A viscosity inside of cells: values at Gauss points, and what it is between and beyond them.
 
 #include <array>
+#include <cmath>
 #include <cstddef>
+#include <limits>
 #include <vector>
 
 #include "mesh/grid.hpp"
+#include "mesh/record.hpp"
 
 namespace solenoid {
 
@@ -25,6 +28,7 @@ class ViscosityPoints {
   /// Gauss points per direction, in a cell and on a face of it.
   [[nodiscard]] int per_direction() const { return static_cast<int>(places_.size()); }
   [[nodiscard]] int in_cell() const { return in_cell_; }
+  static constexpr int in_cell(int dim, int order) { return power(order + 2, dim); }
   [[nodiscard]] int on_face() const { return in_cell_ / per_direction(); }
   [[nodiscard]] const std::vector<double>& values() const { return values_; }
   [[nodiscard]] const double* of_cell(Record cell) const { return &values_[static_cast<std::size_t>(cell) * in_cell_]; }
@@ -46,8 +50,12 @@ class ViscosityPoints {
   std::vector<double> values_;
 };
 
-/// A viscosity less the mean, as operators keep it: in single precision.
-inline float viscosity_difference(double value, double mean) { return static_cast<float>(value - mean); }
+/// A viscosity less the mean, as operators keep it: in single precision, but not so much less that it would vanish.
+inline float viscosity_difference(double value, double mean) {
+  const auto difference = static_cast<float>(value - mean);
+  if (mean + static_cast<double>(difference) >= 0.5 * value) return difference;
+  return std::nextafter(difference, std::numeric_limits<float>::infinity());
+}
 
 /// nu_F of a face between cells with these viscosities, or at a point of it.
 constexpr double face_viscosity(double a, double b) { return 2.0 / (1.0 / a + 1.0 / b); }

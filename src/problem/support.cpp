@@ -94,9 +94,8 @@ const Rule rules[] = {
      {"sheared"},
      "viscosity",
      {"stress"},
-     "cells that are parallelepipeds go with the gradient form of the viscous term: where the viscosity varies name "
-     "it, "
-     "form = \"gradient\""},
+     "cells that are parallelepipeds go with the gradient form of the viscous term, which is to be named where the "
+     "viscosity varies: form = \"gradient\""},
     {"mesh",
      {"sheared"},
      "viscosity_points",

@@ -180,6 +180,10 @@ void validate_coefficients(const Problem& problem) {
       throw InvalidEntry("viscosity_cap", "bounds a viscosity that varies, and here it is a number: leave it out");
     }
   }
+  if (problem.viscosity_points == ViscosityPlaces::gauss && !viscosity_varies(problem)) {
+    throw InvalidEntry("viscosity_points",
+                       "\"gauss\" is for a viscosity that varies, and here it is a number: leave it out");
+  }
   if (problem.lumped && has_coefficients_by_cell(problem)) {
     throw InvalidEntry("order", "the marker-and-cell scheme has constant coefficients and the gradient form: use 0");
   }

@@ -136,6 +136,9 @@ void Discretisation::set_data(const Problem& data) {
 
 std::int64_t Discretisation::bytes() const {
   std::int64_t sum = bytes_of(*lift_level_);
+  if (finest().has_viscosity_points()) {
+    sum += std::ssize(finest().coefficients.by_cell->points->values()) * std::int64_t{sizeof(double)};
+  }
   for (const auto& level : hierarchy_.levels) sum += bytes_of(*level);
   return sum;
 }

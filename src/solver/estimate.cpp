@@ -195,13 +195,15 @@ CoarsestNeeds needs_of_coarsest(const CoarseCounts& counts, const Problem& probl
   return by_mac;
 }
 
-/// Bytes per cell of the finest level of a viscosity at points: weights and upper hats, and what the host has.
+/// Bytes per cell of the finest level of a viscosity at points: weights and upper hats of the operator, and of that on
+/// boundary velocities if there are any, and what the host has.
 double bytes_of_viscosity_points(const Problem& problem, const Engine& engine) {
   if (problem.viscosity_points == ViscosityPlaces::cell) return 0.0;
   const int dim = problem.mesh.dim;
   const int on_host = engine.stream() == nullptr ? power(viscosity_points(problem.order), dim) : 0;
-  return static_cast<double>(sizeof(float)) * point_weights_of_cell(dim, problem.order) +
-         static_cast<double>(sizeof(double)) * (dim * power(problem.order + 1, dim - 1) + on_host);
+  const double of_operator = static_cast<double>(sizeof(float)) * point_weights_of_cell(dim, problem.order) +
+                             static_cast<double>(sizeof(double)) * dim * power(problem.order + 1, dim - 1);
+  return (has_boundary_velocity(problem) ? 2.0 : 1.0) * of_operator + static_cast<double>(sizeof(double)) * on_host;
 }
 
 /// Bytes of a solve with the cycle in precision S.

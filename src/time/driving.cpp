@@ -7,6 +7,7 @@
 #include <tuple>
 
 #include "mesh/first_look.hpp"
+#include "problem/affine_map.hpp"
 #include "problem/regions.hpp"
 #include "solenoid/error.hpp"
 
@@ -35,21 +36,23 @@ Driving::Driving(const Problem& problem)
     : problem_(problem), changes_(parameters_of(problem).contains("t")), viscosity_(problem.viscosity) {
   const Mesh& mesh = problem.mesh;
   for (int a = 0; a < mesh.dim; ++a) {
-    widths_[a] = (mesh.upper[a] - mesh.lower[a]) / (std::int64_t{mesh.cells[a]} << mesh.refine);
+    widths_[a] = length_along(mesh, a) / static_cast<double>(std::int64_t{mesh.cells[a]} << mesh.refine);
   }
   const auto grid = first_look(problem);
   if (!grid) return;
+  const AffineMap* const map = grid->metric().map();
+  const auto in_space = [map](const Point& x) { return map == nullptr ? x : map->at(x); };
   std::map<Face, std::vector<Point>> faces;
   for (const Record cell : grid->layout().owned_cells()) {
     Point middle = grid->corner(cell);
     for (int a = 0; a < mesh.dim; ++a) middle[a] += first_look_rule[0] * grid->widths(cell)[a];
-    inside_.push_back(middle);
+    inside_.push_back(in_space(middle));
     for (int side = 0; side < 2 * mesh.dim; ++side) {
       const auto kind = grid->face(cell, side);
       if (kind != solenoid::Face::velocity && kind != solenoid::Face::outflow) continue;
       Point on_face = middle;
       on_face[side / 2] = grid->corner(cell)[side / 2] + (side % 2 == 0 ? 0.0 : grid->widths(cell)[side / 2]);
-      faces[{side, grid->hole(cell, side), kind == solenoid::Face::outflow}].push_back(on_face);
+      faces[{side, grid->hole(cell, side), kind == solenoid::Face::outflow}].push_back(in_space(on_face));
     }
   }
   for (auto& [face, points] : faces) faces_.push_back({face, std::move(points)});

@@ -7,7 +7,7 @@
 #include "base/host_vector.hpp"
 #include "engine/cpu/cell_shares.hpp"
 #include "engine/cpu/kernels/points_table.hpp"
-#include "engine/cpu/point_tables.hpp"
+#include "engine/point_tables.hpp"
 #include "engine/tables.hpp"
 #include "level/upper_hats.hpp"
 #include "mesh/record.hpp"

@@ -1,6 +1,6 @@
 #include "engine/cpu/point_viscosity.hpp"
 
-#include "engine/cpu/point_tables.hpp"
+#include "engine/point_tables.hpp"
 #include "engine/point_weights.hpp"
 #include "engine/tables.hpp"
 #include "level/upper_hats.hpp"

@@ -2,7 +2,6 @@
 /// \file
 /// The viscosity at points of the cpu engine.
 
-#include <memory>
 #include <vector>
 
 #include "base/host_vector.hpp"
@@ -15,8 +14,6 @@ namespace solenoid::cpu {
 /// What it adds to the operator of the means.
 class PointViscosityTerm {
  public:
-  using Weights = std::shared_ptr<const std::vector<float>>;
-
   /// Of a level with points, which must outlive it. \throws InputError if this build lacks the order.
   PointViscosityTerm(Team& team, const Level& level);
 

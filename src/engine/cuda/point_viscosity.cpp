@@ -1,32 +1,16 @@
 #include "engine/cuda/point_viscosity.hpp"
 
-#include <algorithm>
-#include <vector>
-
-#include "element/basis.hpp"
 #include "engine/cuda/upper_hats.hpp"
-#include "engine/point_weights.hpp"
 #include "mesh/record.hpp"
 
 namespace solenoid::cuda {
 namespace {
 
 ViscosityTables make_tables(const Level& level) {
-  ViscosityTables tables{};
-  const int order = level.equation.order;
-  const auto copy = [](const std::vector<double>& from, double* to) { std::copy(from.begin(), from.end(), to); };
-  const Quadrature rule = gauss(viscosity_points(order));
-  copy(rule.weights, tables.weight);
-  for (std::size_t q = 0; q < rule.points.size(); ++q) {
-    copy(legendre(order, rule.points[q]), tables.value[0][q]);
-    copy(legendre(order, rule.points[q], 1), tables.slope[0][q]);
-    copy(continuous(order, rule.points[q]), tables.value[1][q]);
-    copy(continuous(order, rule.points[q], 1), tables.slope[1][q]);
-  }
-  copy(legendre(order, 1.0), tables.end);
-  copy(legendre(order, 1.0, 1), tables.end_slope);
-  tables.penalty = level.equation.penalty(1.0);
-  for (int a = 0; a < level.equation.dim; ++a) tables.inverse_h[a] = 1.0 / level.grid.metric().uniform_width()[a];
+  const Equation& equation = level.equation;
+  ViscosityTables tables{
+      make_point_tables(equation.order, viscosity_points(equation.order)), equation.penalty(1.0), {}};
+  for (int a = 0; a < equation.dim; ++a) tables.inverse_h[a] = 1.0 / level.grid.metric().uniform_width()[a];
   return tables;
 }
 

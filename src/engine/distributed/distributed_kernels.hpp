@@ -101,12 +101,12 @@ class DistributedKernels final : public Kernels<T> {
 
   void take_points() override {
     kernels_->take_points();
-    at_points_ = true;
+    at_points_ = level_.has_viscosity_points();
   }
   void apply(const T* x, T* y) override {
     bring(x);
     kernels_->apply(x, y);
-    ghosts_.set(y, at_points_ ? Ghosts::stale : Ghosts::near);
+    at_points_ ? make_stale(y) : ghosts_.set(y, Ghosts::near);
   }
   void residual(const T* b, const T* x, T* r) override {
     bring_for_residual(x);

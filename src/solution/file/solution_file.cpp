@@ -138,7 +138,9 @@ struct ByCell {
   std::vector<double> points{};  ///< of a viscosity at points: (k + 2)^dim numbers for each cell, x fastest
 };
 
-int viscosity_points_of_cell(const Problem& problem) { return power(problem.order + 2, problem.mesh.dim); }
+int viscosity_points_of_cell(const Problem& problem) {
+  return ViscosityPoints::in_cell(problem.mesh.dim, problem.order);
+}
 
 template <class Io>
 void describe(Io& io, ByCell& by_cell, const Problem& problem) {
@@ -937,7 +939,8 @@ std::optional<ByCell> by_cell_of(const Solution& solution) {
   if (mass_varies(problem)) by_cell.mass = on_lattice(solution.grid(), numbers->reaction);
   if (numbers->points != nullptr) {
     const int of_cell = numbers->points->in_cell();
-    by_cell.points.assign(by_cell.viscosity.size() * of_cell, 1.0);
+    const auto extent = extent_of(problem.mesh);
+    by_cell.points.assign(extent[0] * extent[1] * extent[2] * of_cell, 1.0);
     for (const Record cell : solution.grid().layout().owned_cells()) {
       std::copy_n(numbers->points->of_cell(cell), of_cell,
                   &by_cell.points[lattice_place(solution.grid(), cell) * of_cell]);

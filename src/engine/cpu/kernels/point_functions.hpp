@@ -4,7 +4,7 @@
 /// factorisation. Lanes are cells.
 
 #include "engine/cpu/kernels/operator.hpp"
-#include "engine/cpu/kernels/point_tables.hpp"
+#include "engine/point_tables.hpp"
 
 namespace solenoid::cpu::SOLENOID_SIMD_NAMESPACE {
 
@@ -25,11 +25,6 @@ struct PointFunctions {
   /// Functions of component c in direction a.
   static constexpr int size(int c, int a) { return a >= dim ? 1 : a == c ? n + 1 : n; }
   static constexpr int stride(int c, int a) { return a >= dim ? 0 : velocity_stride(dim, order, c, a); }
-
-  struct Cells {
-    V u[dim][rows];
-    V y[dim][rows];
-  };
 
   /// out[j] = sum_i table[j][i] in[i] for lines: j < to, i < from.
   template <int from, int to>

@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "engine/convection.hpp"
-#include "engine/cpu/kernels/point_tables.hpp"
+#include "engine/point_tables.hpp"
 
 namespace solenoid::cpu {
 

@@ -15,9 +15,8 @@
 ///      each direction, [direction][function][line of points along x];
 ///   2. a line of points: gradients, fluxes, integrals along x, which take the place of what they are made of;
 ///   3. the functions again, integrals along y and z: rows of y in shared memory;
-///   4. faces, all at once: a function of the first direction along a face: jumps and slopes of the traces, and the
-///   hats,
-///      to the points of the second direction, [face][entry][point];
+///   4. faces, all at once: a function of the first direction along a face: jumps and slopes of traces, and hats, to the
+///      points of the second direction, [face][entry][point];
 ///   5. a line of points on a face, as in 2;
 ///   6. direction after direction, both faces across it: integrals along the second one, added to the rows.
 /// At last rows are added to y, those of upper hats left for the cells above (add_upper_hats).
@@ -49,15 +48,15 @@ struct ViscosityTablesOf {
     for (int p = 0; p < 2; ++p) {
       for (int q = 0; q < points; ++q) {
         for (int i = 0; i <= n; ++i) {
-          value[p][q][i] = from.value[p][q][i];
-          slope[p][q][i] = from.slope[p][q][i];
+          value[p][q][i] = from.functions.value[p][q][i];
+          slope[p][q][i] = from.functions.slope[p][q][i];
         }
       }
     }
-    for (int q = 0; q < points; ++q) weight[q] = from.weight[q];
+    for (int q = 0; q < points; ++q) weight[q] = from.functions.weight[q];
     for (int j = 0; j < n; ++j) {
-      end[j] = from.end[j];
-      end_slope[j] = from.end_slope[j];
+      end[j] = from.functions.end[j];
+      end_slope[j] = from.functions.end_slope[j];
     }
     for (int a = 0; a < 3; ++a) inverse_h[a] = from.inverse_h[a];
   }
@@ -570,6 +569,7 @@ __global__ void __launch_bounds__(PointViscosityLayout<dim, order>::threads)
 template <int dim, int order>
 void add_point_viscosity(const PointViscosityArguments& arguments, Stream stream) {
   using L = PointViscosityLayout<dim, order>;
+  static_assert(L::shared_bytes <= static_cast<int>(most_shared_bytes));
   const ViscosityTablesOf<order> tables(*arguments.tables);
   const ViscosityFields fields{arguments.topology, arguments.cells, arguments.weights, arguments.sign,
                                arguments.x,        arguments.y,     arguments.upper};

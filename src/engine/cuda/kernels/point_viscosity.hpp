@@ -3,21 +3,14 @@
 /// What the kernel of a viscosity at points (point_viscosity.cuh) exchanges with the engine: plain data.
 
 #include "engine/cuda/kernels/arguments.hpp"
+#include "engine/point_tables.hpp"
 #include "engine/point_weights.hpp"
 
 namespace solenoid::cuda {
 
-/// Univariate functions at the k + 2 Gauss points of the unit interval.
 struct ViscosityTables {
-  static constexpr int points = viscosity_points(max_n - 1);
-
-  // Of O and of P (element/basis.hpp), [P][point][function]:
-  double value[2][points][max_n + 1];
-  double slope[2][points][max_n + 1];
-  double weight[points];
-  double end[max_n];        ///< psi_j(1); psi_j(0) = (-1)^j psi_j(1)
-  double end_slope[max_n];  ///< psi_j'(1); psi_j'(0) = -(-1)^j psi_j'(1)
-  double penalty;           ///< gamma h
+  PointTables functions;  ///< at viscosity_points(k) Gauss points
+  double penalty;         ///< gamma h
   double inverse_h[3];
 };
 

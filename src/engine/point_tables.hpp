@@ -1,11 +1,11 @@
 #pragma once
 /// \file
-/// Univariate functions at Gauss points, as the kernels that work there take them.
+/// Univariate functions at Gauss points, for kernels that work there: plain data.
 
 #include "element/convection_points.hpp"
 #include "engine/kernel_data.hpp"
 
-namespace solenoid::cpu {
+namespace solenoid {
 
 /// At the Gauss points of the unit interval, [point][function].
 struct PointTables {
@@ -17,8 +17,12 @@ struct PointTables {
   // The same times the weights of the points:
   double test_value[2][max_points][max_n + 1];
   double test_slope[2][max_points][max_n + 1];
+  double weight[max_points];
   double end[max_n];        ///< psi_j(1); psi_j(0) = (-1)^j psi_j(1)
   double end_slope[max_n];  ///< psi_j'(1); psi_j'(0) = -(-1)^j psi_j'(1)
 };
 
-}  // namespace solenoid::cpu
+/// Of order k, for so many Gauss points.
+PointTables make_point_tables(int order, int points);
+
+}  // namespace solenoid

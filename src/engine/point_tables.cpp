@@ -1,4 +1,4 @@
-#include "engine/cpu/point_tables.hpp"
+#include "engine/point_tables.hpp"
 
 #include <algorithm>
 #include <cstddef>
@@ -6,11 +6,12 @@
 
 #include "element/basis.hpp"
 
-namespace solenoid::cpu {
+namespace solenoid {
 
 PointTables make_point_tables(int order, int points) {
   PointTables tables{};
   const Quadrature rule = gauss(points);
+  std::copy(rule.weights.begin(), rule.weights.end(), tables.weight);
   for (std::size_t q = 0; q < rule.points.size(); ++q) {
     const auto enter = [&](int p, const std::vector<double>& values, const std::vector<double>& slopes) {
       for (std::size_t i = 0; i < values.size(); ++i) {
@@ -31,4 +32,4 @@ PointTables make_point_tables(int order, int points) {
   return tables;
 }
 
-}  // namespace solenoid::cpu
+}  // namespace solenoid
