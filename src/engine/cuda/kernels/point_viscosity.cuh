@@ -15,7 +15,8 @@
 ///      each direction, [direction][function][line of points along x];
 ///   2. a line of points: gradients, fluxes, integrals along x, which take the place of what they are made of;
 ///   3. the functions again, integrals along y and z: rows of y in shared memory;
-///   4. faces, all at once: a function of the first direction along a face: jumps and slopes of traces, and hats, to the
+///   4. faces, all at once: a function of the first direction along a face: jumps and slopes of traces, and hats, to
+///   the
 ///      points of the second direction, [face][entry][point];
 ///   5. a line of points on a face, as in 2;
 ///   6. direction after direction, both faces across it: integrals along the second one, added to the rows.
@@ -103,15 +104,22 @@ struct PointViscosityLayout {
   static constexpr int face_place(int side, int entry, int q) { return (side * entries + entry) * second_points + q; }
   static constexpr int hats_at = 2 * traces;
 
-  static constexpr int buffer = most(dim * functions * lines, 2 * dim * entries * second_points);
-  static constexpr int memory = buffer + dim * rows;
+  // What is left of the inside, the rows of y, takes its place behind what faces need.
+  static constexpr int rows_at = 2 * dim * entries * second_points;
+  static constexpr int memory = most(dim * functions * lines, rows_at + dim * rows);
   static constexpr int bytes_of_lane = memory * static_cast<int>(sizeof(double));
   static constexpr int lanes = 16 * bytes_of_lane <= 100 << 10                            ? 16
                                : 8 * bytes_of_lane <= static_cast<int>(most_shared_bytes) ? 8
                                                                                           : 4;
-  static constexpr int team = most(lines, dim == 3 ? 16 : 8);
+  static constexpr int team = most(most(lines, functions), dim == 3 ? 16 : 8);
   static constexpr int threads = lanes * team;
   static constexpr int shared_bytes = lanes * bytes_of_lane;
+  /// Thread blocks for a multiprocessor, by shared memory and by registers: all wait for memory and for each other most
+  /// of the time, so that more of them are worth some spills (measured).
+  static constexpr int registers = order <= 1 ? 64 : order == 2 ? 80 : 140;
+  static constexpr int least(int a, int b) { return a < b ? a : b; }
+  static constexpr int resident =
+      most(1, least(static_cast<int>(most_shared_bytes) / shared_bytes, 65536 / (threads * registers)));
 };
 
 template <int dim, int order, bool stress>
@@ -135,8 +143,10 @@ class PointViscosityBlock {
     __syncthreads();
     for_jobs<L::lines>([&](int line) { line_inside(line); });
     __syncthreads();
-    for_jobs<L::functions>([&](int job) { with_component(job, [&](auto c, int i) { from_points<c>(i); }); });
+    double y[n * (n + 1)];
+    if (member_ < L::functions) with_component(member_, [&](auto c, int i) { from_points<c>(i, y); });
     __syncthreads();
+    if (member_ < L::functions) with_component(member_, [&](auto c, int i) { put_rows<c>(i, y); });
     for_jobs<2 * dim * L::face_jobs>([&](int job) {
       const int side = job / L::face_jobs;
       with_constant<dim>(side / 2, [&](auto a) { face_to_points<a>(side, job % L::face_jobs); });
@@ -163,7 +173,7 @@ class PointViscosityBlock {
   using Constant = std::integral_constant<int, value>;
 
   __device__ double& buffer(int place) const { return shared_[place * L::lanes]; }
-  __device__ double& row(int c, int place) const { return shared_[(L::buffer + c * L::rows + place) * L::lanes]; }
+  __device__ double& row(int c, int place) const { return shared_[(L::rows_at + c * L::rows + place) * L::lanes]; }
   __device__ double weight(int i) const {
     return is_cell_ ? static_cast<double>(__ldg(weights_ + i * interleave)) : 0.0;
   }
@@ -269,8 +279,11 @@ class PointViscosityBlock {
     double sum[dim][L::functions];  // [direction][function of x]
     unrolled<dim, L::functions>([&](int a, int f) { sum[a][f] = 0.0; });
     const double of_line = tables_.weight[line % points] * (dim == 3 ? tables_.weight[line / points] : 1.0);
+    double next = weight(points * line);
 #pragma unroll 1
     for (int q = 0; q < points; ++q) {
+      const double difference = next;
+      if (q + 1 < points) next = weight(q + 1 + points * line);
       double g[dim][dim];  // [component][direction]
       unrolled<dim, dim>([&](int c, int a) {
         g[c][a] = 0.0;
@@ -280,7 +293,7 @@ class PointViscosityBlock {
         }
         g[c][a] *= tables_.inverse_h[a];
       });
-      const double w = of_line * tables_.weight[q] * weight(q + points * line);
+      const double w = of_line * tables_.weight[q] * difference;
       unrolled<dim, dim>([&](int c, int a) {
         const double flux = w * tables_.inverse_h[a] * (stress ? g[c][a] + g[a][c] : g[c][a]);
 #pragma unroll
@@ -291,12 +304,11 @@ class PointViscosityBlock {
   }
 
   template <int c>
-  __device__ void from_points(int i) const {
+  __device__ void from_points(int i, double (&y)[n * (n + 1)]) const {
     constexpr int ny = L::size(c, 1);
     constexpr int nz = L::size(c, 2);
     const int function = L::first(c) + i;
-    double y[ny][nz];
-    unrolled<ny, nz>([&](int j, int l) { y[j][l] = 0.0; });
+    unrolled<ny, nz>([&](int j, int l) { y[j * nz + l] = 0.0; });
 #pragma unroll
     for (int qz = 0; qz < (dim == 3 ? points : 1); ++qz) {
       double value[ny];
@@ -317,13 +329,17 @@ class PointViscosityBlock {
       }
       unrolled<ny, nz>([&](int j, int l) {
         if constexpr (dim == 3) {
-          y[j][l] += tables_.value[space(c, 2)][qz][l] * value[j] + tables_.slope[space(c, 2)][qz][l] * slope[j];
+          y[j * nz + l] += tables_.value[space(c, 2)][qz][l] * value[j] + tables_.slope[space(c, 2)][qz][l] * slope[j];
         } else {
-          y[j][l] += value[j];
+          y[j * nz + l] += value[j];
         }
       });
     }
-    unrolled<ny, nz>([&](int j, int l) { row(c, row_place<c>({i, j, l})) = y[j][l]; });
+  }
+  template <int c>
+  __device__ void put_rows(int i, const double (&y)[n * (n + 1)]) const {
+    constexpr int nz = L::size(c, 2);
+    unrolled<L::size(c, 1), nz>([&](int j, int l) { row(c, row_place<c>({i, j, l})) = y[j * nz + l]; });
   }
 
   // --- faces ---------------------------------------------------------------------------------------------------------
@@ -431,9 +447,12 @@ class PointViscosityBlock {
     double sum[L::entries];
 #pragma unroll
     for (double& entry : sum) entry = 0.0;
+    const int first_weight = of_faces + side * L::lines + points * q2;
+    double next = weight(first_weight);
 #pragma unroll 1
     for (int q = 0; q < points; ++q) {
-      const double w = of_line * tables_.weight[q] * weight(of_faces + side * L::lines + q + points * q2);
+      const double w = of_line * tables_.weight[q] * next;
+      if (q + 1 < points) next = weight(first_weight + q + 1);
 #pragma unroll
       for (int t = 0; t < L::tangential; ++t) {
         const int c = (a + 1 + t) % dim;
@@ -558,7 +577,7 @@ class PointViscosityBlock {
 };
 
 template <bool stress, int dim, int order>
-__global__ void __launch_bounds__(PointViscosityLayout<dim, order>::threads)
+__global__ void __launch_bounds__(PointViscosityLayout<dim, order>::threads, PointViscosityLayout<dim, order>::resident)
     add_point_viscosity_cells(const __grid_constant__ ViscosityTablesOf<order> tables,
                               const __grid_constant__ ViscosityFields fields) {
   extern __shared__ __align__(16) unsigned char memory[];
