@@ -91,6 +91,8 @@ std::vector<Change> make_changes() {
   add_option(changes, "colour_order", &MultigridOptions::colour_order);
   add_option(changes, "patch", &MultigridOptions::patch);
   add_option(changes, "local_solver", &MultigridOptions::local_solver);
+  add_names(changes, "viscosity_points", main.viscosity,
+            [](Setting& s, ViscosityPlaces places) { s.viscosity = places; });
   return changes;
 }
 
@@ -105,6 +107,10 @@ Problem Setting::problem(int order, int refine) const {
                         : manufactured_problem(ManufacturedKind::gaussian, dim, order, refine);
   problem.mass = mass;
   if (form != ViscousForm::gradient) problem.form = form;
+  if (viscosity == ViscosityPlaces::gauss) {
+    problem.varying_viscosity = ScalarField::expression("exp(x)", dim);
+    problem.viscosity_points = viscosity;
+  }
   Mesh& mesh = problem.mesh;
   mesh.holes = holes;
   const int longest = *std::max_element(boxes.begin(), boxes.begin() + dim);

@@ -19,10 +19,11 @@ struct Setting {
   EquationKind equation = EquationKind::stokes;
   double mass = 0.0;
   ViscousForm form = ViscousForm::gradient;
-  std::array<int, 3> boxes{1, 1, 1};  ///< coarse boxes per direction, cubes unless stretched
-  std::vector<IndexBox> holes{};      ///< among them
-  Point stretch{1.0, 1.0, 1.0};       ///< of boxes
-  std::array<SideKind, 6> sides{};    ///< the first kind: walls
+  ViscosityPlaces viscosity = ViscosityPlaces::cell;  ///< one number; at Gauss points one that varies
+  std::array<int, 3> boxes{1, 1, 1};                  ///< coarse boxes per direction, cubes unless stretched
+  std::vector<IndexBox> holes{};                      ///< among them
+  Point stretch{1.0, 1.0, 1.0};                       ///< of boxes
+  std::array<SideKind, 6> sides{};                    ///< the first kind: walls
   SideKind hole_side{};
   SolverOptions solver{};
 
