@@ -80,8 +80,8 @@ struct ParityArguments {
   const T* x;     ///< nullptr stands for zero
   T* y;           ///< other memory than x
   const T* root;  ///< Colour::root
-  /// With `root`: of component c, factors of the eigenvalues in direction c, c + 1, c + 2, and what is added to sums, or
-  /// where reactions vary the factor of these.
+  /// With `root`: of component c, factors of the eigenvalues in direction c, c + 1, c + 2, and what is added to sums,
+  /// or where reactions vary the factor of these.
   T eigenvalue_factor[3][3];
   T reaction[3];
   /// Where reactions vary: the number of Schur blocks of the patch with this lower cell, [record], in place of that of
