@@ -6,11 +6,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <string>
 #include <vector>
 
 #include "engine/engine.hpp"
+#include "flows.hpp"
 #include "problem/orders.hpp"
 #include "solenoid/arrays.hpp"
 #include "solenoid/case.hpp"
@@ -46,21 +46,6 @@ std::vector<Driven> flows() {
   };
 }
 
-/// The largest difference of unknowns relative to the largest of them.
-double difference(const Solution& of, const Solution& from) {
-  const std::vector<double> got = of.unknowns();
-  const std::vector<double> expected = from.unknowns();
-  if (got.size() != expected.size()) return std::numeric_limits<double>::infinity();
-  double most = 0.0;
-  double size = 0.0;
-  for (std::size_t i = 0; i < got.size(); ++i) {
-    size = std::max(size, std::abs(expected[i]));
-    const double here = std::abs(got[i] - expected[i]);
-    if (!(here <= most)) most = here;  // NaN too
-  }
-  return most / size;
-}
-
 class EnginesInTime : public testing::TestWithParam<std::tuple<int, int>> {};
 
 TEST_P(EnginesInTime, TakeTheSameSteps) {
@@ -87,7 +72,7 @@ TEST_P(EnginesInTime, TakeTheSameSteps) {
       ASSERT_NEAR(on_gpu.length, step.length, 1e-12 * step.length);
       EXPECT_NEAR(on_gpu.cfl, step.cfl, tolerance * step.cfl);
     }
-    EXPECT_LE(difference(got.solution(), expected.solution()), tolerance);
+    EXPECT_LE(test::difference_of_unknowns(got.solution(), expected.solution()), tolerance);
   }
 }
 
@@ -120,7 +105,7 @@ TEST(EnginesCoupled, TakeTheSameArrays) {
     }
     reached.push_back(flow.solution());
   }
-  EXPECT_LE(difference(reached[1], reached[0]), 3e-4);
+  EXPECT_LE(test::difference_of_unknowns(reached[1], reached[0]), 3e-4);
   const auto fluxes = face_fluxes(reached[1]);
   const auto expected = face_fluxes(reached[0]);
   for (int a = 0; a < 2; ++a) {

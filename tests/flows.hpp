@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <span>
 #include <utility>
 #include <vector>
@@ -210,5 +211,20 @@ constexpr bool sanitized = true;
 #else
 constexpr bool sanitized = false;
 #endif
+
+/// The largest difference of unknowns relative to the largest of them.
+inline double difference_of_unknowns(const Solution& of, const Solution& from) {
+  const std::vector<double> got = of.unknowns();
+  const std::vector<double> expected = from.unknowns();
+  if (got.size() != expected.size()) return std::numeric_limits<double>::infinity();
+  double most = 0.0;
+  double size = 0.0;
+  for (std::size_t i = 0; i < got.size(); ++i) {
+    size = std::max(size, std::abs(expected[i]));
+    const double here = std::abs(got[i] - expected[i]);
+    if (!(here <= most)) most = here;  // NaN too
+  }
+  return most / size;
+}
 
 }  // namespace solenoid::test

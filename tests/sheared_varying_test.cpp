@@ -23,6 +23,7 @@
 namespace solenoid {
 namespace {
 
+using test::difference_of_unknowns;
 using test::rhombus;
 using test::some_edges;
 
@@ -34,19 +35,6 @@ SolverOptions options(double rtol = 1e-12) {
 }
 
 ScalarField expression(const std::string& text, int dim = 2) { return ScalarField::expression(text, dim); }
-
-double difference(const Solution& a, const Solution& b) {
-  const auto x = a.unknowns();
-  const auto y = b.unknowns();
-  double most = 0.0;
-  double size = 1e-300;
-  EXPECT_EQ(x.size(), y.size());
-  for (std::size_t i = 0; i < x.size(); ++i) {
-    most = std::max(most, std::abs(x[i] - y[i]));
-    size = std::max(size, std::abs(x[i]));
-  }
-  return most / size;
-}
 
 /// With holes, a wall that moves, an open side; a viscosity that jumps on coarse boxes and a porous zone.
 Problem some_flow(int dim, int order) {
@@ -80,7 +68,7 @@ TEST(ShearedVarying, IsThatOfBoxesAtRightAngles) {
       const Result actual = solve(sheared, options());
       EXPECT_TRUE(expected.report.converged && actual.report.converged);
       EXPECT_EQ(actual.report.iterations, expected.report.iterations);
-      EXPECT_LE(difference(actual.solution, expected.solution), 1e-9) << dim << "D, k = " << order;
+      EXPECT_LE(difference_of_unknowns(actual.solution, expected.solution), 1e-9) << dim << "D, k = " << order;
       EXPECT_NEAR(actual.solution.dissipation(), expected.solution.dissipation(), 1e-9);
       const auto forces = actual.solution.forces();
       const auto expected_forces = expected.solution.forces();
@@ -128,7 +116,7 @@ TEST(ShearedVarying, IsTheConstantWhereItIsTheSame) {
     varying.form = ViscousForm::gradient;
     varying.varying_viscosity = ScalarField([](const Point&) { return 0.3; });
     varying.varying_mass = ScalarField([](const Point&) { return 2.0; });
-    EXPECT_LE(difference(solve(varying, options()).solution, solve(constant, options()).solution), 1e-9);
+    EXPECT_LE(difference_of_unknowns(solve(varying, options()).solution, solve(constant, options()).solution), 1e-9);
   }
 }
 
@@ -248,7 +236,7 @@ TEST(ShearedVarying, ServesFlowsInTime) {
     step.force[c] = ScalarField(std::function<double(const Point&)>(
         [f = problem.force[c], u = before[c], dt](const Point& x) { return f(x) + u(x) / dt; }));
   }
-  EXPECT_LE(difference(flow.solution(), solve(step, options()).solution), 1e-3);
+  EXPECT_LE(difference_of_unknowns(flow.solution(), solve(step, options()).solution), 1e-3);
 }
 
 }  // namespace

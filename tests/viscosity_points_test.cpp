@@ -24,6 +24,7 @@
 namespace solenoid {
 namespace {
 
+using test::difference_of_unknowns;
 SolverOptions options(double rtol = 1e-12) {
   SolverOptions options = test::on_cpu(rtol);
   options.max_iterations = 200;
@@ -45,19 +46,6 @@ Problem some_flow(int dim, int order, ViscousForm form) {
   problem.boundary.sides[1].kind = SideKind::outflow;
   problem.boundary.sides[3].kind = SideKind::slip;
   return problem;
-}
-
-double difference(const Solution& a, const Solution& b) {
-  const auto x = a.unknowns();
-  const auto y = b.unknowns();
-  double most = 0.0;
-  double size = 1e-300;
-  EXPECT_EQ(x.size(), y.size());
-  for (std::size_t i = 0; i < x.size(); ++i) {
-    most = std::max(most, std::abs(x[i] - y[i]));
-    size = std::max(size, std::abs(x[i]));
-  }
-  return most / size;
 }
 
 /// Nothing is sheared, whatever the viscosity.
@@ -116,7 +104,7 @@ TEST(ViscosityPoints, ThatAreConstantInCellsAreMeans) {
   problem.viscosity_points = ViscosityPlaces::cell;
   const Result means = solve(problem, options());
   EXPECT_EQ(at_points.report.iterations, means.report.iterations);
-  EXPECT_LE(difference(at_points.solution, means.solution), 1e-10);
+  EXPECT_LE(difference_of_unknowns(at_points.solution, means.solution), 1e-10);
   EXPECT_NEAR(at_points.solution.dissipation(), means.solution.dissipation(), 1e-9 * means.solution.dissipation());
 }
 
@@ -132,7 +120,7 @@ TEST(ViscosityPoints, MayBeSolvedInAllWays) {
       other.method = cycles ? Method::vcycle : Method::gmres;
       const Result actual = solve(problem, other);
       EXPECT_TRUE(actual.report.converged) << actual.report.reason;
-      EXPECT_LE(difference(actual.solution, expected.solution), 1e-9);
+      EXPECT_LE(difference_of_unknowns(actual.solution, expected.solution), 1e-9);
       EXPECT_LE(actual.solution.divergence_max(), precision == Precision::mixed ? 1e-7 : 1e-12);
     }
   }
@@ -141,10 +129,10 @@ TEST(ViscosityPoints, MayBeSolvedInAllWays) {
   for (const Point& x : points_of(at)) values.push_back((*problem.varying_viscosity)(x));
   Problem from_values = problem;
   from_values.varying_viscosity = scalar_field_of(at, values, "viscosity");
-  EXPECT_LE(difference(solve(from_values, options()).solution, expected.solution), 1e-9);
+  EXPECT_LE(difference_of_unknowns(solve(from_values, options()).solution, expected.solution), 1e-9);
   Problem means = problem;
   means.viscosity_points = ViscosityPlaces::cell;
-  EXPECT_GE(difference(solve(means, options()).solution, expected.solution), 1e-4);
+  EXPECT_GE(difference_of_unknowns(solve(means, options()).solution, expected.solution), 1e-4);
 }
 
 TEST(ViscosityPoints, AreInFilesOfSolutions) {
@@ -169,7 +157,7 @@ TEST(ViscosityPoints, AreInFilesOfSolutions) {
     // The problem of the file has that viscosity.
     Problem again = problem;
     again.varying_viscosity = loaded.problem().varying_viscosity;
-    EXPECT_LE(difference(solve(again, options(1e-8)).solution, saved), 1e-6);
+    EXPECT_LE(difference_of_unknowns(solve(again, options(1e-8)).solution, saved), 1e-6);
   }
 }
 
@@ -220,9 +208,9 @@ TEST(ViscosityPoints, ServeFlowsInTime) {
     step.force[c] = ScalarField(std::function<double(const Point&)>(
         [f = problem.force[c], u = before[c], dt](const Point& x) { return f(x) + u(x) / dt; }));
   }
-  EXPECT_LE(difference(flow.solution(), solve(step, precise).solution), 1e-3);
+  EXPECT_LE(difference_of_unknowns(flow.solution(), solve(step, precise).solution), 1e-3);
   step.viscosity_points = ViscosityPlaces::cell;
-  EXPECT_GE(difference(flow.solution(), solve(step, precise).solution), 3e-3);
+  EXPECT_GE(difference_of_unknowns(flow.solution(), solve(step, precise).solution), 3e-3);
 }
 
 TEST(ViscosityPoints, AreRefusedOfANumber) {

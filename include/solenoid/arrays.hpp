@@ -50,6 +50,9 @@ VectorField field_of(const ArrayPoints& at, std::vector<double> values, const st
 /// The same of an array of one component.
 ScalarField scalar_field_of(const ArrayPoints& at, std::vector<double> values, const std::string& label);
 
+/// The same in the order that files of images have, x fastest: axes (z, y, x), in 2D (y, x), a number for each point.
+ScalarField scalar_field_of_file(const ArrayPoints& at, const std::vector<double>& values, const std::string& label);
+
 /// An array of any type of number in a file, NumPy's .npy or a dataset of an HDF5 file (.h5, .hdf5, .hdf), in the order
 /// of C with the axes (z, y, x), in 2D (y, x), as files of images have it; of a vector field (component, z, y, x).
 struct FieldFile {

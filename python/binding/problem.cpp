@@ -289,14 +289,7 @@ ScalarField coefficient_field(const MeshParts& parts, const Values& values, cons
     at_points = at_points && extent[a] == m * (std::int64_t{mesh.cells[a]} << mesh.refine);
   }
   if (!at_points) return cellwise(mesh, extent, std::move(numbers), label);
-  std::vector<double> z_fastest(numbers.size());
-  auto next = numbers.begin();
-  for (std::int64_t k = 0; k < extent[2]; ++k) {
-    for (std::int64_t j = 0; j < extent[1]; ++j) {
-      for (std::int64_t i = 0; i < extent[0]; ++i) z_fastest[(i * extent[1] + j) * extent[2] + k] = *next++;
-    }
-  }
-  return scalar_field_of({mesh, static_cast<int>(m)}, std::move(z_fastest), label);
+  return scalar_field_of_file({mesh, static_cast<int>(m)}, numbers, label);
 }
 
 nb::list holes_of(const Mesh& mesh) {

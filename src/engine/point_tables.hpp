@@ -3,7 +3,9 @@
 /// Univariate functions at Gauss points, for kernels that work there: plain data.
 
 #include "element/convection_points.hpp"
+#include "element/viscosity_points.hpp"
 #include "engine/kernel_data.hpp"
+#include "mesh/record.hpp"
 
 namespace solenoid {
 
@@ -24,5 +26,17 @@ struct PointTables {
 
 /// Of order k, for so many Gauss points.
 PointTables make_point_tables(int order, int points);
+
+/// Of a viscosity at points (engine/point_weights.hpp).
+struct ViscosityTables {
+  PointTables functions;  ///< at viscosity_points(k) Gauss points
+  double penalty;         ///< gamma h
+  double inverse_h[3];
+};
+
+/// Weights of a viscosity at points for each cell: of the points in it, then of those on its faces, [side][point].
+constexpr int point_weights_of_cell(int dim, int order) {
+  return power(viscosity_points(order), dim) + 2 * dim * power(viscosity_points(order), dim - 1);
+}
 
 }  // namespace solenoid

@@ -66,6 +66,14 @@ class Weights {
 
 }  // namespace
 
+ViscosityTables make_viscosity_tables(const Level& level) {
+  const Equation& equation = level.equation;
+  ViscosityTables tables{
+      make_point_tables(equation.order, viscosity_points(equation.order)), equation.penalty(1.0), {}};
+  for (int a = 0; a < equation.dim; ++a) tables.inverse_h[a] = 1.0 / level.grid.metric().uniform_width()[a];
+  return tables;
+}
+
 std::vector<float> point_weights(const Level& level) {
   const int size = point_weights_of_cell(level.equation.dim, level.equation.order);
   const RecordRange cells = level.grid.layout().near_cells();

@@ -32,7 +32,10 @@ void take_logarithms(const double* values, int count, std::vector<double>& logar
 }  // namespace
 
 ViscosityPoints::ViscosityPoints(int dim, int order, std::vector<double> values)
-    : dim_(dim), in_cell_(in_cell(dim, order)), places_(gauss(order + 2).points), values_(std::move(values)) {
+    : dim_(dim),
+      in_cell_(in_cell(dim, order)),
+      places_(gauss(viscosity_points(order)).points),
+      values_(std::move(values)) {
   ends_ = interpolation({0.0, 1.0});
 }
 

@@ -8,6 +8,7 @@
 #include <limits>
 #include <vector>
 
+#include "element/viscosity_points.hpp"
 #include "mesh/grid.hpp"
 #include "mesh/record.hpp"
 
@@ -28,7 +29,7 @@ class ViscosityPoints {
   /// Gauss points per direction, in a cell and on a face of it.
   [[nodiscard]] int per_direction() const { return static_cast<int>(places_.size()); }
   [[nodiscard]] int in_cell() const { return in_cell_; }
-  static constexpr int in_cell(int dim, int order) { return power(order + 2, dim); }
+  static constexpr int in_cell(int dim, int order) { return power(viscosity_points(order), dim); }
   [[nodiscard]] int on_face() const { return in_cell_ / per_direction(); }
   [[nodiscard]] const std::vector<double>& values() const { return values_; }
   [[nodiscard]] const double* of_cell(Record cell) const { return &values_[static_cast<std::size_t>(cell) * in_cell_]; }

@@ -270,13 +270,7 @@ std::vector<ScalarField> read_components(const Mesh& mesh, const FieldFile& from
       fields.push_back(cellwise(mesh, extent, std::move(component)));
       continue;
     }
-    std::size_t number = first;
-    for (int k = 0; k < at_points[2]; ++k) {
-      for (int j = 0; j < at_points[1]; ++j) {
-        for (int i = 0; i < at_points[0]; ++i) component[index(at_points, i, j, k)] = values[number++];
-      }
-    }
-    fields.push_back(components_of({mesh, from.points}, 1, std::move(component), "")[0]);
+    fields.push_back(scalar_field_of_file({mesh, from.points}, component, ""));
   }
   return fields;
 }
@@ -300,6 +294,19 @@ VectorField field_of(const ArrayPoints& at, std::vector<double> values, const st
 
 ScalarField scalar_field_of(const ArrayPoints& at, std::vector<double> values, const std::string& label) {
   return components_of(at, 1, std::move(values), label)[0];
+}
+
+ScalarField scalar_field_of_file(const ArrayPoints& at, const std::vector<double>& values, const std::string& label) {
+  Counts count{1, 1, 1};
+  for (int a = 0; a < at.mesh.dim; ++a) count[a] = (at.mesh.cells[a] << at.mesh.refine) * at.points;
+  std::vector<double> z_fastest(values.size());
+  auto next = values.begin();
+  for (int k = 0; k < count[2]; ++k) {
+    for (int j = 0; j < count[1]; ++j) {
+      for (int i = 0; i < count[0]; ++i) z_fastest[index(count, i, j, k)] = *next++;
+    }
+  }
+  return scalar_field_of(at, std::move(z_fastest), label);
 }
 
 VectorField read_field(const Mesh& mesh, const FieldFile& from) {

@@ -200,7 +200,7 @@ CoarsestNeeds needs_of_coarsest(const CoarseCounts& counts, const Problem& probl
 double bytes_of_viscosity_points(const Problem& problem, const Engine& engine) {
   if (problem.viscosity_points == ViscosityPlaces::cell) return 0.0;
   const int dim = problem.mesh.dim;
-  const int on_host = engine.stream() == nullptr ? power(viscosity_points(problem.order), dim) : 0;
+  const int on_host = engine.stream() == nullptr ? ViscosityPoints::in_cell(dim, problem.order) : 0;
   const double of_operator = static_cast<double>(sizeof(float)) * point_weights_of_cell(dim, problem.order) +
                              static_cast<double>(sizeof(double)) * dim * power(problem.order + 1, dim - 1);
   return (has_boundary_velocity(problem) ? 2.0 : 1.0) * of_operator + static_cast<double>(sizeof(double)) * on_host;

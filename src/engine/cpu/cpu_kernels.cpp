@@ -16,7 +16,6 @@
 #include "engine/cpu/smoother.hpp"
 #include "engine/cpu/transfers.hpp"
 #include "engine/cpu/vector_operations.hpp"
-#include "engine/point_weights.hpp"
 #include "engine/tables.hpp"
 
 namespace solenoid::cpu {
@@ -44,7 +43,7 @@ class CpuKernels final : public VectorOperations<T> {
     tables->cell = make_cell_data<T>(level_);
     if (varying_ != nullptr) tables->cell.viscosity = T(0);  // VaryingData has it
     tables->local_problems = smoother_.make_tables(tables_ == nullptr ? nullptr : &tables_->local_problems);
-    if (at_points_ != nullptr) take_weights(*tables);
+    if (at_points_ != nullptr) tables->point_weights = at_points_->weights(tables_->point_weights);
     return tables;
   }
   std::shared_ptr<CoefficientTables> use_tables(std::shared_ptr<CoefficientTables> tables) override {
@@ -61,7 +60,7 @@ class CpuKernels final : public VectorOperations<T> {
   void take_points() override {
     if (!level_.has_viscosity_points()) return;
     at_points_ = std::make_unique<PointViscosityTerm>(team_, level_);
-    take_weights(*tables_);
+    tables_->point_weights = at_points_->weights(nullptr);
   }
 
   [[nodiscard]] bool smooths_from_halo() const override { return smoother_.has_halo_form(); }
@@ -150,19 +149,8 @@ class CpuKernels final : public VectorOperations<T> {
   struct Tables final : CoefficientTables {
     CellData<T> cell;
     typename Smoother<T>::Tables local_problems;
-    // With the viscosity at points: what it was made of, and made into.
-    std::shared_ptr<const ViscosityPoints> points;
-    std::shared_ptr<const std::vector<float>> point_weights;
+    std::shared_ptr<const HostPointWeights> point_weights;  // with the viscosity at points
   };
-
-  /// Those in use, if the viscosity has not changed.
-  void take_weights(Tables& tables) const {
-    const auto points = level_.coefficients.by_cell->points;
-    tables.point_weights = tables_->points == points
-                               ? tables_->point_weights
-                               : std::make_shared<const std::vector<float>>(point_weights(level_));
-    tables.points = points;
-  }
 
   const KernelTable<T>& table_;
   const VaryingTable<T>* varying_;  // where coefficients vary by cell, otherwise nullptr

@@ -1,7 +1,5 @@
 #include "engine/cpu/point_viscosity.hpp"
 
-#include "engine/point_tables.hpp"
-#include "engine/point_weights.hpp"
 #include "engine/tables.hpp"
 #include "level/upper_hats.hpp"
 #include "mesh/record.hpp"
@@ -12,23 +10,21 @@ PointViscosityTerm::PointViscosityTerm(Team& team, const Level& level)
     : team_(team),
       level_(level),
       kernel_(points_table(level.equation.dim, level.equation.order).add_viscosity),
-      data_{make_point_tables(level.equation.order, viscosity_points(level.equation.order)),
-            level.equation.penalty(1.0),
-            {},
-            level.equation.form == ViscousForm::stress,
-            nullptr},
+      tables_(make_viscosity_tables(level)),
       upper_(zeros(whole_blocks(level.grid.layout().near_cells().size()) * level.equation.dim *
-                   power(level.equation.n(), level.equation.dim - 1))) {
-  for (int a = 0; a < level.equation.dim; ++a) data_.inverse_h[a] = 1.0 / level.grid.metric().uniform_width()[a];
+                   power(level.equation.n(), level.equation.dim - 1))) {}
+
+std::shared_ptr<const HostPointWeights> PointViscosityTerm::weights(
+    const std::shared_ptr<const HostPointWeights>& now) const {
+  return weights_of(level_, now, [](std::vector<float> weights) { return weights; });
 }
 
-void PointViscosityTerm::add(const std::vector<float>& weights, double sign, const double* x, double* y) {
-  data_.weights = weights.data();
+void PointViscosityTerm::add(const HostPointWeights& weights, double sign, const double* x, double* y) {
   const VectorLayout& layout = level_.grid.layout();
   team_.run([&](int t) {
     Team::in_pieces(team_.range(layout.near_cells().size(), t, interleave), 64 * interleave, [&](Team::Range piece) {
-      kernel_({&data_, topology_of(level_.grid), static_cast<Record>(piece.begin), static_cast<Record>(piece.end), sign,
-               x, y, upper_.data()});
+      kernel_({&tables_, level_.equation.form == ViscousForm::stress, weights.weights.data(), topology_of(level_.grid),
+               static_cast<Record>(piece.begin), static_cast<Record>(piece.end), sign, x, y, upper_.data()});
     });
   });
   team_.run([&](int t) {

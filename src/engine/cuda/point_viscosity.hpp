@@ -7,15 +7,11 @@
 #include "engine/cuda/cuda_kernels.hpp"
 #include "engine/cuda/device_level.hpp"
 #include "engine/cuda/kernels/point_viscosity.hpp"
-#include "level/viscosity_points.hpp"
+#include "engine/point_weights.hpp"
 
 namespace solenoid::cuda {
 
-/// The weights of a viscosity on the device (engine/point_weights.hpp), and what they were made of.
-struct DevicePointWeights {
-  std::shared_ptr<const ViscosityPoints> points;
-  Array<float> weights;
-};
+using DevicePointWeights = PointWeights<Array<float>>;
 
 /// What it adds to the operator of the means.
 class PointViscosityTerm {
@@ -23,7 +19,7 @@ class PointViscosityTerm {
   /// Of a level with points, which must outlive it.
   PointViscosityTerm(Shared& shared, const Level& level);
 
-  /// `now`, if the viscosity of the level is still that.
+  /// weights_of() the level.
   [[nodiscard]] std::shared_ptr<const DevicePointWeights> weights(
       const std::shared_ptr<const DevicePointWeights>& now) const;
   /// y += sign D x for vectors of the level.

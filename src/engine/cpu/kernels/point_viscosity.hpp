@@ -13,7 +13,6 @@
 
 #include "engine/cpu/kernels/point_functions.hpp"
 #include "engine/cpu/kernels/points_table.hpp"
-#include "engine/point_weights.hpp"
 
 namespace solenoid::cpu::SOLENOID_SIMD_NAMESPACE {
 
@@ -40,7 +39,7 @@ struct PointViscosity : PointFunctions<dim, order, viscosity_points(order)> {
     return result;
   }
 
-  static void inside(const PointViscosityData& data, const float* weights, Cells& cells, int part) {
+  static void inside(const ViscosityTables& data, bool stress, const float* weights, Cells& cells, int part) {
     for (int plane = 0; plane < planes; ++plane) {
       R gradient[dim][dim][in_plane];  // [component][direction]
       Base::template for_components<0>([&]<int c>() {
@@ -56,8 +55,8 @@ struct PointViscosity : PointFunctions<dim, order, viscosity_points(order)> {
             const double h_c = data.inverse_h[c];
             const R of_c = h_a * gradient[c][a][q];
             const R of_a = h_c * gradient[a][c][q];
-            const R other_of_c = data.stress ? of_a : R{};
-            const R other_of_a = data.stress ? of_c : R{};
+            const R other_of_c = stress ? of_a : R{};
+            const R other_of_a = stress ? of_c : R{};
             gradient[c][a][q] = h_a * w * (of_c + other_of_c);
             if (a != c) gradient[a][c][q] = h_c * w * (of_a + other_of_a);
           }
@@ -75,7 +74,7 @@ struct PointViscosity : PointFunctions<dim, order, viscosity_points(order)> {
   static void tangential(const PointViscosityArguments& arguments, const Batch& batch, int side, const float* weights,
                          const V& one_sided, Cells& cells) {
     constexpr int along = stride(c, a);
-    const PointViscosityData& data = *arguments.data;
+    const ViscosityTables& data = *arguments.tables;
     const bool upper = side % 2 == 1;
     const double out = upper ? 1.0 : -1.0;
     const double h_a = data.inverse_h[a];
@@ -109,7 +108,7 @@ struct PointViscosity : PointFunctions<dim, order, viscosity_points(order)> {
       OnFace<c, a>::evaluate(data.functions, value, jump);
       OnFace<c, a>::evaluate(data.functions, slope, shear);
       const V* const hats = cells.x[a] + (upper ? block : 0);
-      if (data.stress) {
+      if (arguments.stress) {
         R normal[columns];
         R tilt[face_points];  // d_c u_a
         for (int i = 0; i < columns; ++i) normal[i] = hats[i].part[part];
@@ -137,7 +136,7 @@ struct PointViscosity : PointFunctions<dim, order, viscosity_points(order)> {
           cells.y[c][start + j * along].part[part] += end * value[line] + end_slope * of_slope;
         }
       }
-      if (!data.stress) continue;
+      if (!arguments.stress) continue;
       R sums[columns];
       OnFace<a, a>::template test<c>(data.functions, jump, sums);
       V* const its_hats = cells.y[a] + (upper ? block : 0);
@@ -167,13 +166,13 @@ struct PointViscosity : PointFunctions<dim, order, viscosity_points(order)> {
         numbers[l] = first + l < arguments.end ? first + l : arguments.topology.null;
       }
       const Batch batch(arguments.topology, numbers);
-      const float* const weights = arguments.data->weights + record_offset(first, weights_of_cell);
+      const float* const weights = arguments.weights + record_offset(first, weights_of_cell);
       Cells cells{};
       for (int c = 0; c < dim; ++c) {
         batch.own.template load_values<block>(arguments.x, c * block, cells.x[c]);
         batch.behind[2 * c + 1].template load_values<columns>(arguments.x, c * block, cells.x[c] + block);
       }
-      for (int part = 0; part < V::parts; ++part) inside(*arguments.data, weights, cells, part);
+      for (int part = 0; part < V::parts; ++part) inside(*arguments.tables, arguments.stress, weights, cells, part);
       Base::template for_components<0>([&]<int a>() { faces_across<a>(arguments, batch, weights, cells); });
       double* const upper = arguments.upper + record_offset(first, dim * columns);
       for (int c = 0; c < dim; ++c) {

@@ -29,18 +29,11 @@ struct ConvectionArguments {
   double rate;    ///< result
 };
 
-/// Of a viscosity at points (engine/point_weights.hpp).
-struct PointViscosityData {
-  PointTables functions;  ///< at viscosity_points(k) Gauss points
-  double penalty;         ///< gamma h
-  double inverse_h[3];
-  bool stress;
-  const float* weights;  ///< point_weights()
-};
-
 /// The cells [begin, end), of which begin is a multiple of 16.
 struct PointViscosityArguments {
-  const PointViscosityData* data;
+  const ViscosityTables* tables;
+  bool stress;           ///< the viscous term is in its stress form
+  const float* weights;  ///< point_weights()
   CellTopology topology;
   std::int32_t begin;
   std::int32_t end;

@@ -287,19 +287,7 @@ class ConvectionBlock {
   /// visit(job) for this member's jobs.
   template <int count, class F>
   __device__ void for_jobs(const F& visit) const {
-#pragma unroll 1
-    for (int job = member_; job < count; job += L::team) visit(job);
-  }
-  /// visit(integral_constant) for a number that is known at run time.
-  template <int count, int first = 0, class F>
-  __device__ static void with_constant(int value, const F& visit) {
-    if constexpr (first < count) {
-      if (value == first) {
-        visit(std::integral_constant<int, first>());
-      } else {
-        with_constant<count, first + 1>(value, visit);
-      }
-    }
+    for_jobs_of_member<count, L::team>(member_, visit);
   }
 
   // --- 1. coefficients -----------------------------------------------------------------------------------------------

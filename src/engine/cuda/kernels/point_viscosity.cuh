@@ -24,8 +24,6 @@
 ///
 /// Traffic per unknown: DRAM x once, y twice, 4 bytes for each point (k = 2: 6), hats once more.
 
-#include <type_traits>
-
 #include "engine/cuda/kernels/point_viscosity.hpp"
 #include "engine/cuda/kernels/shape.cuh"
 
@@ -169,9 +167,6 @@ class PointViscosityBlock {
   }
 
  private:
-  template <int value>
-  using Constant = std::integral_constant<int, value>;
-
   __device__ double& buffer(int place) const { return shared_[place * L::lanes]; }
   __device__ double& row(int c, int place) const { return shared_[(L::rows_at + c * L::rows + place) * L::lanes]; }
   __device__ double weight(int i) const {
@@ -183,19 +178,7 @@ class PointViscosityBlock {
   /// visit(job) for this member's jobs.
   template <int count, class F>
   __device__ void for_jobs(const F& visit) const {
-#pragma unroll 1
-    for (int job = member_; job < count; job += L::team) visit(job);
-  }
-  /// visit(integral_constant) for a number that is known at run time.
-  template <int count, int first = 0, class F>
-  __device__ static void with_constant(int value, const F& visit) {
-    if constexpr (first < count) {
-      if (value == first) {
-        visit(Constant<first>());
-      } else {
-        with_constant<count, first + 1>(value, visit);
-      }
-    }
+    for_jobs_of_member<count, L::team>(member_, visit);
   }
   /// visit(component, its function of x) for one of the functions of x.
   template <class F>

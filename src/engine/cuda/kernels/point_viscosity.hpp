@@ -4,15 +4,8 @@
 
 #include "engine/cuda/kernels/arguments.hpp"
 #include "engine/point_tables.hpp"
-#include "engine/point_weights.hpp"
 
 namespace solenoid::cuda {
-
-struct ViscosityTables {
-  PointTables functions;  ///< at viscosity_points(k) Gauss points
-  double penalty;         ///< gamma h
-  double inverse_h[3];
-};
 
 struct PointViscosityArguments {
   const ViscosityTables* tables;  ///< on the host

@@ -3,6 +3,8 @@
 /// Records as kernels see them, and which thread has which cell. Lanes of a warp are neighbouring records, so that they
 /// load one value of all of them with unit stride.
 
+#include <type_traits>
+
 #include "engine/cuda/launch.hpp"
 #include "mesh/record.hpp"
 
@@ -35,6 +37,25 @@ __device__ void unrolled(F&& visit) {
       visit(i);
     } else {
       unrolled<sizes...>([&](auto... rest) { visit(i, rest...); });
+    }
+  }
+}
+
+/// visit(job) for the jobs below `count` of one member of a team.
+template <int count, int team, class F>
+__device__ void for_jobs_of_member(int member, const F& visit) {
+#pragma unroll 1
+  for (int job = member; job < count; job += team) visit(job);
+}
+
+/// visit(integral_constant) for a number below `count` that is known at run time.
+template <int count, int first = 0, class F>
+__device__ void with_constant(int value, const F& visit) {
+  if constexpr (first < count) {
+    if (value == first) {
+      visit(std::integral_constant<int, first>());
+    } else {
+      with_constant<count, first + 1>(value, visit);
     }
   }
 }
