@@ -126,6 +126,9 @@ class PointViscosityBlock {
   static constexpr int n = L::n;
   static constexpr int points = L::points;
   static constexpr int second_points = L::second_points;
+  /// Turns of a loop that are unrolled where nothing in registers is indexed by its counter: all, but for high orders,
+  /// which spill anyway and took minutes to compile.
+  static constexpr int turns = order < 4 ? 16 : 1;
 
  public:
   __device__ PointViscosityBlock(const ViscosityTablesOf<order>& tables, const ViscosityFields& fields, double* shared)
@@ -219,7 +222,7 @@ class PointViscosityBlock {
     double u[ny][nz];
     unrolled<ny, nz>([&](int j, int l) { u[j][l] = coefficient<c>(cell_, above, {i, j, l}); });
     const int function = L::first(c) + i;
-#pragma unroll
+#pragma unroll turns
     for (int qz = 0; qz < (dim == 3 ? points : 1); ++qz) {
       double value[ny];
       double slope[ny];
@@ -234,7 +237,7 @@ class PointViscosityBlock {
           slope[j] += tables_.slope[space(c, 2)][qz][l] * u[j][l];
         }
       }
-#pragma unroll
+#pragma unroll turns
       for (int qy = 0; qy < points; ++qy) {
         double of_x = 0.0;
         double of_y = 0.0;
@@ -292,13 +295,13 @@ class PointViscosityBlock {
     constexpr int nz = L::size(c, 2);
     const int function = L::first(c) + i;
     unrolled<ny, nz>([&](int j, int l) { y[j * nz + l] = 0.0; });
-#pragma unroll
+#pragma unroll turns
     for (int qz = 0; qz < (dim == 3 ? points : 1); ++qz) {
       double value[ny];
       double slope[ny];
 #pragma unroll
       for (int j = 0; j < ny; ++j) value[j] = slope[j] = 0.0;
-#pragma unroll
+#pragma unroll turns
       for (int qy = 0; qy < points; ++qy) {
         const int line = qy + points * qz;
         const double of_x = buffer(L::inside_place(0, function, line));
@@ -367,7 +370,7 @@ class PointViscosityBlock {
       const double scale = (upper ? 1.0 : -1.0) * tables_.inverse_h[a] * mean(side);
       double jump[second_points]{};
       double slope[second_points]{};
-#pragma unroll
+#pragma unroll turns
       for (int j = 0; j < count; ++j) {
         int index[3]{};
         index[first] = i;
@@ -400,7 +403,7 @@ class PointViscosityBlock {
     const std::int32_t above = fields_.topology.neighbour[2 * a + 1][cell_];
     double value[second_points]{};
     double slope[second_points]{};
-#pragma unroll
+#pragma unroll turns
     for (int j = 0; j < (dim == 3 ? n : 1); ++j) {
       int index[3]{};
       index[a] = side % 2 == 1 ? n : 0;
@@ -491,7 +494,7 @@ class PointViscosityBlock {
         for (int side = 2 * a; side < 2 * a + 2; ++side) {
           const bool upper = side % 2 == 1;
           const double of_slope = tables_.inverse_h[a] * mean(side);
-#pragma unroll
+#pragma unroll turns
           for (int j = 0; j < L::size(c, second); ++j) {
             double value = 0.0;
             double slope = 0.0;
@@ -521,9 +524,9 @@ class PointViscosityBlock {
     if constexpr (!stress) return;
     constexpr int first = (a + 1) % dim;
     constexpr int second = dim == 3 ? (a + 2) % dim : 2;
-#pragma unroll
+#pragma unroll turns
     for (int upper = 0; upper < 2; ++upper) {
-#pragma unroll
+#pragma unroll turns
       for (int j = 0; j < (dim == 3 ? n : 1); ++j) {
         double sum = 0.0;
 #pragma unroll
