@@ -66,6 +66,12 @@ std::shared_ptr<M> made_as(const std::shared_ptr<CoefficientTables>& tables, con
   return mine;
 }
 
+/// Messages between ranks that kernels of an engine exchange by themselves: transports for that engine make them.
+class KernelMessages {
+ public:
+  virtual ~KernelMessages() = default;
+};
+
 /// Kernels of one level in precision T (float or double). Deterministic for a given engine and thread count.
 /// Names follow the paper: A is the symmetric indefinite Stokes operator
 ///     (A x)_u = A_u u - B^T p,   (A x)_p = -B u,   B = div;
@@ -162,6 +168,14 @@ class Kernels {
   virtual void sum_constants(const T* /*x*/, double* /*sums*/) { throw whole_only(); }
   /// The rest of project(), from the sums over all ranks.
   virtual void remove_constants(const double* /*sums*/, T* /*x*/) { throw whole_only(); }
+
+  /// Whether one kernel smooths all patches of a colour and should bring ghosts.
+  [[nodiscard]] virtual bool brings_ghosts() const { return false; }
+  /// smooth(), whose kernel brings ghosts of `vector`, which is b or x, while it smooths patches that read none.
+  virtual void smooth_bringing(int /*colour*/, const T* /*b*/, const T* /*x*/, T* /*y*/, KernelMessages& /*messages*/,
+                               T* /*vector*/) {
+    throw whole_only();
+  }
 
   // Dense symmetric matrices, row-major in the engine's memory.
   /// x = Z b on the unknowns in `index` (`count` of them), the rest of x is left alone.

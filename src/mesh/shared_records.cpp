@@ -62,6 +62,17 @@ std::vector<Position> places_in(const LatticeBox& box) {
 
 }  // namespace
 
+bool near_ghosts(const Grid& grid, const LatticeBox& mine, const std::array<std::int32_t, 3>& first, int size,
+                 int reach) {
+  for (int a = 0; a < grid.dim(); ++a) {
+    if (mine.extent(a) == grid.extent()[a]) continue;  // there are none
+    const bool round = grid.periodic()[a];
+    if ((round || mine.lower[a] > 0) && first[a] - reach < mine.lower[a]) return true;
+    if ((round || mine.upper[a] < grid.extent()[a]) && first[a] + size - 1 + reach >= mine.upper[a]) return true;
+  }
+  return false;
+}
+
 std::vector<Record> records_in(const Grid& grid, const LatticeBox& box) { return records_at(grid, places_in(box)); }
 
 ExchangePlan::ExchangePlan(const Grid& grid) {

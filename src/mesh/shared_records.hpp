@@ -3,6 +3,8 @@
 /// Who sends which records to whom. Both sides of a message derive its records by themselves, in the order of their
 /// positions in the whole lattice: nothing is negotiated.
 
+#include <array>
+#include <cstdint>
 #include <vector>
 
 #include "mesh/grid.hpp"
@@ -31,6 +33,11 @@ struct GatherPlan {
   std::vector<Record> known;        ///< all records of the distributed grid, ghosts too,
   std::vector<Record> same;         ///< and which they are of the whole one
 };
+
+/// Whether ghosts lie within `reach` cells of the block of cells from `first` to `first` + `size` - 1 in each
+/// direction; `mine` is grid.owned_box().
+bool near_ghosts(const Grid& grid, const LatticeBox& mine, const std::array<std::int32_t, 3>& first, int size,
+                 int reach);
 
 /// The records of cells in a box of a grid, in the order of their positions, then those of the hat-only records above
 /// them.

@@ -65,6 +65,8 @@ class Sweeping {
     if (step.residual) kernels_->residual(b_.data(), from_.data(), r_.data());
     kernels_->smooth(step.colour, b_.data(), from_.data(), y_.data());
   }
+  /// The first colour from zero, of which only b has to come.
+  void make_from_zero() { kernels_->smooth(0, b_.data(), nullptr, y_.data()); }
   [[nodiscard]] const double* x() const { return x_.data(); }
   [[nodiscard]] Values y() const { return from(y_); }
   [[nodiscard]] Values r() const { return from(r_); }
@@ -131,13 +133,19 @@ using Footprint = std::pair<std::string, int>;
 /// A colour on several ranks is that of one, with what the messages bring. Without any of that it is not.
 class Messages {
  public:
-  Messages(const test::MeshCase& what, int order)
+  /// `lossy`: some of what messages bring will be lost.
+  Messages(const test::MeshCase& what, int order, bool lossy)
       : levels_(what, order, {}, false, cut(what.mesh, extent_of(what.mesh), 2)),
         of_y_(places_that_count(levels_.part, false)),
         of_r_(places_that_count(levels_.part, true)),
         whole_(on_one(), levels_.whole, test::random_vector(levels_.whole, 2), test::random_vector(levels_.whole, 1)),
         part_(on_all(), levels_.part, levels_.part_of(test::random_vector(levels_.whole, 2)),
-              levels_.part_of(test::random_vector(levels_.whole, 1))) {}
+              levels_.part_of(test::random_vector(levels_.whole, 1))) {
+    watch_messages(on_all(), lossy);
+  }
+  ~Messages() { watch_messages(on_all(), false); }
+  Messages(const Messages&) = delete;
+  Messages& operator=(const Messages&) = delete;
 
   /// visit(step, its name) once it is made.
   template <class Visit>
@@ -217,6 +225,18 @@ class RanksMessages : public testing::TestWithParam<int> {
       visit(what, order());
     }
   }
+  /// visit() with the smoother for a level's size, then with each variant by name.
+  static void for_smoothers(const std::function<void()>& visit) {
+    visit();
+    if (order() < 1) return;
+    const Equation equation{.dim = GetParam(), .order = order(), .kind = EquationKind::stokes};
+    for (const std::string& variant : on_all().smoother_variants(equation, false)) {
+      SCOPED_TRACE(variant);
+      on_all().choose_smoother(variant);
+      visit();
+    }
+    on_all().choose_smoother("");
+  }
   [[nodiscard]] static int order() {
     const auto orders = available_orders(GetParam());
     const auto found = std::find_if(orders.begin(), orders.end(), [](int order) { return order > 0; });
@@ -224,9 +244,12 @@ class RanksMessages : public testing::TestWithParam<int> {
   }
 };
 
+/// With the smoother that engines take for a level, and with all others that a GPU has, whose kernels bring ghosts.
 TEST_P(RanksMessages, BringAllThatIsRead) {
-  for_meshes([](const test::MeshCase& what, int order) {
-    Messages(what, order).check([](const Step&, const std::string&) {});
+  for_smoothers([&] {
+    for_meshes([](const test::MeshCase& what, int order) {
+      Messages(what, order, false).check([](const Step&, const std::string&) {});
+    });
   });
 }
 
@@ -235,7 +258,7 @@ TEST_P(RanksMessages, BringNothingElse) {
   if (order() < 1 || ranks()->size() > 4) GTEST_SKIP() << "no order with all classes of values, or too many ranks";
   Messages messages({"periodic", GetParam() == 2 ? test::box({8, 10}) : test::box({6, 4, 4}),
                      test::periodic(GetParam() == 2 ? std::vector{0, 1} : std::vector{0, 1, 2})},
-                    order());
+                    order(), true);
   int tried = 0;
   messages.check([&](const Step& step, const std::string&) {
     messages.lose(step, true, [&](int value_class, bool noticed) {
@@ -253,7 +276,7 @@ TEST_P(RanksMessages, BringNoClassInVain) {
   std::set<Footprint> sent;
   std::set<Footprint> needed;
   for_meshes([&](const test::MeshCase& what, int order) {
-    Messages messages(what, order);
+    Messages messages(what, order, true);
     messages.check([&](const Step& step, const std::string& name) {
       messages.lose(step, false, [&](int value_class, bool noticed) {
         sent.emplace(name, value_class);
@@ -269,12 +292,8 @@ TEST_P(RanksMessages, BringNoClassInVain) {
 
 /// Work that is recorded once and repeated, each rank in its own time: ghosts are those of this repetition, and a
 /// cycle's smoothing steps make the same bits. Numbers are added up where they are, so that nobody waits for them.
-TEST_P(RanksMessages, AreThoseOfTheirRepetition) {
-  if (order() < 1) GTEST_SKIP() << "no order with all classes of values";
-  const test::MeshCase what{"channel", GetParam() == 2 ? test::box({12, 8}) : test::box({6, 4, 4}),
-                            test::sides({{1, SideKind::outflow}, {2, SideKind::slip}})};
-  if (!can_be_cut(what.mesh)) GTEST_SKIP() << "too many ranks";
-  const Levels levels(what, order(), {}, false, cut(what.mesh, extent_of(what.mesh), 2));
+void repeat(const test::MeshCase& what, int order) {
+  const Levels levels(what, order, {}, false, cut(what.mesh, extent_of(what.mesh), 2));
   const Level& level = levels.part;
   Values whole = test::random_vector(levels.whole, 1);
   for (double& value : whole) value = std::round(50.0 * value);
@@ -289,7 +308,8 @@ TEST_P(RanksMessages, AreThoseOfTheirRepetition) {
   const std::vector<Step> steps = steps_of(levels.whole);
   Sweeping cycle(on_all(), level, numbers, numbers);
   const auto smooth = [&] {
-    cycle.begin();
+    cycle.make_from_zero();
+    cycle.go_on();
     for (const Step& of_cycle : steps) {
       cycle.make(of_cycle);
       cycle.go_on();
@@ -335,6 +355,20 @@ TEST_P(RanksMessages, AreThoseOfTheirRepetition) {
   }
   expect_everywhere(wrong_ghosts == 0, fmt::format("{} values are not those of all repetitions", wrong_ghosts));
   expect_everywhere(wrong_cycles == 0, fmt::format("{} values had other bits in some repetition", wrong_cycles));
+}
+
+/// In a channel several kernels smooth a colour, in a box with walls one, which may bring the ghosts itself; in one
+/// with odd numbers of cells records of ghosts lie beside those of others.
+TEST_P(RanksMessages, AreThoseOfTheirRepetition) {
+  if (order() < 1) GTEST_SKIP() << "no order with all classes of values";
+  const Mesh mesh = GetParam() == 2 ? test::box({12, 8}) : test::box({6, 4, 4});
+  if (!can_be_cut(mesh)) GTEST_SKIP() << "too many ranks";
+  const Mesh odd = GetParam() == 2 ? test::box({11, 9}) : test::box({5, 7, 5});
+  for_smoothers([&] {
+    repeat({"channel", mesh, test::sides({{1, SideKind::outflow}, {2, SideKind::slip}})}, order());
+    repeat({"walls", mesh, {}}, order());
+    if (can_be_cut(odd)) repeat({"odd", odd, {}}, order());
+  });
 }
 
 INSTANTIATE_TEST_SUITE_P(Dim, RanksMessages, testing::Values(2, 3));

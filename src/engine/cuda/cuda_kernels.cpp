@@ -14,6 +14,7 @@
 #include "engine/cuda/kernels/elements.hpp"
 #include "engine/cuda/mac_operator.hpp"
 #include "engine/cuda/messages.hpp"
+#include "engine/cuda/messages_in_kernel.hpp"
 #include "engine/cuda/point_viscosity.hpp"
 #include "engine/cuda/points/device_load.hpp"
 #include "engine/cuda/smoother/colour_smoother.hpp"
@@ -90,6 +91,14 @@ class CudaKernels final : public Kernels<T> {
   /// Patches that have neighbours on all sides are those of the first family; others may read their old values.
   [[nodiscard]] bool smooths_from_halo() const override {
     return !multiplicative_.empty() && multiplicative_.front()->from_halo();
+  }
+
+  [[nodiscard]] bool brings_ghosts() const override {
+    return multiplicative_.size() == 1 && multiplicative_.front()->brings_ghosts();
+  }
+  void smooth_bringing(int colour, const T* b, const T* x, T* y, KernelMessages& messages, T* vector) override {
+    auto& in_kernel = dynamic_cast<cuda::MessagesInKernel&>(messages);
+    smooth(multiplicative_, {colour, b, x, y, false, T(1), nullptr, in_kernel.of(vector)});
   }
 
   void take_points() override {

@@ -23,7 +23,8 @@ void unpack(std::span<const PackedRecords> parts, int record_size, const T* valu
 /// each peer, as many as those of the peer for this rank: each sends a share, stores the number of the exchange into a
 /// flag of the peer's, waits until its own flag has it, and takes a share. A rank writes into a half again two
 /// exchanges later, when it has received what its peer sent after reading it. Exchanges of two ranks are counted in the
-/// memory of their GPUs, so that what is recorded may be repeated.
+/// memory of their GPUs, so that what is recorded may be repeated. Both sides exchange in a kernel of its own, or both
+/// within another one.
 struct Peer {
   std::byte* there;         ///< where this rank writes in the peer's window
   std::int64_t half_there;  ///< from one half to the other
@@ -45,6 +46,9 @@ struct Peers {
   unsigned* failed = nullptr;     ///< nonzero if a peer was waited for in vain: nobody is waited for any more
   unsigned* told_host = nullptr;  ///< 1 + its rank, in memory of the host
   std::int64_t patience = 0;      ///< how long a peer is waited for, ns
+
+  /// Thread blocks of all.
+  [[nodiscard]] int blocks() const { return count == 0 ? 0 : peer[count - 1].first_block + peer[count - 1].blocks; }
 };
 
 /// How many thread blocks of an exchange the current device runs at the same time; at most Peers::flags.
@@ -76,9 +80,26 @@ class RecordExchange {
 
   /// Adds a peer, with the parts of its two messages and the most thread blocks that it gets.
   void add(const Peer& peer, std::span<const PackedRecords> to, std::span<const PackedRecords> from, int most_blocks);
+  [[nodiscard]] int blocks() const { return peers.blocks(); }
 };
 template <class T>
 void exchange(const RecordExchange& what, T* x, Stream stream);
+
+/// In device memory: an exchange that the first thread blocks of another kernel see to, and how far it is: three words,
+/// 0 when the kernel begins, and when it ends.
+struct ExchangeInKernel {
+  RecordExchange messages;
+  unsigned done;     ///< thread blocks that have brought their share
+  unsigned arrived;  ///< 1 once all have
+  unsigned seen;     ///< thread blocks that have waited for that
+};
+/// What such a kernel is given: so many of its thread blocks bring ghosts of a vector.
+template <class T>
+struct Bringing {
+  ExchangeInKernel* exchange = nullptr;
+  T* vector = nullptr;
+  int blocks = 0;
+};
 
 /// Messages of bytes, multiples of 4, and what this rank keeps of its own.
 class ByteExchange {

@@ -74,6 +74,7 @@ class DistributedEngine final : public Engine {
         shared_{.engine = *engine_, .transport = *transport_, .ranks = *ranks_} {}
 
   void poison_ghosts() { shared_.poisons = true; }
+  void watch_messages(bool watched) { shared_.losses.watched = watched; }
   std::vector<PackedRecords> lose_values(std::int64_t first, std::int64_t last) {
     shared_.losses.first = first;
     shared_.losses.last = last;
@@ -196,6 +197,7 @@ std::unique_ptr<Engine> make_distributed_engine(std::unique_ptr<Engine> engine,
 }
 
 void poison_ghosts(Engine& engine) { dynamic_cast<DistributedEngine&>(engine).poison_ghosts(); }
+void watch_messages(Engine& engine, bool watched) { dynamic_cast<DistributedEngine&>(engine).watch_messages(watched); }
 std::vector<PackedRecords> lose_values(Engine& engine, std::int64_t first, std::int64_t last) {
   return dynamic_cast<DistributedEngine&>(engine).lose_values(first, last);
 }

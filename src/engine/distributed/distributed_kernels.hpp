@@ -115,9 +115,22 @@ class DistributedKernels final : public Kernels<T> {
     state == Ghosts::stale ? make_stale(r) : ghosts_.set(r, state);
   }
   void smooth(int colour, const T* b, const T* x, T* y) override {
-    bring(b);
-    const Ghosts::State state = bring_for_colour(colour, x);
-    kernels_->smooth(colour, b, x, y);
+    auto [needed, state] = for_colour(colour, x);
+    if (needed.of == nullptr && !ghosts_.are_fresh(b)) {
+      needed = {{}, b};
+    } else {
+      bring(b);
+    }
+    // They travel while the kernel smooths, where it can see to that.
+    T* const of = const_cast<T*>(needed.of);
+    KernelMessages* const within = of != nullptr && brings_ ? exchange_->in_kernel(needed.what) : nullptr;
+    if (within != nullptr) {
+      kernels_->smooth_bringing(colour, b, x, y, *within, of);
+    } else {
+      if (of != nullptr) (*exchange_)(*kernels_, needed.what, of);
+      kernels_->smooth(colour, b, x, y);
+    }
+    if (of != nullptr && !needed.what) ghosts_.set(of, Ghosts::fresh);
     if (state == Ghosts::stale) return make_stale(y);
     ghosts_.set(y, state);
     if (shared_.poisons) exchange_->poison(*kernels_, state, y);
@@ -134,7 +147,10 @@ class DistributedKernels final : public Kernels<T> {
 
   void prepare_smoother(bool additive) override {
     kernels_->prepare_smoother(additive);
-    if (!additive && shared_.ranks.all(kernels_->smooths_from_halo())) exchange_->prepare_sweep();
+    if (additive || !shared_.ranks.all(kernels_->smooths_from_halo())) return;
+    exchange_->prepare_sweep();
+    brings_ = shared_.ranks.all(kernels_->brings_ghosts());
+    if (brings_) exchange_->prepare_in_kernels();
   }
   [[nodiscard]] std::shared_ptr<CoefficientTables> make_tables() override { return kernels_->make_tables(); }
   std::shared_ptr<CoefficientTables> use_tables(std::shared_ptr<CoefficientTables> tables) override {
@@ -234,7 +250,7 @@ class DistributedKernels final : public Kernels<T> {
   }
   void bring_ghosts(const Level& of, T* x) override {
     if (ghosts_.are_fresh(x)) return;
-    (*shared_.exchange<T>(of))(*kernels_, x);
+    (*shared_.exchange<T>(of))(*kernels_, {}, x);
     ghosts_.set(x, Ghosts::fresh);
   }
 
@@ -265,25 +281,24 @@ class DistributedKernels final : public Kernels<T> {
   /// Ghosts are caches of what others own: bringing them changes no vector.
   void bring(const T* x) {
     if (ghosts_.are_fresh(x)) return;
-    (*exchange_)(*kernels_, const_cast<T*>(x));
+    (*exchange_)(*kernels_, {}, const_cast<T*>(x));
     ghosts_.set(x, Ghosts::fresh);
   }
-  /// Brings what a colour reads of x, which may be in some state of a sweep; returns that of the result.
-  Ghosts::State bring_for_colour(int colour, const T* x) {
+  struct Needed {
+    typename Exchange<T>::What what;
+    const T* of;  ///< nullptr: nothing
+  };
+  /// What a colour needs of x, which may be in some state of a sweep: nothing, what is sent in that state, or all; and
+  /// the state of the result.
+  std::pair<Needed, Ghosts::State> for_colour(int colour, const T* x) const {
     const Sweep* const sweep = exchange_->sweep();
-    if (sweep == nullptr) {
-      bring(x);
-      return Ghosts::stale;
-    }
     const Ghosts::State state = ghosts_.of(x);
+    Needed needed{{}, state == Ghosts::fresh ? nullptr : x};
+    if (sweep == nullptr) return {needed, Ghosts::stale};
     std::optional<int> next = state < 0 ? std::nullopt : sweep->after_colour(state, colour);
-    if (!next) {
-      bring(x);
-      next = sweep->after_colour(Ghosts::fresh, colour);
-    } else if (state != Ghosts::fresh) {
-      (*exchange_)(*kernels_, state, const_cast<T*>(x));
-    }
-    return next && *next < sweep->states() ? *next : Ghosts::stale;
+    if (next) needed.what = state;
+    if (!next) next = sweep->after_colour(Ghosts::fresh, colour);
+    return {needed, next && *next < sweep->states() ? *next : Ghosts::stale};
   }
   void bring_for_residual(const T* x) {
     const Sweep* const sweep = exchange_->sweep();
@@ -304,7 +319,7 @@ class DistributedKernels final : public Kernels<T> {
       narrow_ = shared_.exchange<float>(level_);
       narrow_kernels_ = make_kernels<float>(shared_.engine, level_, LocalSolverKind::direct);
     }
-    (*narrow_)(*narrow_kernels_, const_cast<float*>(x));
+    (*narrow_)(*narrow_kernels_, {}, const_cast<float*>(x));
     ghosts_.set(x, Ghosts::fresh);
   }
 
@@ -332,6 +347,7 @@ class DistributedKernels final : public Kernels<T> {
   const Level& level_;
   std::shared_ptr<Exchange<T>> exchange_;
   Vector<double> sums_;
+  bool brings_ = false;     // ghosts within the kernels of smoothing
   bool at_points_ = false;  // what those add is for owned records alone
   std::unique_ptr<Gathering<T>> gathering_;
   std::unique_ptr<Kernels<T>> kernels_;

@@ -7,6 +7,7 @@
 #include <limits>
 #include <map>
 #include <memory>
+#include <optional>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -25,6 +26,7 @@ class Exchange;
 /// Tests of what travels: of the values that the messages of a step of a Sweep bring, one class of a record after the
 /// other, [first, last) do not arrive.
 struct Losses {
+  bool watched = false;  ///< kernels bring nothing themselves
   std::int64_t first = 0;
   std::int64_t last = 0;
   std::vector<PackedRecords> sent;  ///< all that the last messages were to bring
@@ -177,12 +179,22 @@ class Exchange {
   /// nullptr until it is prepared.
   [[nodiscard]] const Sweep* sweep() const { return sweep_.get(); }
 
-  /// Brings all ghosts of x.
-  void operator()(Kernels<T>& kernels, T* x) { bring(kernels, full_, x); }
-  /// Brings those that the next step of a sweep needs in this state.
-  void operator()(Kernels<T>& kernels, int state, T* x) {
-    bring(kernels, of_states_[state], x);
-    if (shared_.poisons) lose(kernels, of_states_[state].receives.parts(), x);
+  /// All ghosts, or those that the next step of a sweep needs in a state.
+  using What = std::optional<int>;
+  /// Brings them.
+  void operator()(Kernels<T>& kernels, What what, T* x) {
+    bring(kernels, both(what), x);
+    if (what && shared_.poisons) lose(kernels, both(what).receives.parts(), x);
+  }
+  /// Kernels bring them; nullptr if they cannot, or if nothing is to be brought.
+  [[nodiscard]] KernelMessages* in_kernel(What what) {
+    return shared_.losses.watched ? nullptr : both(what).in_kernel.get();
+  }
+  /// Lets kernels bring ghosts themselves, if the transport can do that.
+  void prepare_in_kernels() {
+    if (full_.in_kernel != nullptr) return;
+    for (Both& both : of_states_) make_in_kernel(both);
+    make_in_kernel(full_);
   }
   /// Makes all ghosts of x, or those that are stale in a state, what nobody must read.
   void poison(Kernels<T>& kernels, T* x) { kernels.unpack(poison_all_.parts(), none_.data(), x); }
@@ -192,13 +204,21 @@ class Exchange {
   struct Both {
     Packed<T> sends;
     Packed<T> receives;
+    std::unique_ptr<KernelMessages> in_kernel;
+    [[nodiscard]] bool is_empty() const { return sends.size() == 0 && receives.size() == 0; }
   };
+  void make_in_kernel(Both& both) {
+    if (both.is_empty()) return;
+    both.in_kernel = shared_.transport.in_kernel(both.sends.parts_of_messages(), both.receives.parts_of_messages(),
+                                                 level_.equation.record());
+  }
+  [[nodiscard]] Both& both(What what) { return what ? of_states_[*what] : full_; }
   void finish(Both& both) {
     both.sends.finish(shared_.engine, send_.data());
     both.receives.finish(shared_.engine, receive_.data());
   }
   void bring(Kernels<T>& kernels, const Both& both, T* x) {
-    if (both.sends.size() == 0 && both.receives.size() == 0) return;
+    if (both.is_empty()) return;
     const int record = level_.equation.record();
     if (shared_.transport.bring(both.sends.parts_of_messages(), both.receives.parts_of_messages(), record, x)) return;
     kernels.pack(both.sends.parts(), x, send_.data());
@@ -222,8 +242,9 @@ class Exchange {
     return hats;
   }
   void lose(Kernels<T>& kernels, const std::vector<PackedRecords>& parts, T* x) {
-    auto& [first, last, sent] = shared_.losses;
-    sent = parts;
+    const std::int64_t first = shared_.losses.first;
+    const std::int64_t last = shared_.losses.last;
+    shared_.losses.sent = parts;
     std::int64_t begin = 0;
     for (const auto& [records, count, from, to, at] : parts) {
       const std::int64_t here = std::clamp(first - begin, std::int64_t{0}, count);

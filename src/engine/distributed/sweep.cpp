@@ -14,17 +14,6 @@ bool is_interior(const PatchKind& kind, int dim) {
   });
 }
 
-/// Whether ghosts lie within `reach` cells of the block of cells from `first` to `first` + `size` - 1 in each
-/// direction.
-bool near_ghosts(const Grid& grid, const LatticeBox& mine, const std::array<std::int32_t, 3>& first, int size,
-                 int reach) {
-  for (int a = 0; a < grid.dim(); ++a) {
-    if (mine.extent(a) == grid.extent()[a]) continue;  // there are none
-    if (first[a] - reach < mine.lower[a] || first[a] + size - 1 + reach >= mine.upper[a]) return true;
-  }
-  return false;
-}
-
 /// Those of [0, count) for which wanted(i), in their order.
 template <class Predicate>
 std::vector<std::int64_t> select(std::int64_t count, const Predicate& wanted) {

@@ -42,6 +42,12 @@ class Transport {
   virtual bool bring(const Parts& /*sends*/, const Parts& /*receives*/, int /*record_size*/, double* /*x*/) {
     return false;
   }
+  /// The same exchange of vectors of one precision, for kernels that can see to it (Kernels::smooth_bringing); nullptr
+  /// if there is no such thing.
+  [[nodiscard]] virtual std::unique_ptr<KernelMessages> in_kernel(const Parts& /*sends*/, const Parts& /*receives*/,
+                                                                  int /*record_size*/) {
+    return nullptr;
+  }
   /// As Communicator::gather_all.
   virtual void gather_all(const std::byte* mine, std::span<const std::size_t> bytes, std::byte* all) = 0;
   /// As Communicator::sum.

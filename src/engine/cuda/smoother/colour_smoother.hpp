@@ -22,6 +22,8 @@ class ColourSmoother {
   /// Whether patches that have neighbours on all sides are its, and of x it reads only what lies around them and
   /// pressures.
   [[nodiscard]] virtual bool from_halo() const { return false; }
+  /// Whether it brings ghosts itself (Colour::bringing), and that is worth it.
+  [[nodiscard]] virtual bool brings_ghosts() const { return false; }
   /// Starts the kernels of its patches of a colour.
   virtual void smooth(const Colour<T>& colour) = 0;
   /// As Kernels::make_tables: what it has made of the level's coefficients, on the device.

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/parallel.hpp"
+#include "mesh/shared_records.hpp"
 
 namespace solenoid::cuda {
 namespace {
@@ -70,12 +71,25 @@ std::vector<PatchBatch> cut(const std::vector<Entry>& entries, int size) {
   return batches;
 }
 
-/// Deals the records outside all patches of a colour out to batches, and returns them in the order of those. A batch
+/// Batches that read ghosts go last; returns the first one.
+std::int32_t sort_by_ghosts(const Grid& grid, const std::vector<Entry>& entries, std::vector<PatchBatch>& batches) {
+  if (grid.partition() == nullptr) return static_cast<std::int32_t>(batches.size());
+  const LatticeBox mine = grid.owned_box();
+  const auto first = std::stable_partition(batches.begin(), batches.end(), [&](const PatchBatch& batch) {
+    const auto begin = entries.begin() + batch.begin;
+    return std::none_of(begin, begin + batch.count, [&](const Entry& entry) {
+      return near_ghosts(grid, mine, grid.position(entry.lower()), 2, 1);
+    });
+  });
+  return static_cast<std::int32_t>(first - batches.begin());
+}
+
+/// Deals owned records outside all patches of a colour out to batches, and returns them in the order of those. A batch
 /// gets those near its own cells, with which they share interleaved blocks of records, and some of the whole blocks
 /// that there are.
 std::vector<std::int32_t> deal(const Grid& grid, const std::vector<Entry>& entries, std::vector<PatchBatch>& batches,
-                               const Unset<Record>& records) {
-  if (batches.empty() || records.empty()) return {records.begin(), records.end()};
+                               const std::vector<Record>& records) {
+  if (batches.empty() || records.empty()) return records;
   // Of the records in their blocks; others are not asked for.
   Unset<std::int32_t> batch_of(grid.layout().storage());
   std::vector<char> is_asked(batch_of.size() / interleave, 0);
@@ -124,6 +138,28 @@ std::vector<std::int32_t> deal(const Grid& grid, const std::vector<Entry>& entri
   return dealt;
 }
 
+/// The same with what is copied of ghosts: hats, by the last batch. Nobody reads ghost cells that no patch has.
+std::vector<std::int32_t> deal_all(const Grid& grid, const std::vector<Entry>& entries,
+                                   std::vector<PatchBatch>& batches, std::int32_t& first_with_ghosts,
+                                   const Unset<Record>& records) {
+  std::vector<Record> owned;
+  std::vector<Record> hats;
+  for (const Record record : records) {
+    if (grid.layout().is_owned(record)) {
+      owned.push_back(record);
+    } else if (!grid.layout().is_cell(record)) {
+      hats.push_back(record);
+    }
+  }
+  std::vector<std::int32_t> dealt = deal(grid, entries, batches, owned);
+  dealt.insert(dealt.end(), hats.begin(), hats.end());
+  if (!hats.empty() && !batches.empty()) {
+    batches.back().copy_count += static_cast<std::int32_t>(hats.size());
+    first_with_ghosts = std::min(first_with_ghosts, static_cast<std::int32_t>(batches.size()) - 1);
+  }
+  return dealt;
+}
+
 }  // namespace
 
 ParityPlan::ParityPlan(const Level& level, int batch) {
@@ -150,6 +186,7 @@ ParityPlan::ParityPlan(const Level& level, int batch) {
   }
   patches.resize(first.back());
   colours.resize(colour_count);
+  first_with_ghosts.resize(colour_count);
   uncovered.resize(colour_count);
   parallel_for(colour_count, [&] {
     return [&](std::int64_t colour) {
@@ -171,7 +208,8 @@ ParityPlan::ParityPlan(const Level& level, int batch) {
       }
       std::sort(mine.begin(), mine.end(), [](const Entry& a, const Entry& b) { return a.lower() < b.lower(); });
       colours[colour] = cut(mine, batch);
-      uncovered[colour] = deal(level.grid, mine, colours[colour], all.uncovered[colour]);
+      first_with_ghosts[colour] = sort_by_ghosts(level.grid, mine, colours[colour]);
+      uncovered[colour] = deal_all(level.grid, mine, colours[colour], first_with_ghosts[colour], all.uncovered[colour]);
       for (PatchBatch& cut_batch : colours[colour]) cut_batch.begin += static_cast<std::int32_t>(first[colour]);
       std::transform(mine.begin(), mine.end(), patches.begin() + first[colour],
                      [](const Entry& entry) { return entry.patch; });

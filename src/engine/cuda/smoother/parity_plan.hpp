@@ -21,8 +21,9 @@ struct ParityPlan {
   std::vector<int> kinds;                            ///< by number of Schur blocks: a kind of patch that has them
   std::vector<std::int32_t> schur_number;            ///< [kind]: of its blocks, or -1: it does not split
   Unset<ParityPatch> patches;                        ///< of all colours, in the order of cells in each colour
-  std::vector<std::vector<PatchBatch>> colours;      ///< batches of each colour
-  std::vector<std::vector<std::int32_t>> uncovered;  ///< records in no patch of a colour, in the order of batches
+  std::vector<std::vector<PatchBatch>> colours;      ///< batches of each colour, those that read ghosts last
+  std::vector<std::int32_t> first_with_ghosts;       ///< [colour]: the first of those
+  std::vector<std::vector<std::int32_t>> uncovered;  ///< records that are copied in a colour, in the order of batches
   std::vector<char> covered;                         ///< [kind]: it splits by parity, so that its patches are here
 };
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <limits>
 #include <set>
 #include <utility>
 #include <vector>
@@ -19,6 +20,11 @@ namespace {
 /// single precision costs up to half of the iterations again, in proportion to its square.
 constexpr double longest_cell = 4.0;
 
+/// Of a colour for each multiprocessor, where its kernel brings ghosts. With fewer, most blocks run at the same time,
+/// and those that wait for ghosts end later than those of a kernel that starts when the ghosts are there. Measured on
+/// four H200, k = 2, 64^3 and 32^3 cells on each: 8 batches win 4 % of a cycle, 1 loses 2 %.
+constexpr std::int32_t fewest_batches = 4;
+
 template <class T>
 bool is_stretched(const SmoothedLevel<T>& level) {
   const T* const inverse_h = level.cell.inverse_h;
@@ -30,6 +36,13 @@ template <class T>
 class ParitySmoother final : public ColourSmoother<T> {
  public:
   [[nodiscard]] bool from_halo() const override { return true; }
+  /// Always with a variant that was asked for by name.
+  [[nodiscard]] bool brings_ghosts() const override {
+    const std::int32_t fewest = fewest_batches * level_.shared.multiprocessors;
+    return !level_.shared.smoother.empty() ||
+           std::all_of(colours_.begin(), colours_.end(),
+                       [&](const OfColour& colour) { return colour.batch_count >= fewest; });
+  }
   ParitySmoother(const SmoothedLevel<T>& level, const ParityKernel<T>& kernel)
       : level_(level), kernel_(kernel), stretched_(is_stretched(level)) {
     Engine& engine = level.shared.engine;
@@ -42,6 +55,7 @@ class ParitySmoother final : public ColourSmoother<T> {
       for (const PatchRun& run : level.level.patches.colours[i]) rest = rest || plan.covered[run.kind] == 0;
       colours_.push_back({{engine, plan.colours[i]},
                           static_cast<std::int32_t>(plan.colours[i].size()),
+                          plan.first_with_ghosts[i],
                           {engine, plan.uncovered[i]},
                           static_cast<std::int32_t>(plan.uncovered[i].size()),
                           rest});
@@ -101,6 +115,8 @@ class ParitySmoother final : public ColourSmoother<T> {
         .reaction_of_problem = tables_->reaction_of_problem.data(),
         .keeps_pressure = stretched_ && colour.x != nullptr,
         .followed = mine.rest,
+        .bringing = colour.bringing,
+        .first_waiting = colour.bringing.blocks > 0 ? mine.first_with_ghosts : std::numeric_limits<std::int32_t>::max(),
     };
     const Equation& equation = level_.level.equation;
     for (int c = 0; c < equation.dim; ++c) {
@@ -155,6 +171,7 @@ class ParitySmoother final : public ColourSmoother<T> {
   struct OfColour {
     Array<PatchBatch> batches;
     std::int32_t batch_count;
+    std::int32_t first_with_ghosts;
     Array<std::int32_t> uncovered;
     std::int32_t uncovered_count;
     bool rest;  ///< there are patches that do not split by parity

@@ -17,6 +17,7 @@
 
 #include "engine/cuda/error.hpp"
 #include "engine/cuda/messages.hpp"
+#include "engine/cuda/messages_in_kernel.hpp"
 #include "engine/distributed/transport.hpp"
 #include "solenoid/error.hpp"
 
@@ -106,7 +107,8 @@ int least(const Communicator& ranks, int mine) {
 class PeerTransport final : public Transport {
  public:
   PeerTransport(Engine& engine, std::shared_ptr<const Communicator> ranks)
-      : ranks_(std::move(ranks)),
+      : engine_(engine),
+        ranks_(std::move(ranks)),
         stream_(static_cast<cudaStream_t>(engine.stream())),
         blocks_at_once_(least(*ranks_, cuda::most_blocks_at_once())),
         failed_(sizeof(unsigned)),
@@ -171,7 +173,7 @@ class PeerTransport final : public Transport {
       if (from != nullptr) bytes.received = static_cast<std::int64_t>(from->bytes);
       add(what, rank, bytes);
     }
-    start(what);
+    exchange_bytes(what);
   }
   bool bring(const Parts& sends, const Parts& receives, int record_size, float* x) override {
     exchange_records(sends, receives, record_size, x);
@@ -180,6 +182,10 @@ class PeerTransport final : public Transport {
   bool bring(const Parts& sends, const Parts& receives, int record_size, double* x) override {
     exchange_records(sends, receives, record_size, x);
     return true;
+  }
+  std::unique_ptr<KernelMessages> in_kernel(const Parts& sends, const Parts& receives, int record_size) override {
+    const int most = std::min(most_blocks(), cuda::MessagesInKernel::most_blocks / (ranks_->size() - 1));
+    return std::make_unique<cuda::MessagesInKernel>(engine_, records(sends, receives, record_size, most));
   }
   void gather_all(const std::byte* mine, std::span<const std::size_t> bytes, std::byte* all) override {
     cuda::ByteExchange what;
@@ -193,7 +199,7 @@ class PeerTransport final : public Transport {
       }
       all += bytes[rank];
     }
-    start(what);
+    exchange_bytes(what);
   }
   void sum(double* numbers, int count) override {
     for (int first = 0; first < count; first += most_numbers) {
@@ -219,6 +225,10 @@ class PeerTransport final : public Transport {
   }
   template <class T>
   void exchange_records(const Parts& sends, const Parts& receives, int record_size, T* x) {
+    cuda::exchange(records(sends, receives, record_size, most_blocks()), x, stream_);
+  }
+  [[nodiscard]] cuda::RecordExchange records(const Parts& sends, const Parts& receives, int record_size,
+                                             int most_blocks) const {
     cuda::RecordExchange what;
     what.record_size = record_size;
     for (int rank = 0; rank < ranks_->size(); ++rank) {
@@ -226,9 +236,10 @@ class PeerTransport final : public Transport {
       const auto* const from = with(receives, rank);
       if (to == nullptr && from == nullptr) continue;
       constexpr std::span<const PackedRecords> nothing;
-      what.add(peer(rank), to == nullptr ? nothing : to->parts, from == nullptr ? nothing : from->parts, most_blocks());
+      what.add(peer(rank), to == nullptr ? nothing : to->parts, from == nullptr ? nothing : from->parts, most_blocks);
     }
-    start(what, x);
+    wait_as_told(what.peers);
+    return what;
   }
   void add(cuda::ByteExchange& what, int rank, const cuda::ByteExchange::Bytes& bytes) {
     const cuda::Peer with = peer(rank);
@@ -237,12 +248,14 @@ class PeerTransport final : public Transport {
     }
     what.add(with, bytes, most_blocks());
   }
-  template <class Exchange, class... To>
-  void start(Exchange& what, To... x) {
-    what.peers.failed = failed_.as<unsigned>();
-    what.peers.told_host = told_host_;
-    what.peers.patience = patience.count();
-    cuda::exchange(what, x..., stream_);
+  void exchange_bytes(cuda::ByteExchange& what) {
+    wait_as_told(what.peers);
+    cuda::exchange(what, stream_);
+  }
+  void wait_as_told(cuda::Peers& peers) const {
+    peers.failed = failed_.as<unsigned>();
+    peers.told_host = told_host_;
+    peers.patience = patience.count();
   }
   [[nodiscard]] int most_blocks() const { return blocks_at_once_ / (ranks_->size() - 1); }
   [[nodiscard]] cuda::Peer peer(int rank) const {
@@ -265,6 +278,7 @@ class PeerTransport final : public Transport {
     return reinterpret_cast<unsigned*>(flags_.of(of)) + std::ptrdiff_t{from} * cuda::Peers::flags;
   }
 
+  Engine& engine_;
   std::shared_ptr<const Communicator> ranks_;
   cudaStream_t stream_;
   int blocks_at_once_;  // the same for all ranks

@@ -67,7 +67,7 @@ struct ParityBatch : Places<record_size(dim, order)> {
 
   __device__ ParityBatch(const Arguments& arguments_, T* shared_)
       : arguments(arguments_),
-        batch(arguments_.batches[blockIdx.x]),
+        batch(arguments_.batches[arguments_.block()]),
         team(teams == 1 ? 0 : __shfl_sync(~0U, threadIdx.x / threads, 0)),
         shared(shared_ + team * team_numbers),
         patch(threadIdx.x % patches),
@@ -232,8 +232,8 @@ struct ParityBatch : Places<record_size(dim, order)> {
     const T factor = arguments.inverse_h[c];
 #pragma unroll
     for (int lower = 0; lower < problems; lower += 2) {
-      const T below = factor * __ldg(p[lower] + at);
-      const T above = factor * __ldg(p[lower + 1] + at);
+      const T below = factor * load_old(p[lower] + at);
+      const T above = factor * load_old(p[lower + 1] + at);
       if (i >= columns) v[lower] += below;
       v[lower + 1] += i < columns ? below - above : above;
     }
@@ -266,7 +266,7 @@ struct ParityBatch : Places<record_size(dim, order)> {
   /// A new value of the patch. `x`: where the old one is.
   __device__ T updated(const T* x, T factor, T solved) const {
     if constexpr (corrects) {
-      return (arguments.x != nullptr ? __ldg(x) : T(0)) + factor * solved;
+      return (arguments.x != nullptr ? load_old(x) : T(0)) + factor * solved;
     } else {
       return solved;
     }
@@ -277,7 +277,7 @@ struct ParityBatch : Places<record_size(dim, order)> {
     if (!looks_around() || arguments.keeps_pressure) return T(0);
     T sum{};
 #pragma unroll
-    for (int i = 0; i < problems; ++i) sum += __ldg(pointer(arguments.x + dim * block * interleave, place(i)));
+    for (int i = 0; i < problems; ++i) sum += load_old(pointer(arguments.x + dim * block * interleave, place(i)));
     return sum * (T(1) / T(problems));
   }
 
@@ -320,7 +320,7 @@ struct ParityBatch : Places<record_size(dim, order)> {
     for (int i = threadIdx.x % threads; i < table_numbers; i += threads) shared[tables_at + i] = arguments.tables[i];
     if constexpr (teams == 1) Uncovered::find(arguments, batch, copied_places());
     if constexpr (teams > 1) schur().prefetch();
-    wait_for_earlier_kernels(teams == 1 && !arguments.followed);
+    arguments.wait(teams == 1 && !arguments.followed);
     __syncthreads();
   }
   /// visit(tau, c) for the components that see direction t as tangential and whose hats lie above the cell beside.

@@ -2,6 +2,8 @@
 /// \file
 /// One colour of a smoother, for the engine and its kernels: plain data.
 
+#include "engine/cuda/messages.hpp"
+
 namespace solenoid::cuda {
 
 /// One colour of the multiplicative smoother, y = x + corrections, or of the additive one, y += damping * corrections.
@@ -18,6 +20,7 @@ struct Colour {
   bool add;
   T damping;
   const T* root = nullptr;  ///< nu_p^(1/2) of the patch with this lower cell, [record]
+  Bringing<T> bringing{};   ///< of b or x
 
   /// Of corrections.
   [[nodiscard]] T factor() const { return add ? damping : T(1); }

@@ -554,7 +554,7 @@ struct LineBatch
       unbutterfly(position.signs, v);
       if (this->keeps_pressure()) {
 #pragma unroll
-        for (int i = 0; i < problems; ++i) v[i] += __ldg(pointer(x, place(i)) + first * interleave);
+        for (int i = 0; i < problems; ++i) v[i] += load_old(pointer(x, place(i)) + first * interleave);
       }
 #pragma unroll
       for (int i = 0; i < problems; ++i) {

@@ -2,6 +2,9 @@
 /// \file
 /// What a kernel of the parity smoother is given, and how it addresses values.
 
+#include <algorithm>
+
+#include "engine/cuda/exchange.cuh"
 #include "engine/cuda/kernels/smoother/parity.hpp"
 #include "mesh/record.hpp"
 
@@ -13,7 +16,8 @@ struct ParityParameters : ParityArguments<T> {
   static constexpr int n = order + 1;
   std::int32_t uncovered_share;  ///< of every thread block that only copies, and one more for each of the first
   std::int32_t uncovered_rest;
-  T value[n];  ///< traces and outward derivatives of modes on a lower face
+  std::int32_t waiting;  ///< thread blocks that wait for ghosts
+  T value[n];            ///< traces and outward derivatives of modes on a lower face
   T slope[n];
   T trace_value[dim][n];  ///< what modes of a cell below give to the test trace and derivative at the common face
   T trace_slope[dim][n];
@@ -23,10 +27,12 @@ struct ParityParameters : ParityArguments<T> {
   T end_stiffness[dim];  ///< between neighbouring hats
   T alpha;
 
-  ParityParameters(const ParityArguments<T>& from, int blocks)
+  /// `copying` thread blocks do nothing but copy.
+  ParityParameters(const ParityArguments<T>& from, int copying)
       : ParityArguments<T>(from),
-        uncovered_share(from.uncovered_count / blocks),
-        uncovered_rest(from.uncovered_count % blocks),
+        uncovered_share(from.uncovered_count / std::max(copying, 1)),
+        uncovered_rest(from.uncovered_count % std::max(copying, 1)),
+        waiting(from.batch_count + copying - from.first_waiting),
         alpha(from.cell->alpha) {
     const CellData<T>& cell = *from.cell;
     for (int i = 0; i <= n; ++i) {
@@ -54,7 +60,27 @@ struct ParityParameters : ParityArguments<T> {
       end_stiffness[a] = -cell.viscosity * cell.inverse_h[a] * cell.inverse_h[a];
     }
   }
+
+  /// Of those behind the thread blocks that bring ghosts: first one for each batch.
+  __device__ int block() const { return static_cast<int>(blockIdx.x) - this->bringing.blocks; }
+  /// Waits for earlier kernels and, where this block reads ghosts that travel, for them; a barrier has to follow.
+  __device__ void wait(bool alone) const {
+    wait_for_earlier_kernels(alone);
+    if (block() >= this->first_waiting) wait_for_ghosts(*this->bringing.exchange, this->waiting);
+  }
 };
+
+/// A value of x. Ghosts may come while the kernel runs, so that it is not loaded as what never changes (__ldg).
+__device__ inline float load_old(const float* from) {
+  float value;
+  asm("ld.global.f32 %0, [%1];" : "=f"(value) : "l"(from));
+  return value;
+}
+__device__ inline double load_old(const double* from) {
+  double value;
+  asm("ld.global.f64 %0, [%1];" : "=d"(value) : "l"(from));
+  return value;
+}
 
 /// Addresses of values in vectors of records with so many numbers, with places in 32 bits.
 template <int record>

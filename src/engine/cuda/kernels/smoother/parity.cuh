@@ -111,19 +111,23 @@ requires(order <= 1 ||
 };
 
 /// One thread block for each batch of patches, which also takes the records beside them that no patch covers; with
-/// teams, or without batches, more thread blocks do.
+/// teams, or without batches, more thread blocks do. On a level that several GPUs share the first ones may bring
+/// ghosts, and those of patches that read some, the last, wait for them.
 template <class T, int dim, int order, int variant, bool corrects>
 __global__ void __launch_bounds__(ParityVariant<T, dim, order, variant, corrects>::Smoother::block_threads,
                                   ParityVariant<T, dim, order, variant, corrects>::blocks)
     smooth_parity(const __grid_constant__ ParityParameters<T, dim, order> parameters) {
   using Smoother = typename ParityVariant<T, dim, order, variant, corrects>::Smoother;
   extern __shared__ __align__(16) unsigned char memory[];
-  if (static_cast<int>(blockIdx.x) < parameters.batch_count) {
+  if (parameters.block() < 0) {
+    bring_ghosts(parameters.bringing, parameters.waiting, Smoother::teams == 1);
+  } else if (parameters.block() < parameters.batch_count) {
     const Smoother smoother(parameters, reinterpret_cast<T*>(memory));
     smoother.smooth();
   } else {
     const auto share = Smoother::Uncovered::find_share(parameters);
-    wait_for_earlier_kernels();
+    parameters.wait(false);
+    __syncthreads();
     Smoother::Uncovered::copy(parameters, share);
   }
 }
@@ -136,8 +140,8 @@ void launch_parity(const ParityArguments<T>& arguments, Stream stream) {
   const int copying =
       Smoother::teams > 1 ? blocks_for(uncovered, Smoother::copied_records) : batches == 0 && uncovered > 0;
   launch(corrects ? "smooth_parity, by cell" : "smooth_parity", smooth_parity<T, dim, order, variant, corrects>,
-         batches + copying, Smoother::block_threads, Smoother::shared_bytes, stream,
-         ParityParameters<T, dim, order>(arguments, std::max<int>(copying, 1)));
+         arguments.bringing.blocks + batches + copying, Smoother::block_threads, Smoother::shared_bytes, stream,
+         ParityParameters<T, dim, order>(arguments, copying));
 }
 
 /// Whether a batch fits into shared memory.

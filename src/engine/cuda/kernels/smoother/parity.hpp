@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "engine/cuda/kernels/arguments.hpp"
+#include "engine/cuda/messages.hpp"
 
 namespace solenoid::cuda {
 
@@ -90,6 +91,9 @@ struct ParityArguments {
   const T* reaction_of_problem;
   bool keeps_pressure;  ///< p is p_old and a correction (parity.cuh); not with x = 0
   bool followed;        ///< the next kernel has the other patches of the colour: both may run at the same time
+  /// On a level that GPUs share, ghosts of b or x that the kernel brings, and the first batch that reads any.
+  Bringing<T> bringing;
+  std::int32_t first_waiting;
 };
 
 /// Starts the kernel for corrections of residuals that are there (ParityArguments::root).

@@ -119,7 +119,7 @@ struct RegisterSmoother : ParityBatch<T, dim, order, 32, 1, RegisterFields<dim, 
   static __device__ int corner(int c, int i) {
     return (i & 1) * (1 << c) + (i >> 1 & 1) * (1 << a_of(c)) + (i >> 2) * (1 << b_of(c));
   }
-  static __device__ T load(const T* from, std::uint32_t place, int at) { return __ldg(pointer(from, place) + at); }
+  static __device__ T load(const T* from, std::uint32_t place, int at) { return load_old(pointer(from, place) + at); }
 
   // --- tables --------------------------------------------------------------------------------------------------------
 
@@ -265,7 +265,7 @@ struct RegisterSmoother : ParityBatch<T, dim, order, 32, 1, RegisterFields<dim, 
     };
     for_columns([&](int at, T(&hats)[problems]) {
 #pragma unroll
-      for (int i = 0; i < problems; ++i) hats[i] = __ldg(x[i] + at * interleave);
+      for (int i = 0; i < problems; ++i) hats[i] = load_old(x[i] + at * interleave);
     });
     const T upper = this->open_above(c);
     for_columns([&](int at, T(&hats)[problems]) {
@@ -770,7 +770,7 @@ struct RegisterSmoother : ParityBatch<T, dim, order, 32, 1, RegisterFields<dim, 
     for_values<old_values>([&](int round, int at) {
 #pragma unroll
       for (int i = 0; i < problems; i += step) {
-        old.of[round][i / step] = arguments.x != nullptr ? __ldg(x.of[i] + at * interleave) : T(0);
+        old.of[round][i / step] = arguments.x != nullptr ? load_old(x.of[i] + at * interleave) : T(0);
       }
     });
   }
@@ -817,7 +817,7 @@ struct RegisterSmoother : ParityBatch<T, dim, order, 32, 1, RegisterFields<dim, 
       Base::unbutterfly(pressure_signs(round).of, v);
       if (this->keeps_pressure()) {
 #pragma unroll
-        for (int i = 0; i < problems; ++i) v[i] += __ldg(x.of[i] + at * interleave);
+        for (int i = 0; i < problems; ++i) v[i] += load_old(x.of[i] + at * interleave);
       }
 #pragma unroll
       for (int i = 0; i < problems; ++i) {

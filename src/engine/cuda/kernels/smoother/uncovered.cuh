@@ -78,7 +78,7 @@ struct UncoveredRecords : Places<record_size(dim, order)> {
     copy_parts(arguments, place, 1);
     const int count = places[at_once];
     for (int i = threadIdx.x % at_once + at_once; i < count; i += at_once) {
-      copy_parts(arguments, offset(arguments.uncovered[arguments.batches[blockIdx.x].copy_begin + i]), 0);
+      copy_parts(arguments, offset(arguments.uncovered[arguments.batches[arguments.block()].copy_begin + i]), 0);
     }
   }
 
@@ -92,7 +92,7 @@ struct UncoveredRecords : Places<record_size(dim, order)> {
   static __device__ Share find_share(const Arguments& arguments) {
     const int share = arguments.uncovered_share;
     const int rest = arguments.uncovered_rest;
-    const int number = blockIdx.x - arguments.batch_count;
+    const int number = arguments.block() - arguments.batch_count;
     const int begin = number * share + min(number, rest);
     Share found{begin + static_cast<int>(threadIdx.x) % at_once, begin + share + (number < rest ? 1 : 0), 0};
     if (found.next < found.end) found.record = arguments.uncovered[found.next];
