@@ -70,7 +70,7 @@ Level with_points(Level level, double factor = 10.0) {
   const int points = power(level.equation.order + 2, level.equation.dim);
   std::mt19937_64 generator(11);
   std::uniform_real_distribution<double> uniform(0.0, std::log(factor));
-  std::vector<double> values;
+  Unset<double> values;
   for (const double mean : means.viscosity) {
     for (int q = 0; q < points; ++q) values.push_back(factor == 1.0 ? mean : mean * std::exp(uniform(generator)));
   }

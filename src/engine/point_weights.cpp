@@ -1,13 +1,39 @@
 #include "engine/point_weights.hpp"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <iterator>
 
 #include "base/parallel.hpp"
+#include "base/unset.hpp"
 
 namespace solenoid {
 namespace {
+
+/// nu at the points of the faces of all cells, seen from inside: [cell][side][point].
+class Traces {
+ public:
+  explicit Traces(const Level& level)
+      : sides_(2 * level.equation.dim), on_face_(level.coefficients.by_cell->points->on_face()) {
+    const ViscosityPoints& points = *level.coefficients.by_cell->points;
+    const auto cells = static_cast<std::int64_t>(level.grid.layout().cells().size());
+    values_.resize(cells * sides_ * on_face_);
+    parallel_ranges({cells}, [&](CellRange range, std::int64_t) {
+      for (auto cell = range.begin; cell < range.end; ++cell) {
+        points.traces(static_cast<Record>(cell), &values_[cell * sides_ * on_face_]);
+      }
+    });
+  }
+  [[nodiscard]] const double* of(Record cell, int side) const {
+    return &values_[(std::int64_t{cell} * sides_ + side) * on_face_];
+  }
+
+ private:
+  int sides_;
+  int on_face_;
+  Unset<double> values_;
+};
 
 /// Of one level.
 class Weights {
@@ -16,39 +42,38 @@ class Weights {
       : level_(level),
         viscosity_(level.coefficients.by_cell->viscosity),
         points_(*level.coefficients.by_cell->points),
-        mine_(points_.on_face()),
-        its_(points_.on_face()) {}
+        traces_(level) {}
 
   /// Those of a cell, `interleave` apart.
-  void write(Record cell, float* to) {
+  void write(Record cell, float* to) const {
     const double mean = viscosity_[cell];
     const double* const inside = points_.of_cell(cell);
     for (int q = 0; q < points_.in_cell(); ++q, to += interleave) *to = viscosity_difference(inside[q], mean);
     for (int side = 0; side < 2 * level_.equation.dim; ++side) {
-      const double of_face = make_face(cell, side);
-      for (int q = 0; q < points_.on_face(); ++q, to += interleave) {
-        *to = viscosity_difference(mine_[place(side / 2, q)], of_face);
-      }
+      write_face(cell, side, to);
+      to += points_.on_face() * interleave;
     }
   }
 
  private:
-  /// nu_F at the points of a face, in `mine_`; returns that of the means.
-  double make_face(Record cell, int side) {
+  void write_face(Record cell, int side, float* to) const {
     const Face face = level_.grid.face(cell, side);
+    const double* const mine = traces_.of(cell, side);
     if (face == Face::interior) {
       const Record behind = level_.grid.neighbour(cell, side);
-      points_.trace(cell, side, mine_.data());
-      points_.trace(behind, side ^ 1, its_.data());
-      for (std::size_t q = 0; q < mine_.size(); ++q) mine_[q] = face_viscosity(mine_[q], its_[q]);
-      return face_viscosity(viscosity_[cell], viscosity_[behind]);
+      const double* const its = traces_.of(behind, side ^ 1);
+      const double mean = face_viscosity(viscosity_[cell], viscosity_[behind]);
+      for_points(side, to, [&](int at) { return viscosity_difference(face_viscosity(mine[at], its[at]), mean); });
+    } else if (face == Face::velocity) {
+      for_points(side, to, [&](int at) { return viscosity_difference(mine[at], viscosity_[cell]); });
+    } else {
+      for_points(side, to, [](int) { return 0.0F; });
     }
-    if (face == Face::velocity) {
-      points_.trace(cell, side, mine_.data());
-      return viscosity_[cell];
-    }
-    mine_.assign(mine_.size(), 0.0);
-    return 0.0;
+  }
+  /// number(where traces have it) for each point of a face.
+  template <class Number>
+  void for_points(int side, float* to, const Number& number) const {
+    for (int q = 0; q < points_.on_face(); ++q) to[q * interleave] = number(place(side / 2, q));
   }
   /// Where traces have point q of a face across a, whose directions count from a + 1 on: the lowest one first.
   [[nodiscard]] int place(int a, int q) const {
@@ -60,8 +85,7 @@ class Weights {
   const Level& level_;
   const std::vector<double>& viscosity_;
   const ViscosityPoints& points_;
-  std::vector<double> mine_;
-  std::vector<double> its_;
+  Traces traces_;
 };
 
 }  // namespace
@@ -74,13 +98,14 @@ ViscosityTables make_viscosity_tables(const Level& level) {
   return tables;
 }
 
-std::vector<float> point_weights(const Level& level) {
+Unset<float> point_weights(const Level& level) {
   const int size = point_weights_of_cell(level.equation.dim, level.equation.order);
   const RecordRange cells = level.grid.layout().near_cells();
   const std::int64_t blocks = (std::int64_t{cells.size()} + interleave - 1) / interleave;
-  std::vector<float> result(static_cast<std::size_t>(blocks) * interleave * size);
+  Unset<float> result(static_cast<std::size_t>(blocks) * interleave * size);
+  if (blocks > 0) std::fill(result.end() - interleave * size, result.end(), 0.0F);  // more than there are cells
+  const Weights weights(level);
   parallel_ranges({cells.size()}, [&](CellRange range, std::int64_t) {
-    Weights weights(level);
     for (auto cell = static_cast<Record>(range.begin); cell < range.end; ++cell) {
       weights.write(cell, &result[record_offset(cell, size)]);
     }

@@ -3,8 +3,8 @@
 /// What a viscosity at points has more than that of cells, as kernels want it.
 
 #include <memory>
-#include <vector>
 
+#include "base/unset.hpp"
 #include "engine/point_tables.hpp"
 #include "level/level.hpp"
 
@@ -15,7 +15,7 @@ namespace solenoid {
 /// then a + 2, with nu_F as of the element-by-element operator (nothing on slip and outflow faces). The operator is
 /// linear in these, so that this is what remains of it beside that of the means. In single precision: it is a
 /// difference.
-std::vector<float> point_weights(const Level& level);
+Unset<float> point_weights(const Level& level);
 
 ViscosityTables make_viscosity_tables(const Level& level);
 

@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "base/parallel.hpp"
+#include "base/unset.hpp"
 #include "element/basis.hpp"
 #include "mesh/shared_records.hpp"
 #include "problem/validate.hpp"
@@ -54,7 +55,7 @@ struct Coefficient {
 /// Means over cells; where a coefficient is constant in a cell, that value to the last bit. `values`: gets those at the
 /// points, [cell][point], unless it is nullptr. \throws InvalidEntry
 std::vector<double> means(const Coefficient& coefficient, int order, const Grid& grid,
-                          std::vector<double>* values = nullptr) {
+                          Unset<double>* values = nullptr) {
   const CellPoints points(grid.dim(), gauss(order + 2));
   std::vector<double> result(grid.layout().cells().size());
   if (values != nullptr) values->resize(result.size() * points.place.size());
@@ -174,7 +175,7 @@ Coefficients coefficients_of(const Problem& problem, const Grid& grid) {
   if (!has_coefficients_by_cell(problem)) return coefficients_of(problem);
   const auto by_cell = std::make_shared<CellCoefficients>();
   const Coefficient viscosity{"viscosity", viscosity_field(problem), false, problem.viscosity_cap};
-  std::vector<double> values;
+  Unset<double> values;
   const bool with_points = problem.viscosity_points == ViscosityPlaces::gauss;
   by_cell->viscosity = means(viscosity, problem.order, grid, with_points ? &values : nullptr);
   if (with_points) {

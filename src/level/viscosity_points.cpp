@@ -31,7 +31,7 @@ void take_logarithms(const double* values, int count, std::vector<double>& logar
 
 }  // namespace
 
-ViscosityPoints::ViscosityPoints(int dim, int order, std::vector<double> values)
+ViscosityPoints::ViscosityPoints(int dim, int order, Unset<double> values)
     : dim_(dim),
       in_cell_(in_cell(dim, order)),
       places_(gauss(viscosity_points(order)).points),
@@ -55,6 +55,16 @@ ViscosityPoints::Interpolation ViscosityPoints::interpolation(const std::vector<
 void ViscosityPoints::trace(Record cell, int side, double* values) const {
   thread_local std::vector<double> logarithms;
   take_logarithms(of_cell(cell), in_cell_, logarithms);
+  trace(logarithms, side, values);
+}
+
+void ViscosityPoints::traces(Record cell, double* values) const {
+  thread_local std::vector<double> logarithms;
+  take_logarithms(of_cell(cell), in_cell_, logarithms);
+  for (int side = 0; side < 2 * dim_; ++side) trace(logarithms, side, values + side * on_face());
+}
+
+void ViscosityPoints::trace(const std::vector<double>& logarithms, int side, double* values) const {
   const int m = per_direction();
   const int stride = power(m, side / 2);
   for (int slow = 0; slow < in_cell_ / (stride * m); ++slow) {

@@ -8,6 +8,7 @@
 #include <limits>
 #include <vector>
 
+#include "base/unset.hpp"
 #include "element/viscosity_points.hpp"
 #include "mesh/grid.hpp"
 #include "mesh/record.hpp"
@@ -24,18 +25,20 @@ class ViscosityPoints {
   using Interpolation = std::vector<std::vector<double>>;
 
   /// `values`: [cell][point], x fastest.
-  ViscosityPoints(int dim, int order, std::vector<double> values);
+  ViscosityPoints(int dim, int order, Unset<double> values);
 
   /// Gauss points per direction, in a cell and on a face of it.
   [[nodiscard]] int per_direction() const { return static_cast<int>(places_.size()); }
   [[nodiscard]] int in_cell() const { return in_cell_; }
   static constexpr int in_cell(int dim, int order) { return power(viscosity_points(order), dim); }
   [[nodiscard]] int on_face() const { return in_cell_ / per_direction(); }
-  [[nodiscard]] const std::vector<double>& values() const { return values_; }
+  [[nodiscard]] const Unset<double>& values() const { return values_; }
   [[nodiscard]] const double* of_cell(Record cell) const { return &values_[static_cast<std::size_t>(cell) * in_cell_]; }
 
   /// At the points of face `side` of a cell, seen from inside: those of the directions along it, the lowest fastest.
   void trace(Record cell, int side, double* values) const;
+  /// Those of all sides, one after the other, for little more than one.
+  void traces(Record cell, double* values) const;
   /// For places in [0, 1].
   [[nodiscard]] Interpolation interpolation(const std::vector<double>& places) const;
   /// At the tensor points of places in each direction, x fastest.
@@ -44,11 +47,13 @@ class ViscosityPoints {
   bool operator==(const ViscosityPoints& other) const { return values_ == other.values_; }
 
  private:
+  void trace(const std::vector<double>& logarithms, int side, double* values) const;
+
   int dim_;
   int in_cell_;
   std::vector<double> places_;  // the Gauss points of [0, 1]
   Interpolation ends_;          // at 0 and at 1
-  std::vector<double> values_;
+  Unset<double> values_;
 };
 
 /// A viscosity less the mean, as operators keep it: in single precision, but not so much less that it would vanish.

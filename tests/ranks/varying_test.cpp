@@ -33,7 +33,7 @@ using namespace on_ranks;
 /// viscosities in each cell, or none.
 Coefficients random_coefficients(const Grid& grid, int order, int points) {
   const auto by_cell = std::make_shared<CellCoefficients>();
-  std::vector<double> values;
+  Unset<double> values;
   for (const Record cell : grid.layout().cells()) {
     const auto& at = grid.position(cell);
     std::mt19937_64 generator(at[0] * 7919U + at[1] * 104729U + at[2] * 1299709U);

@@ -16,7 +16,7 @@ PointViscosityTerm::PointViscosityTerm(Team& team, const Level& level)
 
 std::shared_ptr<const HostPointWeights> PointViscosityTerm::weights(
     const std::shared_ptr<const HostPointWeights>& now) const {
-  return weights_of(level_, now, [](std::vector<float> weights) { return weights; });
+  return weights_of(level_, now, [](Unset<float> weights) { return weights; });
 }
 
 void PointViscosityTerm::add(const HostPointWeights& weights, double sign, const double* x, double* y) {

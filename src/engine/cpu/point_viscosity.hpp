@@ -13,7 +13,7 @@
 
 namespace solenoid::cpu {
 
-using HostPointWeights = PointWeights<std::vector<float>>;
+using HostPointWeights = PointWeights<Unset<float>>;
 
 /// What it adds to the operator of the means.
 class PointViscosityTerm {

@@ -18,8 +18,7 @@ PointViscosityTerm::PointViscosityTerm(Shared& shared, const Level& level)
 
 std::shared_ptr<const DevicePointWeights> PointViscosityTerm::weights(
     const std::shared_ptr<const DevicePointWeights>& now) const {
-  return weights_of(level_, now,
-                    [&](const std::vector<float>& weights) { return Array<float>(shared_.engine, weights); });
+  return weights_of(level_, now, [&](const Unset<float>& weights) { return Array<float>(shared_.engine, weights); });
 }
 
 void PointViscosityTerm::add(const DevicePointWeights& weights, double sign, const double* x, double* y) {

@@ -31,6 +31,7 @@
 #include "base/host_vector.hpp"
 #include "base/new_file.hpp"
 #include "base/parallel.hpp"
+#include "base/unset.hpp"
 #include "level/coefficients.hpp"
 #include "mesh/grid.hpp"
 #include "mesh/places.hpp"
@@ -907,7 +908,7 @@ std::shared_ptr<const CellCoefficients> coefficients_of(const std::optional<ByCe
   if (!by_cell) return nullptr;
   const auto result = std::make_shared<CellCoefficients>();
   const int of_cell = viscosity_points_of_cell(problem);
-  std::vector<double> points;
+  Unset<double> points;
   for (const Record cell : grid.layout().cells()) {
     const std::int64_t place = lattice_place(grid, cell);
     for (int q = 0; q < of_cell && !by_cell->points.empty(); ++q) {
