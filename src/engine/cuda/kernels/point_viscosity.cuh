@@ -16,7 +16,6 @@
 ///   2. a line of points: gradients, fluxes, integrals along x, which take the place of what they are made of;
 ///   3. the functions again, integrals along y and z: rows of y in shared memory;
 ///   4. faces, all at once: a function of the first direction along a face: jumps and slopes of traces, and hats, to
-///   the
 ///      points of the second direction, [face][entry][point];
 ///   5. a line of points on a face, as in 2;
 ///   6. direction after direction, both faces across it: integrals along the second one, added to the rows.
