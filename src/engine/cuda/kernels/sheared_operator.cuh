@@ -1,11 +1,25 @@
 #pragma once
 /// \file
-/// The operator on cells that are parallelepipeds, element by element: formulas, steps and fields are those of
+/// The operator on cells that are parallelepipeds, element by element: formulas are those of
 /// cpu/kernels/sheared_operator.hpp.
 ///
-/// A thread block has `cells` cells side by side and `turns` threads for each. What an element consists of is in shared
-/// memory, [value][cell]; each step deals its values, columns or lines out to the threads of a cell, with barriers in
-/// between. Faces are taken direction by direction.
+/// A thread block has `cells` cells side by side, the lanes of a warp, and for each of them a thread for every column,
+/// so that all threads of a warp do the same. What an element consists of is in shared memory, [value][cell]. In the
+/// cell a thread has the modes of a line in x: what acts along x happens in its registers, what acts along y and z
+/// reads from other lines. On the faces in a direction, one direction after the other, it has one mode of the face.
+/// Barriers part the steps:
+///
+///   1. take_components: w_c and d_c w_c from hats and bubbles.
+///   2. mix: all derivatives X, Y = nu / J g X G, the row of the pressure; stores Y_cb for b = y, z.
+///   3. test_components: the transposed derivatives of these.
+///   4. For the faces in each direction e: take_faces, jumps, means and fluxes of a component that jumps (a thread for
+///      each line along it) and of the normal one; mix_faces, numerical fluxes; test_faces.
+///   5. put_components: back to hats and bubbles.
+///
+/// Shared memory of a cell, numbers, 3D: 6 n^3 for w and what is tested, 3 n^2 for their modes of degree k + 1, and
+/// 18 n^2 + 12 n for faces in the place of 4 n^3 + 6 n^2 for Y: 387 for k = 2. Limits (k = 2, single precision, H100):
+/// 300 instructions an unknown, of which half are arithmetic, 2.6 of 4 per cycle; barriers and loads of first-level
+/// caches with 36 warps on a multiprocessor.
 
 #include <algorithm>
 
@@ -65,29 +79,51 @@ struct ShearedOperator {
   static constexpr int columns = S::columns;
   static constexpr int block = S::block;
   static constexpr int lines = S::lines;
-  static constexpr int cells = block <= 64 ? 16 : block <= 125 ? 8 : 4;
-  static constexpr int turns = std::clamp(columns, 4, 16);
+  static constexpr int ends = 2;           // of a cell in a direction
+  static constexpr int jumping = dim - 1;  // components that jump on a face
+  static constexpr int across_x = dim == 3 ? 4 : 1;
+  static constexpr int turns = columns;
+
+  /// Numbers of a cell in shared memory; as many cells, at most those of a warp, as leave room for a few thread blocks.
+  static constexpr int numbers_of_faces = ends * ((2 * dim + jumping) * columns + 3 * jumping * lines);
+  static constexpr int numbers_of_fluxes = across_x * block + dim * jumping * columns;
+  static constexpr int numbers = 2 * dim * block + dim * columns + std::max(numbers_of_faces, numbers_of_fluxes);
+  static constexpr int cells_that_fit() {
+    int cells = 32;
+    while (cells > 4 && cells * numbers * sizeof(T) > (60 << 10)) cells /= 2;
+    return cells;
+  }
+  static constexpr int cells = cells_that_fit();
   static constexpr int threads = cells * turns;
 
   using Value = T[cells];
+  /// Of the faces in a direction e: [end], then of component e + r; r = 0 does not jump.
+  struct Faces {
+    Value jump[ends][dim][columns];  ///< then what is tested with means
+    Value jump_top[ends][jumping][lines];
+    Value through[ends][dim][columns];  ///< flux
+    Value through_top[ends][jumping][lines];
+    Value mean[ends][dim][columns];
+    Value mean_top[ends][jumping][lines];
+  };
+  struct Fluxes {
+    Value across[across_x][block];     ///< Y_cb, number_of(c, b)
+    Value top[dim][jumping][columns];  ///< of modes k + 1 in the direction of the component, in direction c + 1 + [.]
+  };
   struct Shared {
-    Value flux[dim][dim][block];       ///< X, then Y, [component][direction]
-    Value top[dim][dim - 1][columns];  ///< of modes k + 1 in the direction of the component, in the other directions
-    Value value[dim][block];           ///< w, then what is tested by z itself
-    Value value_top[dim][columns];
-    Value hats[dim][2][columns];  ///< what is tested by the traces of lower and upper hats
-    // On the lower and the upper face in a direction:
-    Value jump[2][dim][columns];
-    Value jump_top[2][dim][lines];
-    Value through[2][dim][columns];  ///< flux
-    Value through_top[2][dim][lines];
-    Value mean[2][dim][columns];
-    Value mean_top[2][dim][lines];
-    std::int32_t beside[2 * dim][cells];        ///< cells beyond faces, or the null record
-    std::int32_t hats_of[2 * dim][dim][cells];  ///< the records that have their upper hats
-    std::int32_t above[dim][cells];             ///< those that have the cell's own
-    T weight[2 * dim][cells];                   ///< face_weight
-    T of_face[2 * dim][cells];                  ///< nu_F where coefficients vary by cell
+    Value value[dim][block];  ///< w, then what is tested by z itself
+    Value top[dim][columns];  ///< of modes k + 1 in the direction of the component
+    Value along[dim][block];  ///< d_c w_c, then Y_cc
+    union {
+      Fluxes flux;
+      Faces face;
+    };
+    // Places of records in x, of their value 0:
+    std::uint32_t beside[2 * dim][cells];        ///< cells beyond faces, or the null record
+    std::uint32_t hats_of[2 * dim][dim][cells];  ///< the records that have their upper hats
+    std::uint32_t above[dim][cells];             ///< those that have the cell's own
+    T weight[2 * dim][cells];                    ///< face_weight
+    T of_face[2 * dim][cells];                   ///< nu_F where coefficients vary by cell
     bool inside[2 * dim][cells];
     T root[cells];  ///< ElementRows::find_root
   };
@@ -97,31 +133,31 @@ struct ShearedOperator {
   Shared& shared;
   const ElementRows<T, dim, order, makes> own_rows;
   const int slot = static_cast<int>(threadIdx.x);
-  const int turn = static_cast<int>(threadIdx.y);  // of the cell's threads
+  const int turn = static_cast<int>(threadIdx.y);  // of the cell's threads: a line in x, a column of a face
+  /// What is tested by z itself, of this thread's line in x and its column of modes k + 1: from mix to test_components.
+  T tested[dim][n];
+  T tested_top[dim];
+  T hats[dim][ends]{};  ///< what is tested by the traces of lower and upper hats, of this thread's columns
 
   __device__ ShearedOperator(const Tables& tables_, const Fields& fields_, Shared& shared_)
       : tables(tables_), fields(fields_), shared(shared_), own_rows(fields_) {}
 
-  /// visit(i) for this thread's share of `count` items, and a barrier.
-  template <class Visit>
-  __device__ void step(int count, const Visit& visit) const {
-#pragma unroll 1
-    for (int i = turn; i < count; i += turns) visit(i);
-    __syncthreads();
-  }
-
   static constexpr __device__ int along(int a) { return a == 0 ? 1 : a == 1 ? n : n * n; }
-  /// The direction that is neither (3D).
-  static constexpr __device__ int third(int a, int b) { return 3 - a - b; }
-  /// Stride of a direction in what has one value for each column in direction c.
-  static constexpr __device__ int across(int c, int a) { return a == (c + 1) % dim ? 1 : n; }
   /// Place in a field of the first mode of a column in direction c.
   static constexpr __device__ int column_start(int c, int column) {
     return column % n * along((c + 1) % dim) + (dim == 3 ? column / n * along((c + 2) % dim) : 0);
   }
+  /// This thread's mode in the first or the second of the directions of lines and columns.
+  __device__ int mode(int which) const { return which == 0 ? turn % n : turn / n; }
+  static constexpr __device__ int stride(int which) { return which == 0 ? 1 : n; }
+  /// Where Y_cb is, b > 0 and b != c.
+  static constexpr __device__ int number_of(int c, int b) { return c == 0 ? b - 1 : c + 1; }
 
-  __device__ const T* component(std::int32_t record, int c) const {
-    return fields.x + S::offset(record) + c * block * interleave;
+  /// Vectors hold less than 2^32 numbers.
+  static __device__ std::uint32_t place(std::int32_t record) { return static_cast<std::uint32_t>(S::offset(record)); }
+  __device__ std::uint32_t own_place() const { return static_cast<std::uint32_t>(own_rows.place); }
+  __device__ const T* component(std::uint32_t place, int c) const {
+    return fields.x + (place + static_cast<std::uint32_t>(c * block * interleave));
   }
   static __device__ T get(const T* values, int i) { return __ldg(values + i * interleave); }
 
@@ -149,27 +185,38 @@ struct ShearedOperator {
       out[j] = derivative[j] + tables.hat[j] * value[j + 1] - tables.hat[j - 1] * value[j - 1];
     }
   }
-  /// Mode i of the derivative of O along a line of this stride.
-  __device__ T derivative(const Value* field, int i, int stride) const {
-    const int mode = i / stride % n;
-    T sum{};
+  /// The derivative of O takes from modes above, its transpose from those below, of the other parity. visit(way to the
+  /// other mode, factor), for a mode that is known at run time.
+  template <class Visit>
+  __device__ void for_modes_above(int mode, const Visit& visit) const {
+    const T own = T(2) * tables.root[mode];
 #pragma unroll 1
-    for (int j = mode + 1; j < n; j += 2) sum += tables.root[j] * field[i + (j - mode) * stride][slot];
-    return T(2) * tables.root[mode] * sum;
+    for (int j = mode + 1; j < n; j += 2) visit(j - mode, own * tables.root[j]);
   }
-  /// Of its transpose.
-  __device__ T transposed(const Value* field, int i, int stride) const {
-    const int mode = i / stride % n;
-    T sum{};
+  template <class Visit>
+  __device__ void for_modes_below(int mode, const Visit& visit) const {
+    const T own = T(2) * tables.root[mode];
 #pragma unroll 1
-    for (int j = mode - 1; j >= 0; j -= 2) sum += tables.root[j] * field[i + (j - mode) * stride][slot];
-    return T(2) * tables.root[mode] * sum;
+    for (int j = mode - 1; j >= 0; j -= 2) visit(j - mode, own * tables.root[j]);
   }
-  /// The line of a field += the traces of modes j times what is given on the lower and on the upper face.
-  __device__ void add_traces(const T (&trace)[n], T lower, T upper, Value* line, int stride) const {
+  /// Mode m of the derivative of a line, and of its transpose.
+  __device__ T derivative(const T (&line)[n], int m) const {
+    T sum{};
+#pragma unroll
+    for (int j = m + 1; j < n; j += 2) sum += tables.root[j] * line[j];
+    return T(2) * tables.root[m] * sum;
+  }
+  __device__ T transposed(const T (&line)[n], int m) const {
+    T sum{};
+#pragma unroll
+    for (int j = m - 1; j >= 0; j -= 2) sum += tables.root[j] * line[j];
+    return T(2) * tables.root[m] * sum;
+  }
+  /// The line += the traces of modes j times what is given on the lower and on the upper face.
+  static __device__ void add_traces(const T (&trace)[n], T lower, T upper, T (&line)[n]) {
     const T of[2] = {upper + lower, upper - lower};
 #pragma unroll
-    for (int j = 0; j < n; ++j) line[j * stride][slot] += trace[j] * of[j % 2];
+    for (int j = 0; j < n; ++j) line[j] += trace[j] * of[j % 2];
   }
 
   // --- the cell ------------------------------------------------------------------------------------------------------
@@ -177,200 +224,238 @@ struct ShearedOperator {
   __device__ void look_around() const {
     const CellTopology& topology = fields.topology;
     const std::int32_t cell = own_rows.cell;
-    step(2 * dim, [&](int side) {
+#pragma unroll 1
+    for (int side = turn; side < 2 * dim; side += turns) {
       const Face face = topology.face[side][cell];
       const std::int32_t behind = topology.neighbour[side][cell];
       const std::int32_t beside = face == Face::interior ? behind : topology.null;
-      shared.beside[side][slot] = beside;
+      shared.beside[side][slot] = place(beside);
       shared.weight[side][slot] = static_cast<T>(face_weight(face));
       shared.inside[side][slot] = face == Face::interior;
       if (fields.viscosity != nullptr) {
         const T nu = fields.viscosity[cell];
         shared.of_face[side][slot] = face == Face::interior ? T(2) / (T(1) / nu + T(1) / fields.viscosity[beside]) : nu;
       }
-      for (int c = 0; c < dim; ++c) shared.hats_of[side][c][slot] = topology.neighbour[2 * c + 1][beside];
-      if (side % 2 == 1) shared.above[side / 2][slot] = behind;
+      for (int c = 0; c < dim; ++c) {
+        shared.hats_of[side][c][slot] = place(topology.neighbour[2 * c + 1][beside]);
+      }
+      if (side % 2 == 1) shared.above[side / 2][slot] = place(behind);
       if (side == 0) shared.root[slot] = own_rows.find_root();
-    });
+    }
   }
 
   /// w_c and d_c w_c
   __device__ void take_components() const {
-    step(dim * columns, [&](int i) {
-      const int c = i / columns;
-      const int column = i % columns;
-      const T* const own = component(own_rows.cell, c);
+#pragma unroll
+    for (int c = 0; c < dim; ++c) {
+      const T* const own = component(own_place(), c);
       T in[n + 1];
       T slope[n];
       T value[n + 1];
 #pragma unroll
-      for (int j = 0; j < n; ++j) in[j] = get(own, j * columns + column);
-      in[n] = get(component(shared.above[c][slot], c), column);
+      for (int j = 0; j < n; ++j) in[j] = get(own, j * columns + turn);
+      in[n] = get(component(shared.above[c][slot], c), turn);
       from_p(in, slope, value);
-      const int start = column_start(c, column);
+      const int start = column_start(c, turn);
 #pragma unroll
       for (int j = 0; j < n; ++j) {
-        shared.flux[c][c][start + j * along(c)][slot] = slope[j];
+        shared.along[c][start + j * along(c)][slot] = slope[j];
         shared.value[c][start + j * along(c)][slot] = value[j];
       }
-      shared.value_top[c][column][slot] = value[n];
-      shared.hats[c][0][column][slot] = shared.hats[c][1][column][slot] = T(0);
-    });
-  }
-  /// y_p = -sum_c B_c u_c, and derivatives in other directions.
-  __device__ void differentiate() const {
-    const bool wanted = own_rows.are_wanted();
-#pragma unroll 1
-    for (int i = turn; i < block && wanted; i += turns) {
-      T sum{};
-#pragma unroll
-      for (int c = 0; c < dim; ++c) sum += tables.inverse_h[c] * shared.flux[c][c][i][slot];
-      own_rows.store_pressure(i, shared.root[slot], own_rows.fetch_pressure(i), -sum);
+      shared.top[c][turn][slot] = value[n];
     }
-#pragma unroll
-    for (int c = 0; c < dim; ++c) {
-#pragma unroll
-      for (int tau = 1; tau < dim; ++tau) {
-        const int a = (c + tau) % dim;
-#pragma unroll 1
-        for (int i = turn; i < block; i += turns) {
-          shared.flux[c][a][i][slot] = derivative(shared.value[c], i, along(a));
-        }
-#pragma unroll 1
-        for (int i = turn; i < columns; i += turns) {
-          shared.top[c][tau - 1][i][slot] = derivative(shared.value_top[c], i, across(c, a));
-        }
-      }
-    }
-    __syncthreads();
   }
-  /// Y = nu / J g X G, less the pressure; the mass term.
-  __device__ void mix() const {
-    const T* const pressure = component(own_rows.cell, dim);
+
+  /// y_p = -sum_c B_c u_c; Y = nu / J g X G, less the pressure; the mass term.
+  __device__ void mix() {
+    const T* const pressure = component(own_place(), dim);
     const bool vary = fields.viscosity != nullptr;
     const T viscosity = vary ? fields.viscosity[own_rows.cell] : T(1);
     const T reaction = vary ? fields.reaction[own_rows.cell] : T(1);
-#pragma unroll 1
-    for (int i = turn; i < block; i += turns) {
+    const bool wanted = own_rows.are_wanted();
+    const int first = turn * n;
+
+    T across[across_x][n]{};  // d_b w_c, b = y, z
+#pragma unroll
+    for (int b = 1; b < dim; ++b) {
+      for_modes_above(mode(b - 1), [&](int way, T factor) {
+        const int at = first + way * along(b);
+#pragma unroll
+        for (int c = 0; c < dim; ++c) {
+          if (c == b) continue;
+#pragma unroll
+          for (int i = 0; i < n; ++i) across[number_of(c, b)][i] += factor * shared.value[c][at + i][slot];
+        }
+      });
+    }
+    T line[dim][n];  // w_c
+#pragma unroll
+    for (int c = 0; c < dim; ++c) {
+#pragma unroll
+      for (int i = 0; i < n; ++i) line[c][i] = c > 0 || tables.has_mass ? shared.value[c][first + i][slot] : T(0);
+    }
+    T along_x[dim][n];  // Y_cx
+#pragma unroll
+    for (int i = 0; i < n; ++i) {
       T x[dim][dim];
-      T half[dim][dim];
-      unrolled<dim, dim>([&](int c, int a) { x[c][a] = shared.flux[c][a][i][slot]; });
-      unrolled<dim, dim>([&](int c, int b) {
-        half[c][b] = T(0);
-#pragma unroll
-        for (int a = 0; a < dim; ++a) half[c][b] += tables.flux[a][b] * x[c][a];
-        half[c][b] *= viscosity;
+      unrolled<dim, dim>([&](int c, int a) {
+        x[c][a] = c == a   ? shared.along[c][first + i][slot]
+                  : a == 0 ? derivative(line[c], i)
+                           : across[number_of(c, a)][i];
       });
-      const T p = get(pressure, i);
-      unrolled<dim, dim>([&](int c, int b) {
-        T sum = c == b ? -(tables.inverse_h[c] * p) : T(0);
+      if (wanted) {
+        T sum{};
 #pragma unroll
-        for (int other = 0; other < dim; ++other) sum += tables.metric[c][other] * half[other][b];
-        shared.flux[c][b][i][slot] = sum;
-      });
-      T value[dim];
+        for (int c = 0; c < dim; ++c) sum += tables.inverse_h[c] * x[c][c];
+        own_rows.store_pressure(first + i, shared.root[slot], own_rows.fetch_pressure(first + i), -sum);
+      }
+      const T p = get(pressure, first + i);
 #pragma unroll
-      for (int c = 0; c < dim; ++c) value[c] = shared.value[c][i][slot];
+      for (int b = 0; b < dim; ++b) {
+        T half[dim];
 #pragma unroll
-      for (int c = 0; c < dim; ++c) {
+        for (int c = 0; c < dim; ++c) {
+          half[c] = T(0);
+#pragma unroll
+          for (int a = 0; a < dim; ++a) half[c] += tables.flux[a][b] * x[c][a];
+          half[c] *= viscosity;
+        }
+#pragma unroll
+        for (int c = 0; c < dim; ++c) {
+          T sum = c == b ? -(tables.inverse_h[c] * p) : T(0);
+#pragma unroll
+          for (int other = 0; other < dim; ++other) sum += tables.metric[c][other] * half[other];
+          if (c == b) {
+            shared.along[c][first + i][slot] = sum;
+          } else if (b == 0) {
+            along_x[c][i] = sum;
+          } else {
+            shared.flux.across[number_of(c, b)][first + i][slot] = sum;
+          }
+        }
+      }
+    }
+#pragma unroll
+    for (int c = 0; c < dim; ++c) {
+#pragma unroll
+      for (int i = 0; i < n; ++i) {
         T sum{};
         if (tables.has_mass) {
 #pragma unroll
-          for (int other = 0; other < dim; ++other) sum += tables.mass[c][other] * value[other];
+          for (int other = 0; other < dim; ++other) sum += tables.mass[c][other] * line[other][i];
+          sum *= reaction;
         }
-        shared.value[c][i][slot] = reaction * sum;
+        tested[c][i] = c == 0 ? sum : sum + transposed(along_x[c], i);
       }
     }
+
     // There is no d_c of degree k + 1, neither in X nor of test functions.
+    T slope[dim][jumping]{};
+#pragma unroll
+    for (int which = 0; which < jumping; ++which) {
+      for_modes_above(mode(which), [&](int way, T factor) {
+#pragma unroll
+        for (int c = 0; c < dim; ++c) {
+          slope[c][which] += factor * shared.top[c][turn + way * stride(which)][slot];
+        }
+      });
+    }
 #pragma unroll
     for (int c = 0; c < dim; ++c) {
-      const int a = (c + 1) % dim;
-#pragma unroll 1
-      for (int i = turn; i < columns; i += turns) {
-        const T first = viscosity * (tables.metric[c][c] * shared.top[c][0][i][slot]);
-        if constexpr (dim == 2) {
-          shared.top[c][0][i][slot] = tables.flux[a][a] * first;
-        } else {
-          const int b = (c + 2) % dim;
-          const T second = viscosity * (tables.metric[c][c] * shared.top[c][1][i][slot]);
-          shared.top[c][0][i][slot] = tables.flux[a][a] * first + tables.flux[b][a] * second;
-          shared.top[c][1][i][slot] = tables.flux[a][b] * first + tables.flux[b][b] * second;
+      const T factor = viscosity * tables.metric[c][c];
+#pragma unroll
+      for (int which = 0; which < jumping; ++which) {
+        T sum{};
+#pragma unroll
+        for (int other = 0; other < jumping; ++other) {
+          sum += tables.flux[(c + 1 + other) % dim][(c + 1 + which) % dim] * slope[c][other];
         }
-        T& value = shared.value_top[c][i][slot];
-        value = tables.has_mass ? reaction * (tables.mass[c][c] * value) : T(0);
+        shared.flux.top[c][which][turn][slot] = factor * sum;
       }
+      tested_top[c] = tables.has_mass ? reaction * (tables.mass[c][c] * shared.top[c][turn][slot]) : T(0);
     }
-    __syncthreads();
   }
+
   /// sum_{b != c} (d_b z_c, Y_cb), in `value`
-  __device__ void test_components() const {
+  __device__ void test_components() {
+    const int first = turn * n;
+#pragma unroll
+    for (int b = 1; b < dim; ++b) {
+      for_modes_below(mode(b - 1), [&](int way, T factor) {
+        const int at = first + way * along(b);
+#pragma unroll
+        for (int c = 0; c < dim; ++c) {
+          if (c == b) continue;
+#pragma unroll
+          for (int i = 0; i < n; ++i) tested[c][i] += factor * shared.flux.across[number_of(c, b)][at + i][slot];
+        }
+      });
+    }
+#pragma unroll
+    for (int which = 0; which < jumping; ++which) {
+      for_modes_below(mode(which), [&](int way, T factor) {
+#pragma unroll
+        for (int c = 0; c < dim; ++c) {
+          tested_top[c] += factor * shared.flux.top[c][which][turn + way * stride(which)][slot];
+        }
+      });
+    }
 #pragma unroll
     for (int c = 0; c < dim; ++c) {
-#pragma unroll 1
-      for (int i = turn; i < block; i += turns) {
-        T sum{};
 #pragma unroll
-        for (int tau = 1; tau < dim; ++tau) {
-          const int b = (c + tau) % dim;
-          sum += transposed(shared.flux[c][b], i, along(b));
-        }
-        shared.value[c][i][slot] += sum;
-      }
-#pragma unroll 1
-      for (int i = turn; i < columns; i += turns) {
-        T sum{};
-#pragma unroll
-        for (int tau = 1; tau < dim; ++tau) {
-          sum += transposed(shared.top[c][tau - 1], i, across(c, (c + tau) % dim));
-        }
-        shared.value_top[c][i][slot] += sum;
-      }
+      for (int i = 0; i < n; ++i) shared.value[c][first + i][slot] = tested[c][i];
+      shared.top[c][turn][slot] = tested_top[c];
     }
   }
+
   __device__ void put_components() const {
     if (!own_rows.are_wanted()) return;
-#pragma unroll 1
-    for (int i = turn; i < dim * columns; i += turns) {
-      const int c = i / columns;
-      const int column = i % columns;
-      const int start = column_start(c, column);
+#pragma unroll
+    for (int c = 0; c < dim; ++c) {
+      const int start = column_start(c, turn);
       T b[n];
-      own_rows.fetch(c, column, b);
+      own_rows.fetch(c, turn, b);
       T slope[n];
       T value[n + 1];
       T y[n + 1];
 #pragma unroll
       for (int j = 0; j < n; ++j) {
-        slope[j] = shared.flux[c][c][start + j * along(c)][slot];
+        slope[j] = shared.along[c][start + j * along(c)][slot];
         value[j] = shared.value[c][start + j * along(c)][slot];
       }
-      value[n] = shared.value_top[c][column][slot];
+      value[n] = shared.top[c][turn][slot];
       to_p(slope, value, y);
-      y[0] += shared.hats[c][0][column][slot];
-      y[n] += shared.hats[c][1][column][slot];
-      own_rows.store(c, column, own_rows.fixes_lower(c), own_rows.taker(c), T(1) / shared.root[slot], b, y);
+      y[0] += hats[c][0];
+      y[n] += hats[c][1];
+      own_rows.store(c, turn, own_rows.fixes_lower(c), own_rows.taker(c), T(1) / shared.root[slot], b, y);
     }
   }
 
   // --- faces ---------------------------------------------------------------------------------------------------------
+  // Columns of a face count modes in direction e + 1 first, then those in e + 2.
 
-  /// Jump, mean and flux of a component c != e, of a mode t in the third direction, on both faces.
-  __device__ void take_jumping(int e, int c, int t) const {
-    const int stride = across(c, e);
-    const int start = t / stride * stride * n + t % stride;
+  /// Jump, mean and flux of component e + r, r > 0, of a mode t in the third direction, on both faces.
+  template <int r>
+  __device__ void take_jumping(int e, int t) const {
+    const int c = (e + r) % dim;
+    // Of modes in direction e, among those of a column of the component; and on the face.
+    constexpr int step = r == dim - 1 ? 1 : n;
+    constexpr int along_c = stride(r - 1);
+    constexpr int beside_c = r == 1 ? n : 1;
+    const int start = (step == 1 ? t * n : t) * interleave;
+    const T weight[2] = {shared.weight[2 * e][slot], shared.weight[2 * e + 1][slot]};
+    const T* const rows[3] = {component(shared.beside[2 * e][slot], c) + start, component(own_place(), c) + start,
+                              component(shared.beside[2 * e + 1][slot], c) + start};
+    const T* const hats[3] = {component(shared.hats_of[2 * e][c][slot], c) + start,
+                              component(shared.above[c][slot], c) + start,
+                              component(shared.hats_of[2 * e + 1][c][slot], c) + start};
     T jump[2][n + 1];
     T mean[2][n + 1];
     T slope[2][n + 1];
-    const T weight[2] = {shared.weight[2 * e][slot], shared.weight[2 * e + 1][slot]};
-    const T* const own = component(own_rows.cell, c) + start * interleave;
-    const T* const lower = component(shared.beside[2 * e][slot], c) + start * interleave;
-    const T* const upper = component(shared.beside[2 * e + 1][slot], c) + start * interleave;
-    const T* const own_hats = component(shared.above[c][slot], c) + start * interleave;
-    const T* const lower_hats = component(shared.hats_of[2 * e][c][slot], c) + start * interleave;
-    const T* const upper_hats = component(shared.hats_of[2 * e + 1][c][slot], c) + start * interleave;
 #pragma unroll
     for (int i = 0; i <= n; ++i) {
       const int row = i < n ? i * columns : 0;
+      const auto& from = i < n ? rows : hats;
       T value[2]{};  // of even and odd modes on the upper face
       T own_slope[2]{};
       T below_value{};
@@ -379,12 +464,12 @@ struct ShearedOperator {
       T above_slope{};
 #pragma unroll
       for (int j = 0; j < n; ++j) {
-        const int at = row + j * stride;
-        const T u = get(i < n ? own : own_hats, at);
-        const T down = get(i < n ? lower : lower_hats, at);
-        const T up = j % 2 == 0 ? get(i < n ? upper : upper_hats, at) : -get(i < n ? upper : upper_hats, at);
-        value[j % 2] += tables.value[j] * u;
-        own_slope[j % 2] += tables.slope[j] * u;
+        const int at = row + j * step;
+        const T down = get(from[0], at);
+        const T own = get(from[1], at);
+        const T up = j % 2 == 0 ? get(from[2], at) : -get(from[2], at);
+        value[j % 2] += tables.value[j] * own;
+        own_slope[j % 2] += tables.slope[j] * own;
         below_value += tables.value[j] * down;
         below_slope += tables.slope[j] * down;
         above_value += tables.value[j] * up;
@@ -399,53 +484,73 @@ struct ShearedOperator {
       slope[0][i] = weight[0] * (T(0.5) * (below_slope + (own_slope[1] - own_slope[0])));
       slope[1][i] = weight[1] * (T(0.5) * ((own_slope[0] + own_slope[1]) + above_slope));
     }
-    const int mode = across(e, c);  // strides on the face
-    const int other = dim == 3 ? across(e, third(e, c)) : 0;
+    Faces& face = shared.face;
+    const T normal = tables.flux[e][e];
+    const T tangential = tables.flux[c][e];
 #pragma unroll
-    for (int end = 0; end < 2; ++end) {
-      T along_c[n];
+    for (int end = 0; end < ends; ++end) {
+      T derivative[n];
       T value[n + 1];
       T through[n + 1];
-      from_p(jump[end], along_c, value);
+      from_p(jump[end], derivative, value);
 #pragma unroll
-      for (int j = 0; j < n; ++j) shared.jump[end][c][j * mode + t * other][slot] = value[j];
-      shared.jump_top[end][c][t][slot] = value[n];
-      from_p(slope[end], along_c, value);
+      for (int j = 0; j < n; ++j) face.jump[end][r][j * along_c + t * beside_c][slot] = value[j];
+      face.jump_top[end][r - 1][t][slot] = value[n];
+      from_p(slope[end], derivative, value);
 #pragma unroll
-      for (int j = 0; j <= n; ++j) through[j] = tables.flux[e][e] * value[j];
-      from_p(mean[end], along_c, value);
+      for (int j = 0; j <= n; ++j) through[j] = normal * value[j];
+      from_p(mean[end], derivative, value);
 #pragma unroll
       for (int j = 0; j < n; ++j) {
-        shared.mean[end][c][j * mode + t * other][slot] = value[j];
-        shared.through[end][c][j * mode + t * other][slot] = through[j] + tables.flux[c][e] * along_c[j];
+        face.mean[end][r][j * along_c + t * beside_c][slot] = value[j];
+        face.through[end][r][j * along_c + t * beside_c][slot] = through[j] + tangential * derivative[j];
       }
-      shared.mean_top[end][c][t][slot] = value[n];
-      shared.through_top[end][c][t][slot] = through[n];
+      face.mean_top[end][r - 1][t][slot] = value[n];
+      face.through_top[end][r - 1][t][slot] = through[n];
     }
   }
 
-  /// Mean and flux of component e, whose trace is that of hats.
-  __device__ void take_normal(int e, int end, int column) const {
-    const int side = 2 * e + end;
-    const T* const own = component(own_rows.cell, e) + column * interleave;
-    const T* const own_hats = component(shared.above[e][slot], e) + column * interleave;
-    const T* const beside = component(shared.beside[side][slot], e) + column * interleave;
+  /// Mean and flux of component e, whose trace is that of hats, on both faces.
+  __device__ void take_normal(int e, int column) const {
+    const auto at = [&](std::uint32_t place) { return component(place, e) + column * interleave; };
+    const T* const own = at(own_place());
+    const T* const below = at(shared.beside[2 * e][slot]);
+    const T* const above = at(shared.beside[2 * e + 1][slot]);
     // The cell below has the own lower hats as its upper ones.
-    const T* const beside_hats = end == 0 ? own : component(shared.hats_of[side][e][slot], e) + column * interleave;
-    const auto slope_at = [&](const T* rows, const T* hats, bool upper) {
-      T sum = tables.value[0] * (__ldg(hats) - __ldg(rows));
+    const T hats[4] = {__ldg(below), __ldg(own), __ldg(at(shared.above[e][slot])),
+                       __ldg(at(shared.hats_of[2 * e + 1][e][slot]))};
+    // Slopes: of even and odd bubbles.
+    T even = tables.value[0] * (hats[2] - hats[1]);
+    T odd{};
+    T beside[ends] = {tables.value[0] * (hats[1] - hats[0]), tables.value[0] * (hats[3] - __ldg(above))};
 #pragma unroll
-      for (int j = 1; j < n; ++j) {
-        const T bubble = tables.value[j] * get(rows, j * columns);
-        sum += upper || j % 2 == 0 ? bubble : -bubble;
-      }
-      return sum;
-    };
-    const T weight = shared.weight[side][slot];
-    const T inside = shared.inside[side][slot] ? T(1) : T(0);
-    const T slope = slope_at(own, own_hats, end == 1) + inside * slope_at(beside, beside_hats, end == 0);
-    shared.through[end][e][column][slot] = (T(0.5) * tables.flux[e][e]) * (weight * slope);
-    shared.mean[end][e][column][slot] = T(0.5) * (weight * (__ldg(end == 0 ? own : own_hats) * (T(1) + inside)));
+    for (int j = 1; j < n; ++j) {
+      (j % 2 == 0 ? even : odd) += tables.value[j] * get(own, j * columns);
+      beside[0] += tables.value[j] * get(below, j * columns);
+      beside[1] += (j % 2 == 0 ? tables.value[j] : -tables.value[j]) * get(above, j * columns);
+    }
+#pragma unroll
+    for (int end = 0; end < ends; ++end) {
+      const int side = 2 * e + end;
+      const T weight = T(0.5) * shared.weight[side][slot];
+      const T inside = shared.inside[side][slot] ? T(1) : T(0);
+      const T slope = (end == 0 ? even - odd : even + odd) + inside * beside[end];
+      shared.face.through[end][0][column][slot] = tables.flux[e][e] * (weight * slope);
+      shared.face.mean[end][0][column][slot] = weight * (hats[1 + end] * (T(1) + inside));
+    }
+  }
+
+  /// The first threads of a cell have the components that jump, the others the normal one.
+  __device__ void take_faces(int e) const {
+    constexpr int takers = jumping * lines;
+    constexpr int first = takers < turns ? takers : 0;
+    if (turn < lines) {
+      take_jumping<1>(e, turn);
+    } else if (turn < takers) {
+      if constexpr (dim == 3) take_jumping<2>(e, turn - lines);
+    }
+#pragma unroll 1
+    for (int i = turn - first; i >= 0 && i < columns; i += turns - first) take_normal(e, i);
   }
 
   __device__ T viscosity_of_face(int side) const {
@@ -453,136 +558,196 @@ struct ShearedOperator {
   }
   /// From jumps to -Q / 2, of component e too, and from fluxes to F_ce with the sign of test functions in [z]; where
   /// coefficients vary both times nu_F.
-  __device__ void mix_face(int e, int end, int i) const {
-    const T viscosity = viscosity_of_face(2 * e + end);
-    const T sign = end == 0 ? T(1) : T(-1);
+  __device__ void mix_faces(int e) const {
+    Faces& face = shared.face;
     const T penalty = T(2) * tables.penalty * tables.flux[e][e];  // of Q / 2
-    T jump_of[dim];
-    T through_of[dim];
+    // Along its own direction derivatives of a component that jumps are there already.
+    T slope[ends][dim][jumping]{};
 #pragma unroll
-    for (int c = 0; c < dim; ++c) {
-      jump_of[c] = c == e ? T(0) : shared.jump[end][c][i][slot];
-      through_of[c] = shared.through[end][c][i][slot];
+    for (int which = 0; which < jumping; ++which) {
+      for_modes_above(mode(which), [&](int way, T factor) {
+        const int at = turn + way * stride(which);
 #pragma unroll
-      for (int a = 0; a < dim; ++a) {
-        // Along c derivatives of a component that jumps are there already.
-        if (a == e || a == c) continue;
-        through_of[c] += tables.flux[a][e] * derivative(shared.mean[end][c], i, across(e, a));
-      }
-    }
+        for (int r = 0; r < dim; ++r) {
+          if (r == which + 1) continue;
 #pragma unroll
-    for (int c = 0; c < dim; ++c) {
-      T jump{};
-      T through{};
-#pragma unroll
-      for (int other = 0; other < dim; ++other) {
-        jump += tables.metric[c][other] * jump_of[other];
-        through += tables.metric[c][other] * through_of[other];
-      }
-      jump *= T(-0.5);
-      shared.jump[end][c][i][slot] = viscosity * jump;
-      shared.through[end][c][i][slot] = viscosity * (sign * (through + penalty * jump));
-    }
-  }
-  __device__ void mix_face_top(int e, int c, int end, int t) const {
-    const T sign = end == 0 ? T(1) : T(-1);
-    const T penalty = T(2) * tables.penalty * tables.flux[e][e];
-    T through = shared.through_top[end][c][t][slot];
-    if constexpr (dim == 3) through += tables.flux[third(e, c)][e] * derivative(shared.mean_top[end][c], t, 1);
-    const T jump = (T(-0.5) * tables.metric[c][c]) * shared.jump_top[end][c][t][slot];
-    const T viscosity = viscosity_of_face(2 * e + end);
-    shared.jump_top[end][c][t][slot] = viscosity * jump;
-    shared.through_top[end][c][t][slot] = viscosity * (sign * (tables.metric[c][c] * through + penalty * jump));
-  }
-
-  /// What a column across both faces gives to component c.
-  __device__ void test_column(int e, int c, int i) const {
-    const T jump[2] = {shared.jump[0][c][i][slot], shared.jump[1][c][i][slot]};
-    const int start = column_start(e, i);
-    const T lifted = tables.flux[e][c];
-    add_traces(tables.value, lifted * jump[0], lifted * jump[1], shared.flux[c][c] + start, along(e));
-    if (c == e) {
-#pragma unroll
-      for (int end = 0; end < 2; ++end) {
-        T sum{};
-#pragma unroll
-        for (int b = 0; b < dim; ++b) {
-          if (b != e) sum += tables.flux[e][b] * transposed(shared.jump[end][e], i, across(e, b));
+          for (int end = 0; end < ends; ++end) slope[end][r][which] += factor * face.mean[end][r][at][slot];
         }
-        shared.hats[e][end][i][slot] += sum;
-      }
-      return;
+      });
     }
-    T through[2] = {shared.through[0][c][i][slot], shared.through[1][c][i][slot]};
-    if constexpr (dim == 3) {
-      const int t = third(e, c);
 #pragma unroll
-      for (int end = 0; end < 2; ++end) {
-        through[end] += tables.flux[e][t] * transposed(shared.jump[end][c], i, across(e, t));
-      }
-    }
-    const T factor = tables.flux[e][e];
-    add_traces(tables.value, through[0], through[1], shared.value[c] + start, along(e));
-    add_traces(tables.slope, -factor * jump[0], factor * jump[1], shared.value[c] + start, along(e));
-  }
-  __device__ void test_column_top(int e, int c, int i) const {
-    T through[2] = {shared.through_top[0][c][i][slot], shared.through_top[1][c][i][slot]};
-    if constexpr (dim == 3) {
+    for (int end = 0; end < ends; ++end) {
+      const T viscosity = viscosity_of_face(2 * e + end);
+      const T sign = end == 0 ? T(1) : T(-1);
+      T jump_of[dim];
+      T through_of[dim];
 #pragma unroll
-      for (int end = 0; end < 2; ++end) {
-        through[end] += tables.flux[e][third(e, c)] * transposed(shared.jump_top[end][c], i, 1);
+      for (int r = 0; r < dim; ++r) {
+        jump_of[r] = r == 0 ? T(0) : face.jump[end][r][turn][slot];
+        through_of[r] = face.through[end][r][turn][slot];
+#pragma unroll
+        for (int which = 0; which < jumping; ++which) {
+          if (r != which + 1) through_of[r] += tables.flux[(e + 1 + which) % dim][e] * slope[end][r][which];
+        }
+      }
+#pragma unroll
+      for (int r = 0; r < dim; ++r) {
+        T jump{};
+        T through{};
+#pragma unroll
+        for (int other = 0; other < dim; ++other) {
+          const T metric = tables.metric[(e + r) % dim][(e + other) % dim];
+          if (other > 0) jump += metric * jump_of[other];
+          through += metric * through_of[other];
+        }
+        jump *= T(-0.5);
+        face.jump[end][r][turn][slot] = viscosity * jump;
+        face.through[end][r][turn][slot] = viscosity * (sign * (through + penalty * jump));
       }
     }
-    const T factor = tables.flux[e][e];
-    const int stride = across(c, e);
-    Value* const line = shared.value_top[c] + (stride == 1 ? i * n : i);
-    add_traces(tables.value, through[0], through[1], line, stride);
-    add_traces(tables.slope, -factor * shared.jump_top[0][c][i][slot], factor * shared.jump_top[1][c][i][slot], line,
-               stride);
+    // Modes k + 1 in the direction of a component that jumps.
+    if (turn < jumping * lines) {
+      const int r = turn < lines ? 1 : 2;
+      const int t = turn < lines ? turn : turn - lines;
+      const int c = (e + r) % dim;
+      const T metric = tables.metric[c][c];
+      T top[ends] = {face.through_top[0][r - 1][t][slot], face.through_top[1][r - 1][t][slot]};
+      if constexpr (dim == 3) {
+        const T mixed = tables.flux[3 - e - c][e];
+        for_modes_above(t, [&](int way, T factor) {
+#pragma unroll
+          for (int end = 0; end < ends; ++end) {
+            top[end] += mixed * (factor * face.mean_top[end][r - 1][t + way][slot]);
+          }
+        });
+      }
+#pragma unroll
+      for (int end = 0; end < ends; ++end) {
+        const T sign = end == 0 ? T(1) : T(-1);
+        const T jump = (T(-0.5) * metric) * face.jump_top[end][r - 1][t][slot];
+        const T viscosity = viscosity_of_face(2 * e + end);
+        face.jump_top[end][r - 1][t][slot] = viscosity * jump;
+        face.through_top[end][r - 1][t][slot] = viscosity * (sign * (metric * top[end] + penalty * jump));
+      }
+    }
   }
 
-  __device__ void add_faces(int e) const {
-    constexpr int jumping = (dim - 1) * lines;
-    step(jumping + 2 * columns, [&](int i) {
-      if (i < jumping) {
-        take_jumping(e, (e + 1 + i / lines) % dim, i % lines);
-      } else {
-        take_normal(e, (i - jumping) / columns, (i - jumping) % columns);
+  /// What a column across both faces gives to all components.
+  __device__ void test_faces(int e) {
+    const Faces& face = shared.face;
+    const T normal = tables.flux[e][e];
+    T below[ends][dim][jumping]{};  // transposed derivatives
+#pragma unroll
+    for (int which = 0; which < jumping; ++which) {
+      for_modes_below(mode(which), [&](int way, T factor) {
+        const int at = turn + way * stride(which);
+#pragma unroll
+        for (int r = 0; r < dim; ++r) {
+          if (r == which + 1) continue;
+#pragma unroll
+          for (int end = 0; end < ends; ++end) below[end][r][which] += factor * face.jump[end][r][at][slot];
+        }
+      });
+    }
+    const int start = column_start(e, turn);
+    const int step = along(e);
+#pragma unroll
+    for (int r = 0; r < dim; ++r) {
+      const int c = (e + r) % dim;
+      const T jump[ends] = {face.jump[0][r][turn][slot], face.jump[1][r][turn][slot]};
+      T tests[ends]{};
+#pragma unroll
+      for (int which = 0; which < jumping; ++which) {
+        if (r == which + 1) continue;
+        const T factor = tables.flux[e][(e + 1 + which) % dim];
+#pragma unroll
+        for (int end = 0; end < ends; ++end) tests[end] += factor * below[end][r][which];
       }
-    });
-    step(2 * columns + 2 * jumping, [&](int i) {
-      if (i < 2 * columns) {
-        mix_face(e, i / columns, i % columns);
-      } else {
-        const int j = (i - 2 * columns) / 2;
-        mix_face_top(e, (e + 1 + j / lines) % dim, i % 2, j % lines);
+      const T lifted = tables.flux[e][c];
+      update(shared.along[c] + start, step,
+             [&](T(&line)[n]) { add_traces(tables.value, lifted * jump[0], lifted * jump[1], line); });
+      if (r == 0) {
+#pragma unroll
+        for (int a = 0; a < dim; ++a) {  // e is known at run time only
+#pragma unroll
+          for (int end = 0; end < ends; ++end) hats[a][end] += a == e ? tests[end] : T(0);
+        }
+        continue;
       }
-    });
-    step(dim * columns + jumping, [&](int i) {
-      if (i < dim * columns) {
-        test_column(e, i / columns, i % columns);
-      } else {
-        const int j = i - dim * columns;
-        test_column_top(e, (e + 1 + j / lines) % dim, j % lines);
+#pragma unroll
+      for (int end = 0; end < ends; ++end) tests[end] += face.through[end][r][turn][slot];
+      update(shared.value[c] + start, step, [&](T(&line)[n]) {
+        add_traces(tables.value, tests[0], tests[1], line);
+        add_traces(tables.slope, -normal * jump[0], normal * jump[1], line);
+      });
+    }
+    if (turn < jumping * lines) {
+      const int r = turn < lines ? 1 : 2;
+      const int t = turn < lines ? turn : turn - lines;
+      const int c = (e + r) % dim;
+      T tests[ends] = {face.through_top[0][r - 1][t][slot], face.through_top[1][r - 1][t][slot]};
+      if constexpr (dim == 3) {
+        const T mixed = tables.flux[e][3 - e - c];
+        for_modes_below(t, [&](int way, T factor) {
+#pragma unroll
+          for (int end = 0; end < ends; ++end) {
+            tests[end] += mixed * (factor * face.jump_top[end][r - 1][t + way][slot]);
+          }
+        });
       }
-    });
+      const T jump[ends] = {face.jump_top[0][r - 1][t][slot], face.jump_top[1][r - 1][t][slot]};
+      const bool closest = r == dim - 1;  // modes in direction e, among those of a column of the component
+      update(shared.top[c] + (closest ? t * n : t), closest ? 1 : n, [&](T(&line)[n]) {
+        add_traces(tables.value, tests[0], tests[1], line);
+        add_traces(tables.slope, -normal * jump[0], normal * jump[1], line);
+      });
+    }
+  }
+  /// What `change` makes of a line in shared memory.
+  template <class Change>
+  __device__ void update(Value* from, int step, const Change& change) const {
+    T line[n];
+#pragma unroll
+    for (int j = 0; j < n; ++j) line[j] = from[j * step][slot];
+    change(line);
+#pragma unroll
+    for (int j = 0; j < n; ++j) from[j * step][slot] = line[j];
   }
 
-  __device__ void apply() const {
+  __device__ void apply() {
     look_around();
     wait_for_earlier_kernels();
+    __syncthreads();
     take_components();
-    differentiate();
+    __syncthreads();
     mix();
+    __syncthreads();
     test_components();
 #pragma unroll 1
-    for (int e = 0; e < dim; ++e) add_faces(e);
+    for (int e = 0; e < dim; ++e) {
+      __syncthreads();
+      take_faces(e);
+      __syncthreads();
+      mix_faces(e);
+      __syncthreads();
+      test_faces(e);
+    }
+    __syncthreads();
     put_components();
   }
 };
 
+/// Thread blocks on a multiprocessor, which bound registers: as many as have room, with at most 37 warps.
+template <class T, int dim, int order, Makes makes>
+constexpr int sheared_blocks() {
+  using O = ShearedOperator<T, dim, order, makes>;
+  const int fitting = static_cast<int>((226 << 10) / (sizeof(typename O::Shared) + (1 << 10)));
+  return std::clamp(std::min(fitting, 1184 / O::threads), 1, 8);
+}
+
 template <Makes makes, class T, int dim, int order>
-__global__ void __launch_bounds__(ShearedOperator<T, dim, order, makes>::threads)
+__global__ void __launch_bounds__(ShearedOperator<T, dim, order, makes>::threads,
+                                  sheared_blocks<T, dim, order, makes>())
     apply_sheared_cells(const __grid_constant__ ShearedTables<T, dim, order> tables,
                         const __grid_constant__ ShearedFields<T> fields) {
   using O = ShearedOperator<T, dim, order, makes>;
