@@ -36,12 +36,16 @@ std::string name_of(const testing::TestParamInfo<IdentityCase>& info) { return t
 
 std::vector<IdentityCase> identity_cases() {
   std::vector<IdentityCase> cases;
+  bool odd = false;
   for (const int dim : {2, 3}) {
     for (auto mesh : test::mesh_cases(dim)) {
       if (mesh.name == "long_box") continue;        // no other kind of face or patch
       if (mesh.name == "two_free_parts") continue;  // the forces here push each part
-      mesh.mesh.refine = 1;
+      const auto& cells = mesh.mesh.cells;          // of many in 3D solves take long
+      mesh.mesh.refine = dim == 3 && cells[0] * cells[1] * cells[2] > 36 ? 0 : 1;
+      odd = !odd;
       for (const int order : available_orders(dim)) {
+        if (order == 3 && odd) continue;  // half of the meshes
         // Higher orders in 3D only where there is something new, and without sanitizers.
         const bool new_at_order_2 = mesh.name == "channel" || mesh.name == "periodic_x";
         if (order > (dim == 2 ? 3 : new_at_order_2 && !test::sanitized ? 2 : 1)) continue;

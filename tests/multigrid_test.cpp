@@ -62,6 +62,7 @@ INSTANTIATE_TEST_SUITE_P(LocalSolvers, Options,
                                           testing::Values(LocalSolverKind::direct, LocalSolverKind::chebyshev,
                                                           LocalSolverKind::cg, LocalSolverKind::dense)));
 
+/// Each of 32 combinations with one of the local solvers: with each of these every two of the choices.
 TEST_P(Options, AllCombinationsConverge) {
   const auto [dim, local] = GetParam();
   const int order = dim == 2 ? 2 : 1;
@@ -77,8 +78,11 @@ TEST_P(Options, AllCombinationsConverge) {
     reference->residual(load.data(), solution.coefficients().data(), r.data());
     return std::sqrt(reference->dot(r.data(), r.data())) / norm;
   };
-  for (int choice = 0; choice < 32; choice += test::sanitized ? 5 : 1) {
+  const int of_local = static_cast<int>(local);
+  for (int choice = 0; choice < 32; ++choice) {
     const auto bit = [choice](int i) { return (choice >> i & 1) != 0; };
+    if ((bit(0) ^ bit(1) ^ bit(3)) != ((of_local & 1) != 0)) continue;
+    if ((bit(0) ^ bit(2) ^ bit(4)) != ((of_local & 2) != 0)) continue;
     const bool additive = bit(0);
     SolverOptions options;
     options.threads = 1;
@@ -191,8 +195,8 @@ double largest_width(const Level& level) {
 
 /// Z A x = x without its constants, Z = 0 on constants, Z symmetric. Pressures are as large as those of velocities of
 /// size one, and measured by that: where the reaction dominates, A x would otherwise have lost them in its rounding.
-void expect_inverse(Engine& engine, const Level& level, const std::string& name) {
-  const auto inverse = inverse_of<double>(engine, level);
+void expect_inverse(Engine& engine, const Level& level, const std::string& name,
+                    const std::pair<std::vector<std::int64_t>, Eigen::MatrixXd>& inverse) {
   const std::vector<std::int64_t>& index = inverse.first;
   const Eigen::MatrixXd& matrix = inverse.second;
   ASSERT_EQ(matrix.rows(), level.dofs()) << name;
@@ -231,24 +235,28 @@ void expect_inverse(Engine& engine, const Level& level, const std::string& name)
   EXPECT_LE((matrix * constants).norm(), 1e-10 * matrix.norm() * expected.norm()) << name;
 }
 
-/// On every engine, for all kinds of sides, and for alpha h^2 / nu from 0 to 1e8.
+/// On every engine, for all kinds of sides, and for alpha h^2 / nu from 0 to 1e8: for 0, and one of the others.
 TEST(DenseInverse, IsExactToRounding) {
+  constexpr std::array ratios{1.0, 1e4, 1e8};
   for (const auto& choice : test::engines()) {
     for (const int dim : {2, 3}) {
       std::vector<test::MeshCase> cases = test::mesh_cases(dim);
       const auto poisson = test::poisson_mesh_cases(dim);
       cases.insert(cases.end(), poisson.begin(), poisson.end());
+      std::size_t number = 0;
       for (test::MeshCase& what : cases) {
+        ++number;
         for (const int order : {0, 1, 2}) {
           if (!test::has_order(dim, order, what.equation)) continue;
           const Level plain = what.level(order);
           if (plain.dofs() > 600) continue;
-          for (const double ratio : {0.0, 1.0, 1e4, 1e8}) {
+          for (const double ratio : {0.0, ratios[(number + order) % ratios.size()]}) {
             what.mass = ratio * plain.coefficients.viscosity / std::pow(largest_width(plain), 2);
             const Level level = what.level(order);
             const std::string name = fmt::format("{}, {}, k = {}, {:g}", choice.name, what.name, order, ratio);
-            expect_inverse(choice.get(), level, name);
-            const Eigen::MatrixXd rounded = inverse_of<double>(choice.get(), level).second.cast<float>().cast<double>();
+            const auto inverse = inverse_of<double>(choice.get(), level);
+            expect_inverse(choice.get(), level, name, inverse);
+            const Eigen::MatrixXd rounded = inverse.second.cast<float>().cast<double>();
             EXPECT_EQ((inverse_of<float>(choice.get(), level).second - rounded).norm(), 0.0) << name;
           }
         }
@@ -269,7 +277,8 @@ TEST(DenseInverse, OfLargeLevelsIsExactToRounding) {
                                        {"periodic", test::box({5, 4, 4}), test::periodic({0, 1, 2})},
                                        {"poisson", test::box({9, 8, 5}), {}, 1e4, EquationKind::poisson}}) {
       if (!test::has_order(3, 1, what.equation)) continue;
-      expect_inverse(choice.get(), what.level(1), choice.name + ", " + what.name);
+      const Level level = what.level(1);
+      expect_inverse(choice.get(), level, choice.name + ", " + what.name, inverse_of<double>(choice.get(), level));
     }
   }
 }
@@ -516,7 +525,9 @@ TEST_P(Iterations, MeshesWithoutRefinement) {
 /// Cells too far from cubes for the block factorisation, and too many for an inverse: an inner Krylov method.
 TEST_P(Iterations, StretchedCellsThatDoNotPairUp) {
   for (const double ratio : {5.0, 17.0}) {
-    Mesh mesh = dim() == 2 ? boxes({41, 25}, 0) : boxes({9, 7, 7}, 0);
+    const bool high = order() > 1;  // fewer cells are too many
+    Mesh mesh = dim() == 2 ? boxes(high ? std::vector{21, 13} : std::vector{41, 25}, 0)
+                           : boxes(high ? std::vector{5, 5, 5} : std::vector{9, 7, 7}, 0);
     mesh.upper[0] = mesh.lower[0] + ratio * (mesh.upper[0] - mesh.lower[0]);
     const Hierarchy hierarchy({.mesh = mesh, .order = order()}, {});
     EXPECT_EQ(hierarchy.coarse, CoarseSolve::krylov);
@@ -558,7 +569,7 @@ TEST_P(Iterations, PorousSamples) {
     if (parts_of(mesh, {}).count != 1) mesh.holes.pop_back();
   }
   expect_few("walls", mesh, {}, 3);
-  expect_few("periodic", mesh, test::periodic({0}), 3);
+  if (dim() == 2 || order() < 3) expect_few("periodic", mesh, test::periodic({0}), 3);
   // Ends of small patches are walls, where nothing is here.
   expect_few("slip", mesh, test::sides({}, SideKind::slip), order() == 3 ? 10 : 6);
 }
@@ -700,7 +711,8 @@ TEST_P(Iterations, IterativeLocalSolversKeepUpWithTheReaction) {
     const Level level(equation_of(on(mesh, order())), Coefficients{}, Grid(mesh, {}), PatchRules{});
     if (!test::has_order_of(choice.get(), level)) continue;
     for (const bool is_open : {false, true}) {
-      for (const double reaction : {0.0, 1.0, 1e2, 1e4, 1e6}) {  // alpha h^2 / nu
+      for (const double reaction : {0.0, 1.0, 1e2, 1e4, 1e6}) {                         // alpha h^2 / nu
+        if (is_open && order() == 3 && (reaction == 1.0 || reaction == 1e4)) continue;  // takes long
         Problem problem = on(mesh, order(), is_open ? open : Boundary{}, reaction * viscosity * std::pow(4.0, refine));
         problem.viscosity = viscosity;
         SolverOptions options = options_with(1);

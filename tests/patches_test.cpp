@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -90,14 +92,23 @@ void check_plan(const Level& level, int batch_size, const std::string& what) {
   }
 }
 
-void check_levels(const Equation& equation, const Grid& grid, const PatchRules& rules, const std::string& what) {
-  const Level level(equation, Coefficients{}, grid, rules);
+/// A grid and the coarser ones, but for extents that have been seen on another way down.
+void check_levels(const Equation& equation, const Grid& grid, const PatchRules& rules, const std::string& what,
+                  std::set<std::array<int, 3>>& seen) {
   const auto& extent = grid.extent();
+  if (!seen.insert({extent[0], extent[1], extent[2]}).second) return;
+  const Level level(equation, Coefficients{}, grid, rules);
   const std::string here =
       what + ", " + std::to_string(extent[0]) + " x " + std::to_string(extent[1]) + " x " + std::to_string(extent[2]);
   check_runs(level, here);
   for (const int size : {8, 16, 32}) check_plan(level, size, here);
-  for (const auto& pairs : test::coarsenings(grid)) check_levels(equation, grid.coarsen(pairs), rules, here);
+  for (const auto& pairs : test::coarsenings(grid)) {
+    check_levels(equation, grid.coarsen(pairs), rules, here, seen);
+  }
+}
+void check_levels(const Equation& equation, const Grid& grid, const PatchRules& rules, const std::string& what) {
+  std::set<std::array<int, 3>> seen;
+  check_levels(equation, grid, rules, what, seen);
 }
 
 TEST(Patches, OfAColourWriteEveryValueOnce) {

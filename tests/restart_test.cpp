@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <deque>
 #include <filesystem>
 #include <fstream>
 #include <optional>
@@ -57,7 +58,7 @@ class Restart : public testing::Test {
   static Problem problem_of(const Kind& kind) {
     Problem problem;
     problem.mesh.dim = kind.dim;
-    problem.mesh.cells = {4, 3, kind.dim == 3 ? 2 : 1};
+    problem.mesh.cells = {4, 3, 1};
     problem.mesh.upper = {1.3, 1.0, 0.7};
     problem.mesh.refine = kind.dim == 2 ? 2 : 1;
     problem.mesh.holes = {{{1, 1, 0}, {2, 2, 1}}};
@@ -126,20 +127,25 @@ TEST_F(Restart, HasTheBitsOfAFlowThatNeverStopped) {
   for (const Kind& kind : kinds) {
     const Problem problem = problem_of(kind);
     const TimeOptions time = time_of(kind);
-    // Before and after start-up; in 3D, which takes long, once.
-    const int steps = kind.dim == 2 ? 9 : 5;
-    for (const int stop : kind.dim == 2 ? std::vector{0, 2, 6} : std::vector{2}) {
-      SCOPED_TRACE(fmt::format("{}D, convection {}, scheme {}, stopped after {} steps", kind.dim, kind.convection,
-                               static_cast<int>(kind.scheme), stop));
-      TimeStepper whole(problem, time, options_of(kind, 2));
-      for (int i = 0; i < stop; ++i) whole.step();
-      whole.checkpoint()->save(file_);
-      TimeStepper rest(problem, time, options_of(kind, 2), load_checkpoint(file_));
-      EXPECT_EQ(rest.steps(), stop);
-      expect_same_bits(whole.solution(), rest.solution());
-      for (int i = stop; i < steps; ++i) {
-        const double before = whole.time();
-        const StepReport a = whole.step();
+    // Before and after start-up; in 3D once.
+    const int steps = kind.dim == 2 ? 8 : 5;
+    const std::vector<int> stops = kind.dim == 2 ? std::vector{0, 2, 6} : std::vector{2};
+    TimeStepper whole(problem, time, options_of(kind, 2));
+    std::deque<TimeStepper> rests;
+    for (int i = 0; i < steps; ++i) {
+      SCOPED_TRACE(fmt::format("{}D, convection {}, scheme {}, step {}", kind.dim, kind.convection,
+                               static_cast<int>(kind.scheme), i));
+      if (std::find(stops.begin(), stops.end(), i) != stops.end()) {
+        whole.checkpoint()->save(file_);
+        TimeStepper& rest = rests.emplace_back(problem, time, options_of(kind, 2), load_checkpoint(file_));
+        EXPECT_EQ(rest.steps(), i);
+        expect_same_bits(whole.solution(), rest.solution());
+      }
+      const double before = whole.time();
+      const StepReport a = whole.step();
+      const double between = 0.5 * (before + whole.time());
+      for (TimeStepper& rest : rests) {
+        SCOPED_TRACE(fmt::format("stopped after {} steps", stops[&rest - &rests.front()]));
         const StepReport b = rest.step();
         EXPECT_EQ(a.number, b.number);
         EXPECT_EQ(a.time, b.time);
@@ -149,12 +155,12 @@ TEST_F(Restart, HasTheBitsOfAFlowThatNeverStopped) {
         EXPECT_EQ(a.residual, b.residual);
         EXPECT_EQ(a.gradient, b.gradient);
         expect_same_bits(whole.solution(), rest.solution());
-        const double between = 0.5 * (before + whole.time());
         expect_same_bits(whole.solution(between), rest.solution(between));
         expect_same_bits(whole.averages(), rest.averages());
       }
-      EXPECT_TRUE(whole.averages());
     }
+    EXPECT_EQ(rests.size(), stops.size());
+    EXPECT_TRUE(whole.averages());
   }
 }
 
@@ -341,7 +347,7 @@ cells = [4, 2]
 refine = 1
 holes = [{lower = [1, 0], upper = [2, 1]}]
 [time]
-end = 1.0
+end = 0.4
 cfl = 0.4
 step = 0.01
 initial = ["y*(1-y)*(2 + cos(5*x))", 0]
@@ -359,13 +365,13 @@ slip = true
 [[probe]]
 point = [0.9, 0.5]
 [average]
-start = 0.33
+start = 0.13
 [output]
 forces = true
 vtu = true
-every = 0.25
+every = 0.1
 history = "history.csv"
-checkpoint = 0.1
+checkpoint = 0.04
 )toml";
 
  private:
@@ -375,7 +381,7 @@ checkpoint = 0.1
 TEST_F(RestartedProgram, HasTheSameFilesAfterItWasKilled) {
   std::mt19937 bits(std::random_device{}());
   std::uniform_real_distribution<double> part(0.05, 0.6);
-  for (const std::string folder : {"first", "second", "third"}) {
+  for (const std::string folder : {"first", "second"}) {
     SCOPED_TRACE(folder);
     for (int kills = 0; kills < 3; ++kills) run_and_signal(go_on(folder), "KILL", part(bits));
     if (list(folder + "/*_checkpoint_????.h5").empty()) run(go_on(folder));
@@ -404,15 +410,15 @@ TEST_F(RestartedProgram, EndsInTimeAndHasAnotherEnd) {
   expect_contains(read("part/result.json"), {"the wall time is used up"});
 
   const std::string from = "restart whole/flow_checkpoint_0009.h5 -q ";
-  ASSERT_EQ(run(from + "--end 1.1 -o there --device cpu --threads 1"), 0) << errors();
+  ASSERT_EQ(run(from + "--end 0.45 -o there --device cpu --threads 1"), 0) << errors();
   expect_contains(read("there/result.json"), {"\"device\": \"cpu\"", "\"threads\": 1"});
-  EXPECT_EQ(run(from + "--end 1.1 -o there --device gpu"), 2);
+  EXPECT_EQ(run(from + "--end 0.45 -o there --device gpu"), 2);
   expect_contains(errors(), {"--device"});
-  EXPECT_EQ(run(from + "--end 0.5"), 2);
-  expect_contains(errors(), {"--end 0.5", "is at t = 1", "later"});
-  ASSERT_EQ(run(from + "--end 1.1 -o other"), 0) << errors();
-  ASSERT_EQ(run(from + "--end 1.1 --save longer.h5"), 0) << errors();
-  ASSERT_EQ(run(solve + "-o long --save long.h5 --set time.end=1.1"), 0) << errors();
+  EXPECT_EQ(run(from + "--end 0.2"), 2);
+  expect_contains(errors(), {"--end 0.2", "is at t = 0.4", "later"});
+  ASSERT_EQ(run(from + "--end 0.45 -o other"), 0) << errors();
+  ASSERT_EQ(run(from + "--end 0.45 --save longer.h5"), 0) << errors();
+  ASSERT_EQ(run(solve + "-o long --save long.h5 --set time.end=0.45"), 0) << errors();
   EXPECT_EQ(read("long/history.csv"), read("whole/history.csv"));
   EXPECT_EQ(read("long.h5"), read("longer.h5"));
   const std::string rest = read("other/history.csv");

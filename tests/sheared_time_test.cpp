@@ -37,7 +37,7 @@ struct Exact {
   }
   static ScalarField pressure(double t) { return expression("cos(2*t)*(x*y - 1/3)", t); }
   static Problem problem() {
-    Problem problem{.mesh = Mesh::sheared(2, edges, 2), .order = 2, .viscosity = 0.3, .mass = 2.0};
+    Problem problem{.mesh = Mesh::sheared(2, edges, 1), .order = 2, .viscosity = 0.3, .mass = 2.0};
     const std::string factor = "(3*cos(3*t) + 2*(1 + sin(3*t)))";
     const std::string viscous = " - 0.6*(1 + sin(3*t))";
     problem.force = {expression(factor + "*y^2" + viscous + " + cos(2*t)*y"),

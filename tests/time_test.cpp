@@ -340,9 +340,11 @@ std::vector<Passage> passages() {
           {duct, true, {{1, SideKind::outflow}, {4, periodic}, {5, periodic}}, 7.0}};
 }
 
-/// Of velocity and pressure, with steps of one length and with those that follow the flow.
+/// Of velocity and pressure, with steps of one length and with those that follow the flow: each scheme with either, in
+/// turn from flow to flow.
 TEST_F(InTime, SchemesHaveTheirOrders) {
   if (!has_order(2, 2) || !has_order(3, 2)) GTEST_SKIP() << "order 2 is not in this build";
+  bool varies = false;
   for (const Passage& passage : passages()) {
     const Flow& flow = passage.flow;
     const bool is_short = flow.dim == 3;
@@ -351,7 +353,7 @@ TEST_F(InTime, SchemesHaveTheirOrders) {
     for (const auto& [name, scheme] : Names<TimeScheme>::all) {
       const int order = order_of(scheme);
       for (const bool varying : {false, true}) {
-        if (varying && passage.steps_by_flow == 0.0) continue;
+        if (passage.steps_by_flow == 0.0 ? varying : varying != varies) continue;
         double before[2]{};
         double rates[2]{};
         double longest_shortest[2]{};
@@ -387,6 +389,7 @@ TEST_F(InTime, SchemesHaveTheirOrders) {
         EXPECT_GT(rates[1], least) << what;
         EXPECT_TRUE(!varying || longest_shortest[0] > 1.1 * longest_shortest[1]) << what;
       }
+      varies = !varies;
     }
   }
 }
@@ -614,10 +617,10 @@ TEST_F(InTime, DivergenceDoesNotGrow) {
     TimeStepper stepper(problem, {.scheme = scheme, .step = 0.01}, on_cpu());
     double early = 0.0;
     double late = 0.0;
-    for (int i = 0; i < 10'000; ++i) {
+    for (int i = 0; i < 4'000; ++i) {
       stepper.step();
       if (i < 100) early = std::max(early, stepper.solution().divergence_max());
-      if (i >= 9'900) late = std::max(late, stepper.solution().divergence_max());
+      if (i >= 3'900) late = std::max(late, stepper.solution().divergence_max());
     }
     EXPECT_LT(late, 1e-13);
     EXPECT_LT(late, 2.0 * early);
@@ -946,7 +949,7 @@ TEST_F(InTime, MemoryIsPredicted) {
     for (const bool convection : {false, true}) {
       for (const Precision precision : {Precision::full_double, Precision::mixed}) {
         Problem problem;
-        problem.mesh = Mesh::unit(dim, dim == 2 ? 6 : 4);
+        problem.mesh = Mesh::unit(dim, dim == 2 ? 5 : 3);
         problem.order = 2;
         problem.convection = convection;
         problem.boundary.sides[3].data[0] = 1.0;

@@ -101,7 +101,7 @@ std::vector<BalanceCase> balance_cases() {
   for (const int dim : {2, 3}) {
     for (int order = 0; order <= (dim == 2 ? 3 : 2); ++order) {
       if (!test::has_order(dim, order)) continue;
-      cases.push_back({dim, order, ViscousForm::gradient});
+      if (dim == 2 || order < 2) cases.push_back({dim, order, ViscousForm::gradient});
       if (order > 0) cases.push_back({dim, order, ViscousForm::stress});
     }
   }

@@ -42,7 +42,7 @@ ScalarField random_reaction(const Mesh& mesh, std::uint64_t seed) {
 
 /// Walls that flow goes through and along, so that right-hand sides have viscosities, and a side that is open.
 Problem random_problem(int dim, int order, ViscousForm form, std::uint64_t seed) {
-  Problem problem{.mesh = Mesh::unit(dim, dim == 2 ? 3 : 2), .order = order, .form = form};
+  Problem problem{.mesh = Mesh::unit(dim, dim == 2 ? 3 : 1), .order = order, .form = form};
   if (seed % 2 == 0) problem.mesh.holes.push_back({{0, 0, 0}, {1, 1, 1}});
   if (seed % 2 == 0) problem.mesh.cells = {2, 2, dim == 2 ? 1 : 2};
   problem.varying_viscosity = random_cells(problem.mesh, 3.0, seed);
@@ -79,7 +79,9 @@ std::vector<Replaced> replaced_cases() {
     for (const ViscousForm form : {ViscousForm::stress, ViscousForm::gradient}) {
       if (order == 0 && form == ViscousForm::stress) continue;
       for (const Precision precision : {Precision::mixed, Precision::full_double}) {
-        if (dim == 3 && order > 1 && precision == Precision::full_double) continue;  // takes long
+        // From order to order the other half: all pairs of choices.
+        const bool odd = (form == ViscousForm::stress) == (precision == Precision::mixed);
+        if (order > 0 && odd != (order == 2)) continue;
         cases.push_back({dim, order, form, precision});
       }
     }
@@ -158,8 +160,9 @@ TEST_P(ReplacedCoefficients, AreThoseOfANewSetUp) {
       for (const Problem& other : few ? std::vector{others[1]} : others) {
         changing.set(other);
         Machinery made(*engine, other, options);
-        EXPECT_TRUE(changing.results() == made.results()) << name << ", seed " << seed;
-        EXPECT_FALSE(changing.results() == before) << name << ", seed " << seed;
+        const auto changed = changing.results();
+        EXPECT_TRUE(changed == made.results()) << name << ", seed " << seed;
+        EXPECT_FALSE(changed == before) << name << ", seed " << seed;
       }
       changing.set(first);
       EXPECT_TRUE(changing.results() == before) << name << ", seed " << seed;

@@ -87,12 +87,19 @@ std::vector<VaryingCase> varying_cases() {
   std::vector<VaryingCase> cases;
   for (const int dim : {2, 3}) {
     for (const auto& mesh : test::mesh_cases(dim)) {
-      for (int order = 0; order <= (dim == 2 ? 3 : 2); ++order) {
+      for (int order = 0; order <= (dim == 2 ? 3 : 1); ++order) {
         if (order > 0) cases.push_back({mesh, order, stress});
         if (order == 0 || order == 2) cases.push_back({mesh, order, gradient, order == 2});
       }
       cases.push_back({mesh, 1, stress, true});
     }
+  }
+  // In 3D, where the reference engine takes its time, one form on each mesh.
+  bool of_stress = false;
+  for (const auto& mesh : test::mesh_cases(3)) {
+    if (mesh.name == "long_box") continue;
+    of_stress = !of_stress;
+    cases.push_back({mesh, 2, of_stress ? stress : gradient, !of_stress});
   }
   for (int order = 4; order <= 8; ++order) {
     for (const auto& mesh : test::mesh_cases(2)) {
@@ -308,7 +315,7 @@ double sum_of(const std::optional<double>& a, const std::optional<double>& b) { 
 TEST(VaryingViscosity, LeavesARigidRotationAlone) {
   for (const int dim : {2, 3}) {
     for (const int order : {1, 2, 3}) {
-      if (!test::has_order(dim, order)) continue;
+      if (!test::has_order(dim, order) || (dim == 3 && order == 3)) continue;
       Problem problem{.mesh = Mesh::unit(dim, dim == 2 ? 3 : 2), .order = order};
       problem.varying_viscosity = patchwork(problem.mesh, 10.0);
       const VectorField rotation{ScalarField([](const Point& x) { return x[2] - x[1]; }),
@@ -536,7 +543,7 @@ TEST(VaryingViscosity, TakesFewIterations) {
   };
   for (const auto& [order, contrast, jump, exponential, stiff, weak] :
        {Expected{1, 1e2, 15, 14, 35, 23}, Expected{1, 1e6, 15, 16, 69, 20}, Expected{2, 1e2, 7, 9, 34, 19},
-        Expected{2, 1e4, 7, 12, 52, 22}, Expected{2, 1e6, 7, 15, 67, 18}, Expected{3, 1e4, 6, 14, 52, 22}}) {
+        Expected{2, 1e6, 7, 15, 67, 18}, Expected{3, 1e4, 6, 14, 52, 22}}) {
     if (!test::has_order(2, order)) continue;
     const auto take = [&, order = order](const Function& viscosity, int most, const char* what) {
       Problem problem{.mesh = Mesh::unit(2, 5), .order = order};
@@ -563,7 +570,8 @@ TEST(VaryingViscosity, IsTheSameOnAllEngines) {
     for (const int order : {1, 2}) {
       if (!test::has_order(dim, order)) continue;
       for (const bool reaction : {false, true}) {
-        Problem problem{.mesh = Mesh::unit(dim, dim == 2 ? 5 : 3), .order = order};
+        const int refine = dim == 2 ? 5 : order == 1 ? 3 : 2;
+        Problem problem{.mesh = Mesh::unit(dim, refine), .order = order};
         problem.boundary = test::sides({{1, SideKind::outflow}, {2, SideKind::slip}});
         problem.varying_viscosity =
             ScalarField([](const Point& x) { return std::exp(3.0 * std::sin(5.0 * x[0] * x[1])); });
@@ -575,9 +583,11 @@ TEST(VaryingViscosity, IsTheSameOnAllEngines) {
           options.precision = precision;
           const std::string what = fmt::format("{}D, k = {}{}{}", dim, order, reaction ? ", reaction" : "",
                                                precision == Precision::mixed ? ", mixed" : "");
-          const Report expected = solve(problem, options).report;
+          const auto [on_the_cpu, expected] = solve(problem, options);
           EXPECT_TRUE(expected.converged) << what << ": " << expected.reason;
+          EXPECT_LE(on_the_cpu.divergence_max(), 1e-8) << what;
           for (const auto& choice : test::engines()) {
+            if (choice.device == options.device) continue;
             options.device = choice.device;
             const auto [solution, report] = solve(problem, options);
             EXPECT_TRUE(report.converged) << what << " on " << choice.name << ": " << report.reason;
@@ -649,6 +659,7 @@ TEST(VaryingViscosity, SolvesLargeCoarsestLevels) {
     problem.force = {ScalarField::expression("sin(5*y)", dim), ScalarField::expression("x", dim), 0.0};
     problem.boundary.sides[1].kind = SideKind::outflow;
     for (const Precision precision : {Precision::full_double, Precision::mixed}) {
+      if (dim == 3 && precision == Precision::full_double) continue;  // takes long
       SolverOptions options = on_cpu(1e-8);
       options.precision = precision;
       const Result result = solve(problem, options);

@@ -76,7 +76,7 @@ struct Layers {
   inline static const std::string profile = "(y < 0.5 ? 5*(y + y^2/2) : 3.125 + (y + y^2/2 - 0.625)/5)";
 
   static Problem problem(ViscousForm form, bool convection) {
-    Problem problem{.mesh = Mesh::unit(2, 2), .order = 2, .form = form, .convection = convection};
+    Problem problem{.mesh = Mesh::unit(2, 1), .order = 2, .form = form, .convection = convection};
     problem.varying_viscosity = expression("(y < 0.5 ? 0.2 : 5)*(1 + t/2)");
     problem.varying_mass = expression("y < 0.5 ? 1 : 3");
     problem.force[0] = expression("(3*cos(3*t) + (y < 0.5 ? 1 : 3)*(1 + sin(3*t)))*" + profile +

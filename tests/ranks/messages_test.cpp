@@ -332,7 +332,7 @@ void repeat(const test::MeshCase& what, int order) {
   on_all().zero(x.data(), level.size() * sizeof(double));  // recording may have done the work once
   on_all().zero(sum.data(), level.size() * sizeof(double));
   on_all().zero(differences.data(), level.size() * sizeof(double));
-  const int repetitions = test::setting("SOLENOID_RANKS_REPETITIONS", 300);
+  const int repetitions = test::setting("SOLENOID_RANKS_REPETITIONS", 100);
   std::mt19937 generator(ranks()->rank());
   std::exponential_distribution<double> microseconds(1.0 / 30.0);
   for (int i = 0; i < repetitions; ++i) {

@@ -27,6 +27,7 @@ TEST_P(RanksShearedKernels, EqualThoseOfOne) {
     if (!test::has_order(dim, order)) continue;
     for (test::MeshCase what : test::mesh_cases(dim)) {
       if (!can_be_cut(what.mesh) || !what.boundary.regions.empty()) continue;
+      if (order != 1 && !is_one_of_few(what)) continue;
       SCOPED_TRACE(fmt::format("{} {}D order {}", what.name, dim, order));
       std::array<Point, 3> edges{Point{1.0, 0.1, 0.05}, Point{0.45, 0.8, -0.1}, Point{0.2, -0.15, 0.9}};
       for (int a = 0; a < dim; ++a) {
@@ -91,6 +92,7 @@ TEST(RanksShearedSolves, EqualThoseOfOne) {
 
 TEST(RanksShearedFlows, EqualThoseOfOne) {
   Case what = case_of(cases[0]);
+  what.problem.mesh.refine -= 1;
   if (!test::has_order(2, 2)) GTEST_SKIP() << "the order is not in this build";
   TimeOptions time;
   time.step = 0.05;

@@ -59,7 +59,7 @@ TEST_P(RanksVaryingKernels, EqualThoseOfOne) {
   for (const int dim : {2, 3}) {
     if (!test::has_order(dim, order)) continue;
     for (const test::MeshCase& what : test::mesh_cases(dim)) {
-      if (!can_be_cut(what.mesh)) continue;
+      if (!can_be_cut(what.mesh) || (order != 1 && !is_one_of_few(what))) continue;
       SCOPED_TRACE(fmt::format("{} {}D order {}", what.name, dim, order));
       const Levels levels(equation_of(dim, order), what, cut(what.mesh, extent_of(what.mesh), 2),
                           [&](const Grid& grid) { return random_coefficients(grid, order, power(order + 2, dim)); });
@@ -176,6 +176,7 @@ TEST(RanksVaryingSystems, TakeOtherCoefficients) {
     SCOPED_TRACE(text);
     Case what = parse_case(text, "a case");
     if (!test::has_order(what.problem.mesh.dim, what.problem.order)) continue;
+    what.problem.mesh.refine -= 1;  // many solves
     choose_device(what.solver);
     what.solver.threads = 1;
     what.solver.precision = Precision::full_double;
@@ -204,10 +205,10 @@ TEST(RanksVaryingSystems, TakeOtherCoefficients) {
       change(one);
       change(all);
     };
-    const auto in_corner = ScalarField::expression("x < 0.1 && y < 0.1 ? 5 : 1", dim);
+    const auto in_corner = ScalarField::expression("x < 0.2 && y < 0.2 ? 5 : 1", dim);
     both([&](LinearSystem& system) { system.set_viscosity(in_corner); });
     compare("a viscosity that is larger in a corner");
-    const auto mass = ScalarField::expression("x < 0.1 && y < 0.1 ? 100 : 0", dim);
+    const auto mass = ScalarField::expression("x < 0.2 && y < 0.2 ? 100 : 0", dim);
     both([&](LinearSystem& system) { system.set_reaction(mass); });
     compare("a reaction in a corner");
     both([&](LinearSystem& system) { system.set_viscosity(in_corner); });
@@ -226,7 +227,7 @@ TEST(RanksVaryingSystems, TakeOtherCoefficients) {
 TEST(RanksVaryingFlows, EqualThoseOfOne) {
   if (!test::has_order(2, 2)) GTEST_SKIP() << "the order is not in this build";
   Case what = parse_case(
-      "[mesh]\ncells = [4, 2]\nrefine = 3\nupper = [2, 1]\n[element]\norder = 2\n[physics]\n"
+      "[mesh]\ncells = [4, 2]\nrefine = 2\nupper = [2, 1]\n[element]\norder = 2\n[physics]\n"
       "viscosity = \"1 + x\"\nmass = \"x > 1.8 ? 30 : 0\"\n"
       "[boundary]\nxmin = {periodic = true}\nxmax = {periodic = true}\n",
       "a case");
