@@ -7,6 +7,7 @@
 
 #include <Eigen/Dense>
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <random>
 
@@ -17,6 +18,7 @@
 #include "level/patch_weights.hpp"
 #include "levels.hpp"
 #include "problem/affine_map.hpp"
+#include "problem/names.hpp"
 #include "solenoid/error.hpp"
 
 namespace solenoid {
@@ -80,7 +82,15 @@ std::vector<ShearedCase> sheared_cases() {
   std::uint64_t seed = 0;
   for (const int dim : {2, 3}) {
     for (const auto& mesh : test::mesh_cases(dim)) {
-      for (int order = 1; order <= (dim == 2 ? 3 : 2); ++order) cases.push_back({sheared(mesh, ++seed), order});
+      for (int order = 1; order <= (dim == 2 ? 3 : 1); ++order) cases.push_back({sheared(mesh, ++seed), order});
+    }
+  }
+  // With all kinds of sides and holes: the reference engine takes its time.
+  constexpr std::array of_order_2{"odd_box", "outflow_corner",  "channel",    "window",
+                                  "slip",    "different_holes", "periodic_2", "periodic_odd"};
+  for (const auto& mesh : test::mesh_cases(3)) {
+    if (std::find(of_order_2.begin(), of_order_2.end(), mesh.name) != of_order_2.end()) {
+      cases.push_back({sheared(mesh, ++seed), 2});
     }
   }
   for (int order = 4; order <= 8; ++order) {
@@ -171,7 +181,7 @@ TEST_P(ShearedKernels, SmoothWithTheMatrixOfThePatch) {
 }
 
 /// With viscosities over three decades and reactions of which some are zero, by cell.
-Level with_coefficients(const ShearedCase& what, bool reaction, bool boundary_hats = false) {
+Level with_coefficients(const ShearedCase& what, ViscousForm form, bool reaction, bool boundary_hats = false) {
   Level level = what.mesh.level(what.order, {.no_slip_ends = true}, boundary_hats);
   std::mt19937_64 generator(7);
   std::uniform_real_distribution<double> uniform(0.0, 1.0);
@@ -181,7 +191,9 @@ Level with_coefficients(const ShearedCase& what, bool reaction, bool boundary_ha
     const double alpha = std::pow(10.0, 4.0 * uniform(generator) - 1.0);
     by_cell->reaction.push_back(reaction && uniform(generator) < 0.7 ? alpha : 0.0);
   }
-  return {level.equation, {.by_cell = by_cell}, std::move(level.grid), {.no_slip_ends = true}};
+  Equation equation = level.equation;
+  equation.form = form;
+  return {equation, {.by_cell = by_cell}, std::move(level.grid), {.no_slip_ends = true}};
 }
 
 TEST_P(ShearedKernels, VaryByCell) {
@@ -191,17 +203,20 @@ TEST_P(ShearedKernels, VaryByCell) {
     compare<float>(level, LocalSolverKind::direct, name, run);
     compare<double>(level, LocalSolverKind::direct, name, run);
   };
-  const Level with_hats = with_coefficients(what, reaction, true);
-  const Values x = test::random_vector(with_hats, 2, true);
-  const Values b = test::random_vector(with_hats, 1);
-  compare_both(with_hats, "apply, residual, by cell",
-               [&](auto& bench) { return test::apply_and_residual(bench, x, b); });
-  const Level level = with_coefficients(what, reaction);
-  const Values old = test::random_vector(level, 3);
-  const Values load = test::random_vector(level, 4);
-  const int colours = static_cast<int>(level.patches.colours.size());
-  compare_both(level, "smooth, by cell",
-               [&](auto& bench) { return test::smooth_each_colour(bench, colours, old, load); });
+  for (const ViscousForm form : {ViscousForm::gradient, ViscousForm::stress}) {
+    SCOPED_TRACE(name_of(form));
+    const Level with_hats = with_coefficients(what, form, reaction, true);
+    const Values x = test::random_vector(with_hats, 2, true);
+    const Values b = test::random_vector(with_hats, 1);
+    compare_both(with_hats, "apply, residual, by cell",
+                 [&](auto& bench) { return test::apply_and_residual(bench, x, b); });
+    const Level level = with_coefficients(what, form, reaction);
+    const Values old = test::random_vector(level, 3);
+    const Values load = test::random_vector(level, 4);
+    const int colours = static_cast<int>(level.patches.colours.size());
+    compare_both(level, "smooth, by cell",
+                 [&](auto& bench) { return test::smooth_each_colour(bench, colours, old, load); });
+  }
 }
 
 /// (A x, y) = (x, A y)

@@ -20,8 +20,11 @@ ShearedData<T> make_sheared_data(const Level& level) {
       data.flux[a][b] =
           static_cast<T>(level.coefficients.viscosity * map.inverse_metric()[a][b] / (map.jacobian() * h[a] * h[b]));
       data.mass[a][b] = static_cast<T>(reaction * g / map.jacobian());
+      data.turned[a][b] = static_cast<T>(level.coefficients.viscosity / (map.jacobian() * h[a] * h[b]));
+      data.inverse[a][b] = static_cast<T>(map.inverse_metric()[a][b]);
     }
   }
+  data.stress = equation.form == ViscousForm::stress;
   data.has_mass = by_cell == nullptr ? reaction != 0.0
                                      : std::any_of(by_cell->reaction.begin(), by_cell->reaction.end(),
                                                    [](double alpha) { return alpha != 0.0; });

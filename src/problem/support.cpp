@@ -92,12 +92,6 @@ const Rule rules[] = {
      "cells that are parallelepipeds need an order of at least 1: with order 0 the scheme is not consistent there"},
     {"mesh",
      {"sheared"},
-     "viscosity",
-     {"stress"},
-     "cells that are parallelepipeds go with the gradient form of the viscous term, which is to be named where the "
-     "viscosity varies: form = \"gradient\""},
-    {"mesh",
-     {"sheared"},
      "viscosity_points",
      {"gauss"},
      "cells that are parallelepipeds go with the means of cells of a viscosity that varies"},

@@ -50,6 +50,9 @@ const char* const cases[] = {
     "xmax = {outflow = true}\nymax = {slip = true}\n",
     "[mesh]\nedges = [[2, 0, 0], [0.5, 0.9, 0], [0.1, 0.2, 1]]\ncells = [2, 1, 1]\nrefine = 3\n[element]\norder = 1\n"
     "[physics]\nforce = [\"y\", 0, \"sin(5*x)\"]\n[boundary]\nzmin = {periodic = true}\nzmax = {periodic = true}\n",
+    "[mesh]\nedges = [[2, 0, 0], [0.5, 0.9, 0], [0.1, 0.2, 1]]\ncells = [2, 1, 1]\nrefine = 3\n[element]\norder = 1\n"
+    "[physics]\nviscosity = \"y < 0.45 ? 1 : 20\"\nforce = [\"y\", 0, \"sin(5*x)\"]\n[boundary]\nxmax = {outflow = "
+    "true}\n",
 };
 
 Case case_of(const char* text) {

@@ -41,10 +41,13 @@ struct SpatialTable {
     }
   }
 
-  /// The derivative of component i along a vector.
-  [[nodiscard]] MatrixXd along(const Vector3d& direction, int dim, int i) const {
-    MatrixXd sum = direction[0] * gradient[0][i];
-    for (int j = 1; j < dim; ++j) sum += direction[j] * gradient[j][i];
+  /// Component i of d_n u or, in the stress form, of 2 eps(u) n.
+  [[nodiscard]] MatrixXd traction(const Vector3d& normal, const Equation& equation, int i) const {
+    MatrixXd sum = MatrixXd::Zero(value[i].rows(), value[i].cols());
+    for (int j = 0; j < equation.dim; ++j) {
+      sum += normal[j] * gradient[j][i];
+      if (equation.form == ViscousForm::stress) sum += normal[j] * gradient[i][j];
+    }
     return sum;
   }
 };
@@ -71,7 +74,14 @@ ShearedForm::ShearedForm(const Equation& equation, double coupling, const Affine
   divergence_ = MatrixXd::Zero(q.cols(), count);
   for (int i = 0; i < dim; ++i) {
     mass_ += integrate(u.value[i], inside, u.value[i]);
-    for (int j = 0; j < dim; ++j) viscous_ += integrate(u.gradient[j][i], inside, u.gradient[j][i]);
+    for (int j = 0; j < dim; ++j) {
+      if (equation.form == ViscousForm::stress) {  // 2 eps_ij(u) eps_ij(v)
+        const MatrixXd twice = u.gradient[j][i] + u.gradient[i][j];
+        viscous_ += 0.5 * integrate(twice, inside, twice);
+      } else {
+        viscous_ += integrate(u.gradient[j][i], inside, u.gradient[j][i]);
+      }
+    }
     divergence_ += coupling * integrate(q, inside, u.gradient[i][i]);
   }
 
@@ -92,7 +102,7 @@ ShearedForm::ShearedForm(const Equation& equation, double coupling, const Affine
     for (int i = 0; i < dim; ++i) {
       // The normal points from the lower to the upper cell.
       const MatrixXd jump = beside(upper.value[i], -lower.value[i]);
-      const MatrixXd mean = 0.5 * beside(upper.along(normal, dim, i), lower.along(normal, dim, i));
+      const MatrixXd mean = 0.5 * beside(upper.traction(normal, equation, i), lower.traction(normal, equation, i));
       const MatrixXd consistency = integrate(jump, on_face, mean);
       face_[a] += gamma * integrate(jump, on_face, jump) - consistency - consistency.transpose();
       for (const int side : {2 * a, 2 * a + 1}) {
@@ -100,7 +110,7 @@ ShearedForm::ShearedForm(const Equation& equation, double coupling, const Affine
         const SpatialTable& trace = is_upper ? upper : lower;
         MatrixXd value = trace.value[i];
         value.middleCols(first, size).setZero();
-        const MatrixXd outward = (is_upper ? 1.0 : -1.0) * trace.along(normal, dim, i);
+        const MatrixXd outward = (is_upper ? 1.0 : -1.0) * trace.traction(normal, equation, i);
         const MatrixXd one_sided = integrate(value, on_face, outward);
         wall_[side] += 2.0 * gamma * integrate(value, on_face, value) - one_sided - one_sided.transpose();
       }

@@ -10,9 +10,11 @@
 ///     result:  sum_b (d_b z_c, Y_cb) - sum_{e != c} <[z_c], F_ce> - nu / J sum_{e, b} G_eb <{d_b z_c}, Q_c> + mass -
 ///     B^T p.
 ///
-/// Where coefficients vary by cell nu and alpha are those of the cell, and on faces nu_F, in F_ce with Y / nu.
-/// Component e does not jump across e. Sides with prescribed velocity are faces with nothing behind them and twice the
-/// weight, slip and outflow sides have none.
+/// In the stress form grad u has its transpose beside it, of which lengths and angles do not matter, tr (grad u grad v)
+/// = J^-2 sum_ab d_a w_b d_b z_a: X_bc nu / J more in Y_cb, and on faces, where d_c w_e is continuous, {d_c w_e} nu / J
+/// in F_ce and -nu / J sum_{c != e} <{d_c z_e}, [w_c]> in the result. Where coefficients vary by cell nu and alpha are
+/// those of the cell, and on faces nu_F, in F_ce with Y / nu. Component e does not jump across e. Sides with prescribed
+/// velocity are faces with nothing behind them and twice the weight, slip and outflow sides have none.
 ///
 /// Fields of a cell are Legendre coefficients: those of degree k in all directions, pressure layout, and of component c
 /// apart from these the mode k + 1 in direction c (`top`), where products with other components see nothing.
@@ -270,6 +272,7 @@ struct ShearedElement {
   [[gnu::noinline]] static void mix(const ShearedData<T>& data, Work& work) {
     for (int i = 0; i < block; ++i) {
       R half[dim][dim];
+      R x[dim][dim];
 #pragma GCC unroll 4
       for (int c = 0; c < dim; ++c) {
 #pragma GCC unroll 4
@@ -287,8 +290,15 @@ struct ShearedElement {
           R sum = data.metric[c][0] * half[0][b];
 #pragma GCC unroll 4
           for (int other = 1; other < dim; ++other) sum += data.metric[c][other] * half[other][b];
+          x[c][b] = work.flux[c][b][i];
           work.flux[c][b][i] = sum;
         }
+      }
+      if (!data.stress) continue;
+#pragma GCC unroll 4
+      for (int c = 0; c < dim; ++c) {
+#pragma GCC unroll 4
+        for (int b = 0; b < dim; ++b) work.flux[c][b][i] += data.turned[c][b] * x[b][c];
       }
     }
     for (int c = 0; c < dim; ++c) {  // there is no d_c of this degree, neither in X nor of test functions
@@ -509,7 +519,13 @@ struct ShearedElement {
       mean[column] = T(0.5) * (weight * (get(hats, column) * (T(1) + inside)));
     }
     for (int a = 0; a < dim; ++a) {
-      if (a != e) add_derivative(data, data.flux[a][e], mean, face.flux[e], columns, across(e, a));
+      if (a == e) continue;
+      add_derivative(data, data.flux[a][e], mean, face.flux[e], columns, across(e, a));
+      if (!data.stress) continue;
+      // In F_ae, which is g times this.
+      for (int c = 0; c < dim; ++c) {
+        add_derivative(data, data.inverse[c][a] * data.turned[a][e], mean, face.flux[c], columns, across(e, a));
+      }
     }
   }
 
@@ -545,6 +561,12 @@ struct ShearedElement {
         for (int b = 0; b < dim; ++b) {
           if (b == e) continue;
           add_field_transposed(data, data.flux[e][b], face[end].jump[e], work.hats[e][end], columns, across(e, b));
+          if (!data.stress) continue;
+          // The jump of component b, of which Q is g times.
+          for (int a = 0; a < dim; ++a) {
+            add_field_transposed(data, data.inverse[b][a] * data.turned[b][e], face[end].jump[a], work.hats[e][end],
+                                 columns, across(e, b));
+          }
         }
       }
       lift(cell, data.flux[e][e], e, face[0].jump[e], face[1].jump[e], work.flux[e][e]);

@@ -11,6 +11,7 @@
 ///
 ///   1. take_components: w_c and d_c w_c from hats and bubbles.
 ///   2. mix: all derivatives X, Y = nu / J g X G, the row of the pressure; stores Y_cb for b = y, z.
+///      In the stress form X_bc nu / J more in Y_cb.
 ///   3. test_components: the transposed derivatives of these.
 ///   4. For the faces in each direction e: take_faces, jumps, means and fluxes of a component that jumps (a thread for
 ///      each line along it) and of the normal one; mix_faces, numerical fluxes; test_faces.
@@ -34,6 +35,8 @@ struct ShearedTables {
   T metric[dim][dim];
   T flux[dim][dim];
   T mass[dim][dim];
+  T turned[dim][dim];
+  T inverse[dim][dim];
   bool has_mass;
   T hat[n];
   T root[n + 1];
@@ -48,6 +51,8 @@ struct ShearedTables {
         metric[a][b] = data.metric[a][b];
         flux[a][b] = data.flux[a][b];
         mass[a][b] = data.mass[a][b];
+        turned[a][b] = data.turned[a][b];
+        inverse[a][b] = data.inverse[a][b];
       }
       inverse_h[a] = cell.inverse_h[a];
     }
@@ -70,7 +75,7 @@ struct ShearedFields : ElementFields<T> {
       : ElementFields<T>(from), viscosity(from.varying->viscosity), reaction(from.varying->reaction) {}
 };
 
-template <class T, int dim, int order, Makes makes>
+template <class T, int dim, int order, Makes makes, bool stress>
 struct ShearedOperator {
   using S = Shape<dim, order>;
   using Tables = ShearedTables<T, dim, order>;
@@ -325,6 +330,7 @@ struct ShearedOperator {
           T sum = c == b ? -(tables.inverse_h[c] * p) : T(0);
 #pragma unroll
           for (int other = 0; other < dim; ++other) sum += tables.metric[c][other] * half[other];
+          if constexpr (stress) sum += viscosity * (tables.turned[c][b] * x[b][c]);
           if (c == b) {
             shared.along[c][first + i][slot] = sum;
           } else if (b == 0) {
@@ -587,7 +593,12 @@ struct ShearedOperator {
         through_of[r] = face.through[end][r][turn][slot];
 #pragma unroll
         for (int which = 0; which < jumping; ++which) {
-          if (r != which + 1) through_of[r] += tables.flux[(e + 1 + which) % dim][e] * slope[end][r][which];
+          const int a = (e + 1 + which) % dim;
+          if (r != which + 1) through_of[r] += tables.flux[a][e] * slope[end][r][which];
+          // In F_ae, which is g times this.
+          if constexpr (stress) {
+            through_of[r] += (tables.inverse[(e + r) % dim][a] * tables.turned[a][e]) * slope[end][0][which];
+          }
         }
       }
 #pragma unroll
@@ -643,7 +654,7 @@ struct ShearedOperator {
         const int at = turn + way * stride(which);
 #pragma unroll
         for (int r = 0; r < dim; ++r) {
-          if (r == which + 1) continue;
+          if (r == which + 1 && !stress) continue;
 #pragma unroll
           for (int end = 0; end < ends; ++end) below[end][r][which] += factor * face.jump[end][r][at][slot];
         }
@@ -667,6 +678,7 @@ struct ShearedOperator {
       update(shared.along[c] + start, step,
              [&](T(&line)[n]) { add_traces(tables.value, lifted * jump[0], lifted * jump[1], line); });
       if (r == 0) {
+        if constexpr (stress) add_turned(e, below, tests);
 #pragma unroll
         for (int a = 0; a < dim; ++a) {  // e is known at run time only
 #pragma unroll
@@ -701,6 +713,19 @@ struct ShearedOperator {
         add_traces(tables.value, tests[0], tests[1], line);
         add_traces(tables.slope, -normal * jump[0], normal * jump[1], line);
       });
+    }
+  }
+  /// In the stress form: the jumps, of which Q is g times, by the derivatives of component e in their directions.
+  __device__ void add_turned(int e, const T (&below)[ends][dim][jumping], T (&tests)[ends]) const {
+#pragma unroll
+    for (int which = 0; which < jumping; ++which) {
+      const int b = (e + 1 + which) % dim;
+#pragma unroll
+      for (int r = 0; r < dim; ++r) {
+        const T factor = tables.inverse[b][(e + r) % dim] * tables.turned[b][e];
+#pragma unroll
+        for (int end = 0; end < ends; ++end) tests[end] += factor * below[end][r][which];
+      }
     }
   }
   /// What `change` makes of a line in shared memory.
@@ -738,21 +763,18 @@ struct ShearedOperator {
 };
 
 /// Thread blocks on a multiprocessor, which bound registers: as many as have room, with at most 37 warps.
-template <class T, int dim, int order, Makes makes>
+template <class Operator>
 constexpr int sheared_blocks() {
-  using O = ShearedOperator<T, dim, order, makes>;
-  const int fitting = static_cast<int>((226 << 10) / (sizeof(typename O::Shared) + (1 << 10)));
-  return std::clamp(std::min(fitting, 1184 / O::threads), 1, 8);
+  const int fitting = static_cast<int>((226 << 10) / (sizeof(typename Operator::Shared) + (1 << 10)));
+  return std::clamp(std::min(fitting, 1184 / Operator::threads), 1, 8);
 }
 
-template <Makes makes, class T, int dim, int order>
-__global__ void __launch_bounds__(ShearedOperator<T, dim, order, makes>::threads,
-                                  sheared_blocks<T, dim, order, makes>())
-    apply_sheared_cells(const __grid_constant__ ShearedTables<T, dim, order> tables,
-                        const __grid_constant__ ShearedFields<T> fields) {
-  using O = ShearedOperator<T, dim, order, makes>;
+template <class Operator>
+__global__ void __launch_bounds__(Operator::threads, sheared_blocks<Operator>())
+    apply_sheared_cells(const __grid_constant__ typename Operator::Tables tables,
+                        const __grid_constant__ typename Operator::Fields fields) {
   extern __shared__ __align__(16) unsigned char memory[];
-  O(tables, fields, *reinterpret_cast<typename O::Shared*>(memory)).apply();
+  Operator(tables, fields, *reinterpret_cast<typename Operator::Shared*>(memory)).apply();
 }
 
 template <class T, int dim, int order>
@@ -760,12 +782,16 @@ void apply_sheared(const ElementArguments<T>& arguments, Stream stream) {
   // There is no order 0 on such cells.
   if constexpr (order > 0) {
     const ShearedTables<T, dim, order> tables(*arguments.cell, *arguments.sheared);
-    apply_elements<T, dim, order>(arguments, stream, [&]<Makes makes>() {
-      using O = ShearedOperator<T, dim, order, makes>;
-      static_assert(sizeof(typename O::Shared) <= most_shared_bytes);
+    const auto start = [&]<bool stress, Makes makes>() {
+      using Operator = ShearedOperator<T, dim, order, makes, stress>;
+      static_assert(sizeof(typename Operator::Shared) <= most_shared_bytes);
       constexpr const char* name = makes == Makes::image ? "apply, sheared" : "residual, sheared";
-      launch(name, apply_sheared_cells<makes, T, dim, order>, blocks_for(arguments.blocks.count * interleave, O::cells),
-             dim3(O::cells, O::turns), sizeof(typename O::Shared), stream, tables, ShearedFields<T>(arguments));
+      launch(name, apply_sheared_cells<Operator>, blocks_for(arguments.blocks.count * interleave, Operator::cells),
+             dim3(Operator::cells, Operator::turns), sizeof(typename Operator::Shared), stream, tables,
+             ShearedFields<T>(arguments));
+    };
+    apply_elements<T, dim, order>(arguments, stream, [&]<Makes makes>() {
+      arguments.sheared->stress ? start.template operator()<true, makes>() : start.template operator()<false, makes>();
     });
   }
 }
