@@ -1,6 +1,7 @@
 #pragma once
 /// \file
-/// Random cases: everything that a case file can say of domain, sides, coefficients and solver, drawn from one seed.
+/// Random cases: everything that a case file can say of domain, sides, coefficients and solver, drawn from one seed; or
+/// those of coefficients that vary and cells that are parallelepipeds.
 ///
 /// A draw is the text of a case file, so that what fails can be handed to `solenoid solve`; a few settings that have no
 /// key are applied on top of it and named in comments. Draws are not filtered: the program's own validation refuses
@@ -81,11 +82,14 @@ class Dice {
   std::mt19937_64 bits_;
 };
 
+enum class Draws { constant, varying };
+
 /// Draws the case of a seed with, but for what holes take, at most `most` unknowns and at least `fewest` where a
 /// refinement gives so many.
 class CaseDraw {
  public:
-  CaseDraw(std::uint64_t seed, std::int64_t fewest, std::int64_t most) : dice_(seed * 0x9e3779b97f4a7c15U + most) {
+  CaseDraw(std::uint64_t seed, std::int64_t fewest, std::int64_t most, Draws draws)
+      : varies_(draws == Draws::varying), dice_(seed * 0x9e3779b97f4a7c15U + most + (varies_ ? 1 : 0)) {
     draw_.seed = seed;
     equation(most);
     mesh(fewest, most);
@@ -110,11 +114,12 @@ class CaseDraw {
 
   /// What the build has, with orders for which a patch is a small part of the mesh.
   void equation(std::int64_t most) {
-    equation_ = dice_.chance(0.25) ? EquationKind::poisson : EquationKind::stokes;
+    equation_ = dice_.chance(0.25) && !varies_ ? EquationKind::poisson : EquationKind::stokes;
     dim_ = dice_.between(2, 3);
     std::vector<int> orders;
     for (const int dim : {dim_, 5 - dim_}) {
       for (const int order : available_orders(dim, equation_)) {
+        if (varies_ && order == 0) continue;  // neither has it
         if (std::int64_t{record_size(dim, order, equation_)} << dim <= most / 5) orders.push_back(order);
       }
       dim_ = dim;
@@ -146,12 +151,32 @@ class CaseDraw {
       upper_[a] = lower_[a] + cells_[a] * box_[a];
     }
     line("[mesh]");
-    line("lower = {}", list(lower_));
-    line("upper = {}", list(upper_));
+    if (varies_ && dice_.chance(0.5)) {
+      edges();
+    } else {
+      line("lower = {}", list(lower_));
+      line("upper = {}", list(upper_));
+    }
     line("cells = {}", list(cells_));
     line("refine = {}", refine_);
     if (cells_[0] * cells_[1] * cells_[2] > 2 && dice_.chance(0.5)) holes();
     line("\n[element]\norder = {}", order_);
+  }
+
+  /// Of parallelepipeds: nearer to the axes than to the planes between them.
+  void edges() {
+    sheared_ = true;
+    std::vector<std::string> all;
+    for (int a = 0; a < dim_; ++a) {
+      std::array<double, 3> edge{};
+      for (int b = 0; b < dim_; ++b) {
+        const double lean = dice_.between(-0.9, 0.9) / (dim_ - 1);
+        edge[b] = Dice::rounded(cells_[a] * box_[a] * (a == b ? 1.0 : lean));
+      }
+      all.push_back(list(edge));
+    }
+    line("origin = {}", list(lower_));
+    line("edges = [{}]", fmt::join(all, ", "));
   }
 
   /// Up to three boxes, wherever they are: the rest need not be connected.
@@ -177,13 +202,36 @@ class CaseDraw {
     const double h = std::ldexp(shortest, -refine_);
     line("\n[physics]");
     line("equation = \"{}\"", poisson() ? "poisson" : "stokes");
-    line("viscosity = {}", viscosity);
+    if (varies_) {
+      coefficients(viscosity, h);
+    } else {
+      line("viscosity = {}", viscosity);
+    }
     // From where the viscous terms do not notice it to where they are nothing but a perturbation.
-    if (dice_.chance(0.6)) line("mass = {}", Dice::rounded(dice_.decades(-2.0, 6.0) * viscosity / (h * h)));
+    if (!varies_ && dice_.chance(0.6)) line("mass = {}", Dice::rounded(dice_.decades(-2.0, 6.0) * viscosity / (h * h)));
     if (dice_.chance(0.3)) {
       draw_.random_load = dice_.word() | 1;
     } else {
       line("force = {}", poisson() ? wave() : vector([&](int) { return wave(); }));
+    }
+  }
+
+  /// Smooth, or with a jump along a coordinate plane, in either form, in cells or at points; and a porous zone.
+  void coefficients(double viscosity, double h) {
+    const auto beyond = [&] {
+      const int a = dice_.between(0, dim_ - 1);
+      return fmt::format("{} > {}", "xyz"[a], Dice::rounded(lower_[a] + dice_.between(0.2, 0.8) * cells_[a] * box_[a]));
+    };
+    const double contrast = dice_.decades(-2.0, 2.0);
+    const std::string smooth =
+        fmt::format("exp({}*sin({}*{}/{}+{}*{}/{}))", Dice::rounded(std::log(contrast)), dice_.between(1, 4), 'x',
+                    cells_[0] * box_[0], dice_.between(1, 4), 'y', cells_[1] * box_[1]);
+    line("viscosity = \"{}*({})\"", viscosity,
+         dice_.chance(0.5) ? smooth : fmt::format("{} ? {} : 1", beyond(), contrast));
+    line("form = \"{}\"", dice_.chance(0.5) ? "stress" : "gradient");
+    if (!sheared_ && dice_.chance(0.3)) line("viscosity_points = \"gauss\"");
+    if (dice_.chance(0.5)) {
+      line("mass = \"{} ? {} : 0\"", beyond(), Dice::rounded(dice_.decades(-2.0, 4.0) * viscosity / (h * h)));
     }
   }
 
@@ -257,7 +305,8 @@ class CaseDraw {
     }
     const int divisible = static_cast<int>(drawn.size());
     if (holes_ > 0) drawn.push_back({"holes", dice_.one_of(kinds), ""});
-    for (int parts = divisible > 0 && dice_.chance(0.5) ? dice_.between(1, 2) : 0; parts > 0; --parts) {
+    const bool has_parts = divisible > 0 && !sheared_ && dice_.chance(0.5);  // they end at coordinate planes
+    for (int parts = has_parts ? dice_.between(1, 2) : 0; parts > 0; --parts) {
       const Drawn side = drawn[dice_.between(0, divisible - 1)];
       drawn.push_back(part_of(side, dice_.one_of(kinds)));
     }
@@ -273,7 +322,7 @@ class CaseDraw {
     const std::string field = vector([&](int c) { return polynomial_without(c); });
     for (auto& [name, condition, table] : drawn) {
       if (through) condition = moving;
-      if (!open && !through && name == "holes" && condition == moving) condition = wall;
+      if (!open && !through && (name == "holes" || sheared_) && condition == moving) condition = wall;
       const int normal = open ? -1 : name[0] - 'x';
       std::string key;
       switch (condition) {
@@ -301,22 +350,25 @@ class CaseDraw {
       return choice;
     };
     line("\n[solver]");
-    if (dice_.chance(0.15)) line("preset = \"paper\"");
-    const std::string method = word("method", {"gmres", "gmres", "gmres", "fmg", "vcycle"});
+    if (!varies_ && dice_.chance(0.15)) line("preset = \"paper\"");
+    const std::string method = varies_ ? word("method", {"gmres", "gmres", "vcycle"})
+                                       : word("method", {"gmres", "gmres", "gmres", "fmg", "vcycle"});
     line("rtol = {:.0e}", std::pow(10.0, -dice_.between(3, 8)));
     line("max_iterations = {}", dice_.chance(0.1) ? 3 : 60);
     if (method == "gmres" && dice_.chance(0.2)) line("restart = {}", dice_.between(3, 15));
     if (method == "fmg") line("cycles = {}", dice_.between(1, 3));
     if (dice_.chance(0.5)) word("side", {"right", "left"});
     if (dice_.chance(0.5)) word("colour_order", {"diagonal", "lexicographic"});
-    if (dice_.chance(0.5)) {
+    if (!varies_ && dice_.chance(0.5)) {
       word("patch", poisson() && order_ > 0 ? std::vector<std::string>{"symmetric", "galerkin", "fused"}
                                             : std::vector<std::string>{"symmetric", "galerkin"});
     }
     const std::string smoother = word("smoother", {"multiplicative", "multiplicative", "multiplicative", "additive"});
     if (smoother == "additive" && dice_.chance(0.5)) line("damping = {:.2f}", dice_.between(0.05, 0.3));
     if (!poisson() && dice_.chance(0.5)) {
-      std::vector<std::string> local{"direct", "chebyshev", "cg"};
+      // What truncated ones leave is known where coefficients are constant (error_of_local_solves).
+      std::vector<std::string> local{"direct"};
+      if (!varies_) local.insert(local.end(), {"chebyshev", "cg"});
       constexpr int most_dense = 1000;  // beyond, inverses of whole patches take much memory
       if (record_size(dim_, order_, equation_) << dim_ <= most_dense) local.emplace_back("dense");
       word("local_solver", local);
@@ -333,6 +385,8 @@ class CaseDraw {
     if (draw_.all_levels) line("# without a key: all_levels = true");
   }
 
+  bool varies_;
+  bool sheared_ = false;
   Dice dice_;
   RandomCase draw_;
   EquationKind equation_ = EquationKind::stokes;
@@ -346,8 +400,8 @@ class CaseDraw {
   int holes_ = 0;
 };
 
-inline RandomCase draw_case(std::uint64_t seed, std::int64_t fewest, std::int64_t most) {
-  return CaseDraw(seed, fewest, most).result();
+inline RandomCase draw_case(std::uint64_t seed, std::int64_t fewest, std::int64_t most, Draws draws = Draws::constant) {
+  return CaseDraw(seed, fewest, most, draws).result();
 }
 
 }  // namespace solenoid::test

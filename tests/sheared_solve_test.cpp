@@ -410,13 +410,9 @@ TEST(ShearedCells, RefuseWhatIsNotThere) {
   refused([](Problem& p) { (*p.mesh.edges)[1] = {1, 0.05, 0}; }, "smallest angle");
   refused([](Problem& p) { (*p.mesh.edges)[0] = {0, 0, 0}; }, "mesh.edges[0]");
   refused([](Problem& p) { (*p.mesh.edges)[0][2] = 1.0; }, "plane");
-  refused([](Problem& p) { p.varying_viscosity = ScalarField([](const Point& x) { return 1.0 + x[0] * x[0]; }); },
-          "gradient form");
-  refused([](Problem& p) { p.form = ViscousForm::stress; }, "gradient form");
   refused(
       [](Problem& p) {
         p.varying_viscosity = ScalarField([](const Point& x) { return 1.0 + x[0] * x[0]; });
-        p.form = ViscousForm::gradient;
         p.viscosity_points = ViscosityPlaces::gauss;
       },
       "means of cells");

@@ -6,9 +6,9 @@
 ///     nu (grad u, grad v) + alpha (u, v) - (p, div v) - (q, div u)
 ///     + sum_F nu_F (<gamma [u] - {d_n u}, [v]> - <{d_n v}, [u]>),    gamma = (k+1)(k+2) / height,
 ///
-/// in the stress form with 2 eps(u) for grad u and 2 eps(u) n for d_n u; nu_F the harmonic mean of both sides where coefficients vary by cell; on faces with prescribed velocity the same
-/// from one side, with the penalty doubled and without the jump of what is normal to the face, which is imposed
-/// strongly; on slip and outflow faces nothing.
+/// in the stress form with 2 eps(u) for grad u and 2 eps(u) n for d_n u; nu_F the harmonic mean of both sides where
+/// coefficients vary by cell; on faces with prescribed velocity the same from one side, with the penalty doubled and
+/// without the jump of what is normal to the face, which is imposed strongly; on slip and outflow faces nothing.
 
 #include <Eigen/Dense>
 #include <array>
