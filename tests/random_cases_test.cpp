@@ -365,42 +365,33 @@ class RandomCases : public testing::TestWithParam<int> {
   static constexpr int parts = 8;
 
  protected:
-  template <class Visit>
-  void for_seeds(const Visit& visit) {
-    for (int i = GetParam(); i < count_of_cases(); i += parts) visit(first_seed() + i);
+  using Draw = test::RandomCase (*)(int seed);
+
+  static void compare_cpu_with_reference(Draw draw) {
+    const auto reference = make_reference_engine();
+    const auto cpu = make_engine(DeviceChoice::cpu, 2);
+    Pair pair(*reference, *cpu, true);
+    compare(pair, draw);
+  }
+  static void compare_gpu_with_cpu(Draw draw) {
+    if (const auto reason = cuda_unavailable(); !reason.empty()) GTEST_SKIP() << reason;
+    const auto cpu = make_engine(DeviceChoice::cpu, 2);
+    const auto cuda = make_engine(DeviceChoice::cuda, 0);
+    Pair pair(*cpu, *cuda, false);
+    compare(pair, draw);
+    for (const std::string& message : pair.refused()) fmt::print("refused: {}\n", message);
+  }
+
+ private:
+  static void compare(Pair& pair, Draw draw) {
+    for (int i = GetParam(); i < count_of_cases(); i += parts) pair.compare(draw(first_seed() + i));
   }
 };
 
-TEST_P(RandomCases, CpuEqualsTheReference) {
-  const auto reference = make_reference_engine();
-  const auto cpu = make_engine(DeviceChoice::cpu, 2);
-  Pair pair(*reference, *cpu, true);
-  for_seeds([&](int seed) { pair.compare(small_case(seed)); });
-}
-
-TEST_P(RandomCases, GpuEqualsTheCpu) {
-  if (const auto reason = cuda_unavailable(); !reason.empty()) GTEST_SKIP() << reason;
-  const auto cpu = make_engine(DeviceChoice::cpu, 2);
-  const auto cuda = make_engine(DeviceChoice::cuda, 0);
-  Pair pair(*cpu, *cuda, false);
-  for_seeds([&](int seed) { pair.compare(small_case(seed)); });
-  for (const std::string& message : pair.refused()) fmt::print("refused: {}\n", message);
-}
-
-TEST_P(RandomCases, CpuEqualsTheReferenceWhereCoefficientsVary) {
-  const auto reference = make_reference_engine();
-  const auto cpu = make_engine(DeviceChoice::cpu, 2);
-  Pair pair(*reference, *cpu, true);
-  for_seeds([&](int seed) { pair.compare(varying_case(seed)); });
-}
-
-TEST_P(RandomCases, GpuEqualsTheCpuWhereCoefficientsVary) {
-  if (const auto reason = cuda_unavailable(); !reason.empty()) GTEST_SKIP() << reason;
-  const auto cpu = make_engine(DeviceChoice::cpu, 2);
-  const auto cuda = make_engine(DeviceChoice::cuda, 0);
-  Pair pair(*cpu, *cuda, false);
-  for_seeds([&](int seed) { pair.compare(varying_case(seed)); });
-}
+TEST_P(RandomCases, CpuEqualsTheReference) { compare_cpu_with_reference(small_case); }
+TEST_P(RandomCases, CpuEqualsTheReferenceWhereCoefficientsVary) { compare_cpu_with_reference(varying_case); }
+TEST_P(RandomCases, GpuEqualsTheCpu) { compare_gpu_with_cpu(small_case); }
+TEST_P(RandomCases, GpuEqualsTheCpuWhereCoefficientsVary) { compare_gpu_with_cpu(varying_case); }
 
 INSTANTIATE_TEST_SUITE_P(Parts, RandomCases, testing::Range(0, RandomCases::parts));
 
