@@ -24,9 +24,14 @@ constexpr KrylovVectors gmres_left_vectors(int iterations) { return {.basis = it
 /// M works in lower precision: M w has an error in proportion to |w|, and that of M A v_j would soon exceed the
 /// residual. So this column is not computed but measured: x goes from the best combination so far, of residual z, by
 /// the length s of that residual along v_j, and M A v_j = (z - M (b - A x)) / s. Such errors fall as the residual does.
-/// Space and minimum are the same; M is applied once for each iteration, once for M b and at restarts, and there is
-/// nothing to be checked at the end. What is known of the minimum is known but for the part `uncertain` of the residual
-/// measured last, so it counts as no less than that.
+/// Space and minimum are the same; M is applied once for each iteration, once for M b and at restarts.
+///
+/// M r is known but for the part `uncertain` of its length. With m the residual measured last, and column i known but
+/// for d_i, the residual of a combination is known but for e,
+///   e^2 = (uncertain |m|)^2 + sum_i (d_i c_i)^2,   c_i what v_i is changed by since that measurement,
+/// and the next column but for ((uncertain |m|)^2 + e^2)^(1/2) / s. A residual counts as no less than e, so that
+/// nothing is left to be checked; where e exceeds what the recurrence says, a residual is measured and a new space
+/// begun.
 template <class T>
 void gmres_left(Engine& engine, Kernels<T>& kernels, const Precondition<T, T>& precondition, const T* b, T* x,
                 bool x_is_zero, int restart, double uncertain, Convergence& convergence, KrylovSpace<T>& space) {
@@ -60,9 +65,12 @@ void gmres_left(Engine& engine, Kernels<T>& kernels, const Precondition<T, T>& p
       add_combination(kernels, way, v, x);
       added = y;
     };
+    std::vector<double> unknown;  // d_i
+    double error = uncertain * beta;
     double residual = beta;
     double skew = 0.0;
-    for (int j = 0; !stopped && (restart <= 0 || j < restart); ++j) {
+    bool trusted = true;
+    for (int j = 0; !stopped && trusted && (restart <= 0 || j < restart); ++j) {
       space.reserve(engine, size, gmres_left_vectors(j + 1));
       std::vector<double> z = hessenberg.residual();
       const double step = std::copysign(residual, z[j]);
@@ -80,9 +88,15 @@ void gmres_left(Engine& engine, Kernels<T>& kernels, const Precondition<T, T>& p
         z[i] = (z[i] - measured[i]) / step;
         square += measured[i] * measured[i];
       }
-      residual = std::max(hessenberg.append(std::move(z)), uncertain * std::sqrt(square));
-      stopped = convergence.stop(residual / norm_b);
-      if (!stopped) make_next(kernels, v, of_w, v[j + 1].data());
+      const double of_measured = uncertain * std::sqrt(square);
+      unknown.push_back(std::hypot(of_measured, error) / residual);
+      residual = hessenberg.append(std::move(z));
+      const std::vector<double> best = hessenberg.solve();
+      error = of_measured;
+      for (std::size_t i = 0; i < best.size(); ++i) error = std::hypot(error, unknown[i] * (best[i] - trial[i]));
+      trusted = error <= residual || !std::isfinite(error);
+      stopped = convergence.stop(std::max(residual, error) / norm_b);
+      if (!stopped && trusted) make_next(kernels, v, of_w, v[j + 1].data());
     }
     const std::vector<double> best = hessenberg.solve();
     for (const double value : best) {
@@ -91,6 +105,8 @@ void gmres_left(Engine& engine, Kernels<T>& kernels, const Precondition<T, T>& p
     go_to(best);
     if (stopped) return;
     beta = measure();
+    convergence.history.pop_back();
+    stopped = convergence.stop(beta / norm_b);
   }
 }
 
