@@ -31,49 +31,87 @@ constexpr std::uint64_t mixed(std::uint64_t bits) {
   return bits ^ bits >> 31;
 }
 
+using Entry = std::pair<std::int64_t, double>;
+
+/// Entries of a block of records: those of its own, by place, and of hats above it in other blocks.
+struct BlockEntries {
+  std::vector<Entry> own;
+  std::vector<Entry> above;
+};
+
+/// Their sum. The own places of all blocks, one after the other, ascend: few entries are left to be sorted.
+SparseVector sum_of(const std::vector<BlockEntries>& blocks) {
+  std::size_t count = 0;
+  std::vector<Entry> above;
+  for (const BlockEntries& block : blocks) {
+    count += block.own.size() + block.above.size();
+    above.insert(above.end(), block.above.begin(), block.above.end());
+  }
+  std::stable_sort(above.begin(), above.end(), [](const Entry& a, const Entry& b) { return a.first < b.first; });
+  SparseVector sum;
+  sum.places.reserve(count);
+  sum.values.reserve(count);
+  const auto add = [&](const Entry& entry) {
+    if (!sum.places.empty() && sum.places.back() == entry.first) {
+      sum.values.back() += entry.second;
+    } else {
+      sum.add(entry.first, entry.second);
+    }
+  };
+  auto next = above.begin();
+  for (const BlockEntries& block : blocks) {
+    for (const Entry& entry : block.own) {
+      while (next != above.end() && next->first < entry.first) add(*next++);
+      add(entry);
+    }
+  }
+  std::for_each(next, above.end(), add);
+  return sum;
+}
+
 /// What integrate(integrals, cells, records, upper) makes of the blocks whose faces have boundary data.
 template <class Integrate>
 SparseVector near_boundary(const Problem& problem, const Level& level, int points, const Integrate& integrate) {
-  using Entry = std::pair<std::int64_t, double>;
   const Grid& grid = level.grid;
   const int block = power(level.equation.n(), level.equation.dim);
   const int columns = power(level.equation.n(), level.equation.dim - 1);
   const int velocities = level.equation.velocities();
   const int record = level.equation.record();
-  std::vector<std::vector<Entry>> of_blocks(whole_blocks(grid.layout().near_cells().size()) / interleave);
+  std::vector<BlockEntries> of_blocks(whole_blocks(grid.layout().near_cells().size()) / interleave);
   for_blocks(problem, level, points, [&](StripIntegrals& integrals, CellRange cells) {
     if (!integrals.has_boundary_data(cells)) return;
     std::vector<double> records(std::size_t{interleave} * record);
     std::vector<double> upper(std::size_t{interleave} * velocities * columns);
     integrate(integrals, cells, records.data(), upper.data());
-    std::vector<Entry>& entries = of_blocks[cells.begin / interleave];
-    const auto enter = [&](Record r, int i, double value) {
+    const auto enter = [&](Record r, int i, double value, std::vector<Entry>& entries) {
       const bool hat = i < velocities * block && i % block < columns;
       if (value == 0.0 || (hat && normal_fixed(face_of_hats(grid, r, i / block)))) return;
       entries.emplace_back(level.index(r, i), value);
     };
+    auto& [own, above] = of_blocks[cells.begin / interleave];
     for (auto cell = static_cast<Record>(cells.begin); cell < cells.end; ++cell) {
-      const Record lane = cell % interleave;
-      for (int i = 0; i < record; ++i) enter(cell, i, records[i * interleave + lane]);
       for (int c = 0; c < velocities; ++c) {
-        const Record above = grid.neighbour(cell, 2 * c + 1);
-        if (above == grid.layout().null()) continue;
-        for (int i = 0; i < columns; ++i) enter(above, c * block + i, upper[(c * columns + i) * interleave + lane]);
+        const Record r = grid.neighbour(cell, 2 * c + 1);
+        if (r == grid.layout().null()) continue;
+        const bool here = cells.begin <= r && r < cells.end;
+        for (int i = c * columns; i < (c + 1) * columns; ++i) {
+          const double value = upper[i * interleave + cell % interleave];
+          const int place = i + c * (block - columns);
+          if (here) {
+            records[place * interleave + r % interleave] += value;
+          } else {
+            enter(r, place, value, above);
+          }
+        }
+      }
+    }
+    for (int i = 0; i < record; ++i) {
+      for (auto cell = static_cast<Record>(cells.begin); cell < cells.end; ++cell) {
+        enter(cell, i, records[i * interleave + cell % interleave], own);
       }
     }
   });
-  std::vector<Entry> entries;
-  for (const auto& some : of_blocks) entries.insert(entries.end(), some.begin(), some.end());
-  std::stable_sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) { return a.first < b.first; });
-  SparseVector load;
-  for (const auto& [place, value] : entries) {
-    if (!load.places.empty() && load.places.back() == place) {
-      load.values.back() += value;
-    } else {
-      load.add(place, value);
-    }
-  }
-  return load;
+  return sum_of(of_blocks);
 }
 
 }  // namespace
