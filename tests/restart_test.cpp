@@ -405,6 +405,9 @@ TEST_F(RestartedProgram, GoesOnAfterSignals) {
 TEST_F(RestartedProgram, EndsInTimeAndHasAnotherEnd) {
   EXPECT_EQ(run(solve + "--wall-time 100"), 2);
   expect_contains(errors(), {"--wall-time", "set `checkpoint`", "-o"});
+  EXPECT_EQ(run(solve + "-o none --wall-time 0.1"), 1);
+  expect_contains(errors(), {"the wall time is used up at t = 0"});
+  expect_contains(read("none/result.json"), {"\"forces\": []"});
   EXPECT_EQ(run(solve + "-o part --wall-time 1.2 --set time.end=1000"), 1);
   expect_contains(errors(), {"the wall time is used up at t = ", "solenoid restart 'part/flow_checkpoint_"});
   expect_contains(read("part/result.json"), {"the wall time is used up"});

@@ -773,6 +773,21 @@ TEST_F(InTime, BeginsFromRest) {
   }
 }
 
+/// The projection of an initial velocity has no viscosity, which meshes that cannot be coarsened have a slow cycle for.
+TEST_F(InTime, BeginsOnAMeshThatCannotBeCoarsened) {
+  if (!has_order(3, 2)) GTEST_SKIP() << "order 2 is not in this build";
+  Problem problem;
+  problem.order = 2;
+  problem.mesh = {.dim = 3, .cells = {4, 3, 2}, .refine = 0, .holes = {{{1, 1, 0}, {2, 2, 1}}}};
+  problem.viscosity = 0.1;
+  problem.boundary.sides[3].data[0] = 1.0;
+  TimeOptions time{.step = 0.02};
+  time.initial[0] = ScalarField::expression("sin(y)", 3);
+  TimeStepper flow(problem, time, on_cpu());
+  flow.step();
+  EXPECT_LE(flow.solution().divergence_max(), 1e-7);
+}
+
 /// Through a channel that is driven by a force, from rest: the flow becomes the parabola, which the element has.
 TEST_F(InTime, EndsWhenItIsSteady) {
   if (!has_order(2, 2)) GTEST_SKIP() << "order 2 is not in this build";

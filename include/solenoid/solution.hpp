@@ -108,6 +108,8 @@ class Solution {
   /// `about`. On an outflow side it is the integral of its traction; the surface of two holes that overlap is that of
   /// the later one. \throws InputError for a flow in time before its first step.
   [[nodiscard]] std::vector<BoundaryForce> forces(const Point& about = {}) const;
+  /// Whether forces() are known: not of a flow in time before its first step.
+  [[nodiscard]] bool has_forces() const { return !in_time_ || acceleration_ != nullptr; }
   /// Integral of u over the domain, divided by the volume of the bounding box: the superficial velocity of a porous
   /// sample.
   [[nodiscard]] Point mean_velocity() const;

@@ -246,7 +246,7 @@ Measures measure(const Case& what, const Solution& solution, const std::optional
   measures.divergence_max = solution.divergence_max();
   measures.probe_velocity = solution.velocity(what.probes);
   const OutputOptions& asked = what.output;
-  if (asked.forces) measures.forces = solution.forces(asked.torques_about);
+  if (asked.forces && solution.has_forces()) measures.forces = solution.forces(asked.torques_about);
   for (const auto& [axis, position] : asked.fluxes) measures.fluxes.push_back(solution.flux(axis, position));
   if (asked.energy) {
     measures.kinetic_energy = solution.kinetic_energy();

@@ -451,9 +451,11 @@ Marched march(const Case& what, const MarchTargets& targets, std::optional<Stopp
     checkpoints.add();
   }
   if (flow.steady() && every > 0.0 && done.series.back() < flow.time()) series.add(flow.time(), flow);
-  if (!stopped.empty() && !checkpoints.latest().empty() && is_first(what)) {
+  if (!stopped.empty() && is_first(what)) {
     display.finish();
-    fmt::print(stderr, "solenoid: {}; to go on: solenoid restart '{}'\n", stopped, checkpoints.latest().string());
+    const fs::path latest = checkpoints.latest();
+    fmt::print(stderr, "solenoid: {}{}\n", stopped,
+               latest.empty() ? "" : fmt::format("; to go on: solenoid restart '{}'", latest.string()));
   }
   Report report = flow.report();
   report.converged = stopped.empty() && report.steady.value_or(true);

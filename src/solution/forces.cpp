@@ -385,7 +385,7 @@ std::vector<BoundaryForce> Solution::forces(const Point& about) const {
   if (problem_.equation == EquationKind::poisson) {
     throw InputError("forces: the solution of Poisson's equation has no velocity");
   }
-  if (in_time_ && acceleration_ == nullptr) {
+  if (!has_forces()) {
     throw InputError(
         "forces: before its first step a flow in time has neither a pressure nor an acceleration, and a mean flow has "
         "none");
