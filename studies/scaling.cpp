@@ -108,12 +108,12 @@ class ScalingStudy {
          {"iterations", iterations},
          {"bytes_per_dof", bytes / dofs},
          {"error", {{"velocity_l2", error}}},
-         {"seconds", {{"set_up", set_up}, {"v_cycle", cycle}, {"full_multigrid", full}, {"gmres", gmres}}}});
-    run_.json["rows"].back()["kernels_of_cycles"] = to_json(kernels);
-    run_.json["rows"].back()["kernels_of_gmres"] = to_json(outside);
+         {"seconds", {{"set_up", set_up}, {"v_cycle", cycle}, {"full_multigrid", full}, {"gmres", gmres}}},
+         {"kernels_of_cycles", list_of(kernels)},
+         {"kernels_of_gmres", list_of(outside)}});
   }
 
-  static Json to_json(const std::vector<KernelUse>& kernels) {
+  static Json list_of(const std::vector<KernelUse>& kernels) {
     Json all = Json::array();
     for (const KernelUse& kernel : kernels) {
       all.push_back({{"name", kernel.name},

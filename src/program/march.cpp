@@ -76,7 +76,7 @@ class History {
     for (const int a : held_) line += fmt::format(",{}", step.number > 0 ? step.gradient[a] : std::nan(""));
     // What is known at places takes a copy of the flow to the host.
     if (!what_.probes.empty() || what_.output.forces || !what_.output.fluxes.empty()) {
-      line += at_places(step, flow.solution());
+      line += at_places(flow.solution());
     }
     line += '\n';
     in_agreement(what_.solver.communicator.get(), [&] {
@@ -86,7 +86,7 @@ class History {
 
  private:
   /// At probes, of bodies, through planes.
-  [[nodiscard]] std::string at_places(const StepReport& step, const Solution& solution) const {
+  [[nodiscard]] std::string at_places(const Solution& solution) const {
     const std::vector<Point> velocity = solution.velocity(what_.probes);
     const std::vector<double> pressure = solution.pressure(what_.probes);
     std::string line;
@@ -95,8 +95,8 @@ class History {
       line += fmt::format(",{}", pressure[i]);
     }
     if (what_.output.forces) {
-      // Not known before the first step.
-      const auto forces = step.number > 0 ? solution.forces(what_.output.torques_about) : std::vector<BoundaryForce>();
+      const auto forces =
+          solution.has_forces() ? solution.forces(what_.output.torques_about) : std::vector<BoundaryForce>();
       for (std::size_t i = 0; i < bodies(what_.problem).size(); ++i) {
         for (int a = 0; a < what_.problem.mesh.dim; ++a) {
           line += fmt::format(",{}", forces.empty() ? std::nan("") : forces[i].force[a]);

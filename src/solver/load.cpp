@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/parallel.hpp"
+#include "base/parallel_sort.hpp"
 #include "element/convection_points.hpp"
 #include "level/upper_hats.hpp"
 #include "mesh/places.hpp"
@@ -47,7 +48,7 @@ SparseVector sum_of(const std::vector<BlockEntries>& blocks) {
     count += block.own.size() + block.above.size();
     above.insert(above.end(), block.above.begin(), block.above.end());
   }
-  std::stable_sort(above.begin(), above.end(), [](const Entry& a, const Entry& b) { return a.first < b.first; });
+  parallel_sort(above);
   SparseVector sum;
   sum.places.reserve(count);
   sum.values.reserve(count);
@@ -94,13 +95,12 @@ SparseVector near_boundary(const Problem& problem, const Level& level, int point
         const Record r = grid.neighbour(cell, 2 * c + 1);
         if (r == grid.layout().null()) continue;
         const bool here = cells.begin <= r && r < cells.end;
-        for (int i = c * columns; i < (c + 1) * columns; ++i) {
-          const double value = upper[i * interleave + cell % interleave];
-          const int place = i + c * (block - columns);
+        for (int i = 0; i < columns; ++i) {
+          const double value = upper[(c * columns + i) * interleave + cell % interleave];
           if (here) {
-            records[place * interleave + r % interleave] += value;
+            records[(c * block + i) * interleave + r % interleave] += value;
           } else {
-            enter(r, place, value, above);
+            enter(r, c * block + i, value, above);
           }
         }
       }

@@ -262,18 +262,19 @@ struct TimeStepper::Data {
   }
 
   /// x from x and the load. From a guess that is a flow already, to a part of its residual by so many cycles at least;
-  /// otherwise to a part of the load. As many cycles as solves of the problem may take, or `most_cycles` if that is
-  /// more.
-  Convergence solve(bool from_guess, double rtol, const Vector<double>& load, Vector<double>& x, int least_cycles = 1,
-                    int most_cycles = 0) {
+  /// otherwise to a part of the load.
+  Convergence solve(bool from_guess, double rtol, const Vector<double>& load, Vector<double>& x, int least_cycles = 1) {
+    return run(criterion(from_guess, rtol, least_cycles), load, x);
+  }
+  Convergence criterion(bool from_guess, double rtol, int least_cycles = 1) {
     Convergence convergence;
-    convergence.max_iterations = most_cycles;
     convergence.from_guess = from_guess;
     convergence.min_iterations = from_guess ? least_cycles : 0;
     convergence.rtol = rtol;
     if ((changes_data || sets_sides) && discretisation.lifted()) convergence.also = conservation();
-    return run(std::move(convergence), load, x);
+    return convergence;
   }
+  /// By as many cycles as solves of the problem may take, or as the criterion has if that is more.
   Convergence run(Convergence convergence, const Vector<double>& load, Vector<double>& x) {
     convergence.max_iterations = std::max(convergence.max_iterations, usual_max_iterations(problem));
     convergence.cycle_first = true;  // of GMRES
@@ -358,8 +359,9 @@ struct TimeStepper::Data {
     set_time(0.0);
     discretisation.projection_load(*engine, kernels(), time.initial, work, b);
     // There is no viscosity in a projection: where a mesh cannot be coarsened, cycles leave up to 0.7 of a residual.
-    constexpr int most_cycles = 200;
-    const Convergence convergence = solve(false, 1e-12, b, states.front().flow, 1, most_cycles);
+    Convergence from_load = criterion(false, 1e-12);
+    from_load.max_iterations = 200;
+    const Convergence convergence = run(std::move(from_load), b, states.front().flow);
     if (!convergence.converged) {
       throw StepFailed(fmt::format("the initial velocity cannot be made divergence-free: {} after {} cycles",
                                    convergence.reason, convergence.iterations),

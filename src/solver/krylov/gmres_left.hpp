@@ -65,6 +65,7 @@ void gmres_left(Engine& engine, Kernels<T>& kernels, const Precondition<T, T>& p
       add_combination(kernels, way, v, x);
       added = y;
     };
+    std::vector<double> best;     // of the columns so far
     std::vector<double> unknown;  // d_i
     double error = uncertain * beta;
     double residual = beta;
@@ -74,7 +75,7 @@ void gmres_left(Engine& engine, Kernels<T>& kernels, const Precondition<T, T>& p
       space.reserve(engine, size, gmres_left_vectors(j + 1));
       std::vector<double> z = hessenberg.residual();
       const double step = std::copysign(residual, z[j]);
-      std::vector<double> trial = hessenberg.solve();
+      std::vector<double> trial = best;
       trial.push_back(step);
       go_to(trial);
       kernels.residual(b, x, work.data());
@@ -91,14 +92,13 @@ void gmres_left(Engine& engine, Kernels<T>& kernels, const Precondition<T, T>& p
       const double of_measured = uncertain * std::sqrt(square);
       unknown.push_back(std::hypot(of_measured, error) / residual);
       residual = hessenberg.append(std::move(z));
-      const std::vector<double> best = hessenberg.solve();
+      best = hessenberg.solve();
       error = of_measured;
       for (std::size_t i = 0; i < best.size(); ++i) error = std::hypot(error, unknown[i] * (best[i] - trial[i]));
-      trusted = error <= residual || !std::isfinite(error);
-      stopped = convergence.stop(std::max(residual, error) / norm_b);
+      trusted = error <= residual;
+      stopped = convergence.stop(std::max(error, residual) / norm_b);
       if (!stopped && trusted) make_next(kernels, v, of_w, v[j + 1].data());
     }
-    const std::vector<double> best = hessenberg.solve();
     for (const double value : best) {
       if (!std::isfinite(value)) return;  // the reason is recorded
     }
