@@ -137,22 +137,21 @@ TEST(SetUp, BatchesAreTheSameForAnyNumberOfThreads) {
       const int dim = level.equation.dim;
       const auto find_places =  // the same for all orders
           cpu::kernel_table<float>(EquationKind::stokes, dim, available_orders(dim).back()).find_places;
-      const cpu::HaloBatches halo(team, level, takes, find_places);
-      for (std::size_t c = 0; c < halo.colours.size(); ++c) {
-        for (const cpu::HaloBatch& batch : halo.colours[c]) {
+      const auto add = [&](const std::vector<cpu::PatchLanes>& colour) {
+        for (const cpu::PatchLanes& batch : colour) {
           tables.add(batch.lower);
           tables.add(batch.kind);
           tables.add(batch.active);
           tables.add(batch.places);
         }
+      };
+      const cpu::HaloBatches halo(team, level, takes, find_places);
+      for (std::size_t c = 0; c < halo.colours.size(); ++c) {
+        add(halo.colours[c]);
         tables.add(std::ssize(halo.places[c]));
       }
-      const std::vector<bool> all(takes.size(), true);
-      for (const auto& [runs, lower, active] : cpu::PatchBatches(team, level, all).colours) {
-        tables.add(runs);
-        tables.add(lower);
-        tables.add(active);
-      }
+      const auto number = [](int kind, std::int64_t /*i*/) { return kind; };
+      for (const auto& colour : cpu::PatchBatches(team, level, number).colours) add(colour);
       return tables;
     };
     const Tables expected = batches(1);

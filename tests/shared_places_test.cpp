@@ -34,7 +34,7 @@ struct Smoothing {
   }
 
   /// Values that nobody writes are not a number.
-  std::vector<T> smooth(const std::vector<cpu::HaloBatch>& some, int colour, const std::vector<T>& b,
+  std::vector<T> smooth(const std::vector<cpu::PatchLanes>& some, int colour, const std::vector<T>& b,
                         const std::vector<T>& x) const {
     const auto count = static_cast<int>(problems.size());
     const std::int64_t bytes = (table.halo_workspace_bytes(count) + 4095) / 4096 * 4096;
@@ -66,12 +66,12 @@ void expect_same_without_lists(const Level& level) {
   const std::vector<T> b = random(1);
   const std::vector<T> x = random(2);
   for (int colour = 0; colour < std::ssize(smoothing.batches.colours); ++colour) {
-    std::vector<cpu::HaloBatch> batches = smoothing.batches.colours[colour];
+    std::vector<cpu::PatchLanes> batches = smoothing.batches.colours[colour];
     if (batches.empty()) continue;
     const std::vector<T> shared = smoothing.smooth(batches, colour, b, x);
-    for (std::size_t i = 0; i < batches.size(); i += 2) batches[i].places = cpu::HaloBatch::unknown;
+    for (std::size_t i = 0; i < batches.size(); i += 2) batches[i].places = cpu::PatchLanes::unknown;
     const std::vector<T> mixed = smoothing.smooth(batches, colour, b, x);
-    for (cpu::HaloBatch& batch : batches) batch.places = cpu::HaloBatch::unknown;
+    for (cpu::PatchLanes& batch : batches) batch.places = cpu::PatchLanes::unknown;
     const std::vector<T> found = smoothing.smooth(batches, colour, b, x);
     const auto same = [](T a, T c) { return a == c || (a != a && c != c); };
     EXPECT_TRUE(std::equal(shared.begin(), shared.end(), mixed.begin(), same)) << "colour " << colour;
@@ -85,8 +85,8 @@ void expect_own_lists(const Level& level) {
   const std::ptrdiff_t size = cpu::PatchPlaces::count(level.equation.dim);
   std::vector<cpu::LanePlaces> own(size);
   for (std::size_t colour = 0; colour < smoothing.batches.colours.size(); ++colour) {
-    for (const cpu::HaloBatch& batch : smoothing.batches.colours[colour]) {
-      if (batch.places == cpu::HaloBatch::unknown) continue;
+    for (const cpu::PatchLanes& batch : smoothing.batches.colours[colour]) {
+      if (batch.places == cpu::PatchLanes::unknown) continue;
       smoothing.table.find_places(topology_of(level.grid), batch, own.data());
       EXPECT_TRUE(std::equal(own.begin(), own.end(), smoothing.batches.places[colour].begin() + batch.places * size));
     }
@@ -114,8 +114,8 @@ TEST(SharedPlaces, AreFewInABox) {
     const auto batches = std::ssize(smoothing.batches.colours[colour]);
     const auto lists = std::ssize(smoothing.batches.places[colour]) / cpu::PatchPlaces::count(3);
     EXPECT_LE(8 * lists, batches) << "colour " << colour;
-    for (const cpu::HaloBatch& batch : smoothing.batches.colours[colour]) {
-      EXPECT_NE(batch.places, cpu::HaloBatch::unknown);
+    for (const cpu::PatchLanes& batch : smoothing.batches.colours[colour]) {
+      EXPECT_NE(batch.places, cpu::PatchLanes::unknown);
     }
   }
 }
@@ -137,7 +137,7 @@ TEST(SharedPlaces, AreKeptForAnEighthOfTheBatchesAtMost) {
     const auto lists = std::ssize(smoothing.batches.places[colour]) / cpu::PatchPlaces::count(2);
     EXPECT_LE(lists, std::max<std::ptrdiff_t>(64, std::ssize(batches) / 8));
     unknown += std::count_if(batches.begin(), batches.end(),
-                             [](const cpu::HaloBatch& batch) { return batch.places == cpu::HaloBatch::unknown; });
+                             [](const cpu::PatchLanes& batch) { return batch.places == cpu::PatchLanes::unknown; });
   }
   EXPECT_GT(unknown, 0);
   expect_own_lists(level);

@@ -3,6 +3,7 @@
 /// Patches as the SIMD smoother takes them.
 
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "engine/cpu/kernels/table.hpp"
@@ -11,30 +12,26 @@
 
 namespace solenoid::cpu {
 
-/// Patches in batches of one per lane. Where enough lower cells of a block of records are patches of a kind, the
-/// lanes are the block, so that records are read as they lie; the others, as those along walls, fill batches in
-/// order. All kinds of a colour advance through the mesh together: what one brings into the caches others find there.
+/// Patches in batches of one per lane, whatever their kinds: where enough lower cells of a block of records are
+/// patches, the lanes are the block, so that records are read as they lie; short rows share batches. In the order of
+/// lower cells.
 struct PatchBatches {
-  /// Of the kinds with takes[kind].
-  PatchBatches(Team& team, const Level& level, const std::vector<bool>& takes);
-  /// Of all patches, by numbers in place of kinds: of_patch[i] is that of Patches::lower_cell[i].
-  PatchBatches(Team& team, const Level& level, const std::vector<int>& of_patch);
+  /// Of patches with a number(kind, i) of at least 0, which is their PatchLanes::kind: i counts Patches::lower_cell.
+  using Number = std::function<int(int kind, std::int64_t i)>;
+  PatchBatches(Team& team, const Level& level, const Number& number);
 
-  struct Colour {
-    std::vector<PatchRun> runs;         ///< of batches of one kind
-    std::vector<Record> lower;          ///< [batch][lane]: lower cell of a patch
-    std::vector<std::uint32_t> active;  ///< [batch]: bit l: lane l is a patch
-  };
-  std::vector<Colour> colours;
+  std::vector<std::vector<PatchLanes>> colours;
 };
+
+/// Of each kind the first one with the same local problem.
+std::vector<int> first_with_problem(const Level& level);
 
 /// The kinds of patches that the smoother without old values takes, [kind]: those whose faces are the same all over
 /// each end.
 std::vector<bool> halo_kinds(const Level& level);
 
-/// Patches as that smoother takes them, whatever their kinds: one block of records after the other, short rows
-/// together.
-struct HaloBatches {
+/// Patches as that smoother takes them.
+struct HaloBatches : PatchBatches {
   using FindPlaces = decltype(KernelTable<float>::find_places);
   /// Of the kinds with takes[kind].
   HaloBatches(Team& team, const Level& level, const std::vector<bool>& takes, FindPlaces find_places);
@@ -42,8 +39,7 @@ struct HaloBatches {
   std::vector<HaloKind> kinds;                  ///< [kind]
   std::vector<int> problems;                    ///< a kind with each local problem
   std::vector<std::uint8_t> splits;             ///< [problem]: by parity
-  std::vector<std::vector<HaloBatch>> colours;  ///< [colour]: its batches
-  std::vector<std::vector<LanePlaces>> places;  ///< [colour][HaloBatch::places][PatchPlaces]
+  std::vector<std::vector<LanePlaces>> places;  ///< [colour][PatchLanes::places][PatchPlaces]
 
  private:
   void find_problems(const Level& level, const std::vector<bool>& takes);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <limits>
 #include <map>
 #include <new>
 
@@ -31,6 +32,8 @@ Smoother<T>::Smoother(Team& team, const Level& level, LocalSolverKind local, con
       topology_(topology_of(level.grid)),
       takes_halo_(level.patches.kinds.size(), false) {
   if (has_halo_form()) takes_halo_ = halo_kinds(level);
+  for (const PatchKind& kind : level.patches.kinds) splits_.push_back(splits_by_parity(kind, level.equation.dim));
+  problem_of_ = first_with_problem(level);
   workspace_.resize(team.size());
 }
 
@@ -42,16 +45,15 @@ bool Smoother<T>::prepare(bool additive) {
   for (const auto& places : small_places_) {
     reserve_workspace(2 * std::ssize(places) * interleave * static_cast<std::int64_t>(sizeof(T)));
   }
+  const auto kinds = static_cast<int>(takes_halo_.size());
+  reserve_workspace(table_.workspace_bytes(by_cell ? std::numeric_limits<int>::max() : kinds));
   if (additive) {
-    all_.emplace(team_, level_, std::vector<bool>(takes_halo_.size(), !by_cell));
-    reserve_workspace(table_.workspace_bytes);
+    all_.emplace(team_, level_, [&](int kind, std::int64_t /*i*/) { return by_cell ? -1 : problem_of_[kind]; });
     return true;
   }
-  std::vector<bool> rest = takes_halo_;
-  if (!by_cell) rest.flip();
-  others_.emplace(team_, level_, rest);
+  others_.emplace(team_, level_,
+                  [&](int kind, std::int64_t /*i*/) { return by_cell || takes_halo_[kind] ? -1 : problem_of_[kind]; });
   halo_.emplace(team_, level_, takes_halo_, table_.find_places);
-  reserve_workspace(table_.workspace_bytes);
   if (!halo_->problems.empty()) {
     reserve_workspace(table_.halo_workspace_bytes(static_cast<int>(halo_->problems.size())));
   }
@@ -85,8 +87,9 @@ typename Smoother<T>::Tables Smoother<T>::make_tables(const Tables* before) cons
   std::vector<int> kinds;
   if (halo_) kinds = halo_->problems;
   for (int i = 0; i < std::ssize(takes_halo_); ++i) {
-    const bool known = std::find(kinds.begin(), kinds.end(), i) != kinds.end();
-    if (!known && (all_ || (others_ && !takes_halo_[i]))) kinds.push_back(i);
+    const int problem = problem_of_[i];
+    const bool known = std::find(kinds.begin(), kinds.end(), problem) != kinds.end();
+    if (!known && (all_ || (others_ && !takes_halo_[i]))) kinds.push_back(problem);
   }
   const auto& values = tables.values_.emplace_back(level_, kinds, local_, true);
   tables.of_kinds_.resize(takes_halo_.size());
@@ -120,17 +123,18 @@ std::shared_ptr<const VaryingProblems<T>> Smoother<T>::make_problems(
           continue;
         }
         const auto next = static_cast<int>(of_numbers.size());
-        const auto [number, is_new] = numbers[reactions[i]].emplace(run.kind, next);
-        if (is_new) of_numbers.emplace_back(reactions[i], run.kind);
+        const auto [number, is_new] = numbers[reactions[i]].emplace(problem_of_[run.kind], next);
+        if (is_new) of_numbers.emplace_back(reactions[i], problem_of_[run.kind]);
         of_patch[i] = number->second;
       }
     }
   }
   if (before != nullptr && before->numbers == of_numbers && before->of_patch == of_patch) return before;
-  PatchBatches batches(team_, level_, of_patch);
+  PatchBatches batches(team_, level_, [&](int /*kind*/, std::int64_t i) { return of_patch[i]; });
   auto problems = std::make_shared<VaryingProblems<T>>(
-      VaryingProblems<T>{std::move(of_patch), std::move(of_numbers), std::move(batches), {}, {}});
+      VaryingProblems<T>{std::move(of_patch), std::move(of_numbers), {}, std::move(batches), {}, {}});
   problems->of_numbers.resize(problems->numbers.size());
+  for (const auto& [reaction, kind] : problems->numbers) problems->splits.push_back(splits_[kind]);
   for (const auto& [reaction, of_kinds] : numbers) {
     std::vector<int> kinds;
     for (const auto& [kind, number] : of_kinds) kinds.push_back(kind);
@@ -154,6 +158,7 @@ SmoothArguments<T> Smoother<T>::arguments(const CellData<T>& cell, int t, const 
   arguments.cell = &cell;
   arguments.topology = topology_;
   arguments.local = local_;
+  std::copy_n(table_.solve, 2, arguments.solve);
   arguments.b = b;
   arguments.x = x;
   arguments.y = y;
@@ -202,7 +207,7 @@ void Smoother<T>::smooth_small(const Tables& tables, int group, int t, const T* 
 template <class T>
 void Smoother<T>::smooth_halo(const Tables& tables, const CellData<T>& cell, int colour, int t, const T* b, const T* x,
                               T* y) {
-  const std::vector<HaloBatch>& batches = halo_->colours[colour];
+  const std::vector<PatchLanes>& batches = halo_->colours[colour];
   const auto range = team_.range(std::ssize(batches), t);
   if (range.begin == range.end) return;
   HaloArguments<T> arguments{&cell,
@@ -234,30 +239,26 @@ void Smoother<T>::smooth_with_residual(const Tables& tables, const PatchBatches&
                                        Arguments arguments) {
   const bool by_cell = varying_ != nullptr;
   const VaryingData<T> coefficients = by_cell ? varying(tables) : VaryingData<T>{};
-  const auto& [runs, lower, active] = (by_cell ? tables.problems_->batches : batches).colours[colour];
-  const auto range = team_.range(std::ssize(active), t);
-  arguments.lower = lower.data();
-  arguments.active = active.data();
+  const std::vector<PatchLanes>& of_colour = (by_cell ? tables.problems_->batches : batches).colours[colour];
+  const auto& problems = by_cell ? tables.problems_->of_numbers : tables.of_kinds_;
+  arguments.problems = problems.data();
+  arguments.problem_count = static_cast<int>(problems.size());
+  arguments.splits = (by_cell ? tables.problems_->splits : splits_).data();
+  arguments.batches = of_colour.data();
+  const auto range = team_.range(std::ssize(of_colour), t);
+  arguments.first = range.begin;
   arguments.last = range.end;
-  for (const PatchRun& run : runs) {
-    const int kind = by_cell ? tables.problems_->numbers[run.kind].second : run.kind;
-    const bool parity = splits_by_parity(level_.patches.kinds[kind], level_.equation.dim);
-    arguments.patch = &(by_cell ? tables.problems_->of_numbers : tables.of_kinds_)[run.kind];
-    arguments.begin = std::max(run.begin, range.begin);
-    const std::int64_t end = std::min(run.end, range.end);
-    for (; arguments.begin < end; arguments.begin = arguments.end) {
-      check_interrupt();
-      arguments.end = std::min(end, arguments.begin + between_looks);
-      const auto solve = parity ? table_.solve_parity : table_.solve_general;
-      if (sheared_ != nullptr) {
-        sheared_->smooth(sheared(tables), by_cell ? &coefficients : nullptr, arguments, solve);
-      } else if (by_cell) {
-        varying_->smooth(coefficients, arguments, solve);
-      } else {
-        (parity ? table_.smooth_parity : table_.smooth_general)(arguments);
-      }
+  Team::in_pieces(range, between_looks, [&](Team::Range piece) {
+    arguments.begin = piece.begin;
+    arguments.end = piece.end;
+    if (sheared_ != nullptr) {
+      sheared_->smooth(sheared(tables), by_cell ? &coefficients : nullptr, arguments);
+    } else if (by_cell) {
+      varying_->smooth(coefficients, arguments);
+    } else {
+      table_.smooth(arguments);
     }
-  }
+  });
 }
 
 template class Smoother<float>;

@@ -23,7 +23,8 @@ namespace solenoid::cpu {
 template <class T>
 struct VaryingProblems {
   std::vector<int> of_patch;                    // [Patches::lower_cell]: the number of its local problem
-  std::vector<std::pair<double, int>> numbers;  // reaction and kind of each
+  std::vector<std::pair<double, int>> numbers;  // reaction and a kind of each
+  std::vector<std::uint8_t> splits;             // [number]: by parity
   PatchBatches batches;
   std::vector<PatchTables<T>> values;
   std::vector<PatchData<T>> of_numbers;
@@ -103,6 +104,8 @@ class Smoother {
   const ShearedTable<T>* sheared_;  // where cells are parallelepipeds, otherwise nullptr
   CellTopology topology_;
   std::vector<bool> takes_halo_;                       // [kind]
+  std::vector<std::uint8_t> splits_;                   // [kind]: by parity
+  std::vector<int> problem_of_;                        // [kind]: the first kind with its local problem
   std::optional<HaloBatches> halo_;                    // multiplicative
   std::optional<PatchBatches> others_;                 // multiplicative, of the other kinds
   std::optional<PatchBatches> all_;                    // additive, of all kinds

@@ -123,7 +123,7 @@ inline void find_patch_cells(const CellTopology& topology, const std::int32_t* l
 
 /// All PatchPlaces of a batch.
 template <int dim>
-void find_patch_places(const CellTopology& topology, const HaloBatch& batch, LanePlaces* places) {
+void find_patch_places(const CellTopology& topology, const PatchLanes& batch, LanePlaces* places) {
   constexpr int classes = 1 << dim;
   const std::int32_t base = batch.lower[0] / width;
   std::int32_t cells[classes][width];

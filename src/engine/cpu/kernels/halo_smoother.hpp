@@ -124,9 +124,9 @@ class HaloSmoother {
    public:
     Addresses() = default;
     /// `found` has room for places that batches do not share.
-    Addresses(const HaloArguments<T>& arguments, const HaloBatch& batch, LanePlaces* found)
+    Addresses(const HaloArguments<T>& arguments, const PatchLanes& batch, LanePlaces* found)
         : base_(batch.lower[0] / width), places_(found) {
-      if (batch.places == HaloBatch::unknown) {
+      if (batch.places == PatchLanes::unknown) {
         find_patch_places<dim>(arguments.topology, batch, found);
       } else {
         places_ = arguments.places + batch.places * PatchPlaces::count(dim);
@@ -215,7 +215,7 @@ class HaloSmoother {
   }
 
   /// A register of patches: those of a problem that most of them have are solved, others wait for more of their kind.
-  void smooth(const HaloBatch& batch, const Addresses& addresses, int lane) {
+  void smooth(const PatchLanes& batch, const Addresses& addresses, int lane) {
     LaneSet left = batch.active & ((1U << V::lanes) - 1) << lane;
     if (left == 0) return;
     lane_ = lane;
@@ -472,7 +472,7 @@ class HaloSmoother {
   /// For each end of each direction, the patch's own modes there count as often as those of a cell that is its mirror
   /// image: as the local matrix has more weight than the mesh, and, hats on the ends being no unknowns of the patch, as
   /// the mesh has less than an interior face.
-  void find_extra(const HaloBatch& batch) {
+  void find_extra(const PatchLanes& batch) {
     for (int t = 0; t < dim; ++t) {
       any_extra_[t] = (batch.extra >> t & 1) != 0;
       if (!any_extra_[t]) continue;
@@ -492,7 +492,7 @@ class HaloSmoother {
   }
 
   /// Where hats on the ends in direction c are unknowns: 1, elsewhere 0.
-  void find_hats(const HaloBatch& batch) {
+  void find_hats(const PatchLanes& batch) {
     for (int c = 0; c < dim; ++c) {
       any_hat_[c] = (batch.hats >> c & 1) != 0;
       if (!any_hat_[c]) continue;

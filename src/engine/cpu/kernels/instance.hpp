@@ -3,6 +3,7 @@
 /// The table of kernels of one instance.
 
 #include "engine/cpu/kernels/halo_smoother.hpp"
+#include "engine/cpu/kernels/local_solver.hpp"
 #include "engine/cpu/kernels/operator.hpp"
 #include "engine/cpu/kernels/small_patches.hpp"
 #include "engine/cpu/kernels/smoother.hpp"
@@ -15,11 +16,10 @@ constexpr KernelTable<T> make_table() {
   KernelTable<T> table{};
   table.locate = &CellBatch<dim, record_size(dim, order, equation)>::locate;
   table.apply = &Operator<T, equation, dim, order>::apply;
-  table.workspace_bytes = static_cast<std::int64_t>(sizeof(PatchArrays<T, equation, dim, order>));
-  table.smooth_parity = &PatchSmoother<T, equation, dim, order, true>::smooth;
-  table.smooth_general = &PatchSmoother<T, equation, dim, order, false>::smooth;
-  table.solve_parity = &PatchSmoother<T, equation, dim, order, true>::solve;
-  table.solve_general = &PatchSmoother<T, equation, dim, order, false>::solve;
+  table.workspace_bytes = &PatchBatch<T, equation, dim, order>::workspace_bytes;
+  table.smooth = &smooth_patches<T, equation, dim, order>;
+  table.solve[0] = &LocalSolver<T, equation, dim, order, false>::solve;
+  table.solve[1] = &LocalSolver<T, equation, dim, order, true>::solve;
   if constexpr (equation == EquationKind::stokes) {
     table.find_places = &find_patch_places<dim>;
     table.halo_workspace_bytes = &HaloSmoother<T, dim, order>::workspace_bytes;

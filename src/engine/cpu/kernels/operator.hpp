@@ -91,14 +91,18 @@ class CellBatch {
     look_up(topology_.neighbour[2 * c + 1], beside, upper);
     return Places(upper, topology_.null);
   }
-  /// From now on there is nothing behind a face, and no terms on it: as on a slip side.
-  void cut(int side) {
-    behind[side] = Places(Runs{{topology_.null, 0}, {0, 0}});
+  /// From now on there is nothing behind a face of the lanes, and no terms on it: as on a slip side. Of any cells.
+  void cut(int side, LaneSet lanes) {
+    if (lanes == 0) return;
+    for (int l = 0; l < width; ++l) {
+      if ((lanes >> l & 1) != 0) beside_[side][l] = topology_.null;
+    }
+    behind[side] = Places(beside_[side], topology_.null);
     boundary[side] = true;
-    cut_ |= 1U << side;
+    cut_[side] |= lanes;
   }
   [[nodiscard]] Face face(int side, int lane) const {
-    return (cut_ >> side & 1) != 0 ? Face::slip : topology_.face[side][cell_[lane]];
+    return (cut_[side] >> lane & 1) != 0 ? Face::slip : topology_.face[side][cell_[lane]];
   }
   /// The record behind a face.
   [[nodiscard]] std::int32_t beside(int side, int lane) const { return topology_.neighbour[side][cell_[lane]]; }
@@ -115,7 +119,7 @@ class CellBatch {
   }
   const CellTopology& topology_;
   const CellBlock* block_ = nullptr;
-  unsigned cut_ = 0;  // sides, one bit each
+  LaneSet cut_[2 * dim]{};
   std::int32_t cell_[width];
   std::int32_t beside_[2 * dim][width];  // records behind the faces, without a block
 };

@@ -2,7 +2,7 @@
 /// \file
 /// The vertex-patch smoother on cells that are parallelepipeds: the true residual, and separable local problems
 /// (level/patch_weights.hpp), between scalings where coefficients vary by cell (varying_smoother.hpp). Lanes are
-/// patches of one colour and kind, or local problem.
+/// patches of one colour.
 
 #include "engine/cpu/kernels/sheared_operator.hpp"
 #include "engine/cpu/kernels/varying_smoother.hpp"
@@ -22,7 +22,7 @@ struct ShearedSmoother : PatchBatch<T, EquationKind::stokes, dim, order> {
     // Upper cells first: a cell subtracts from the hats of the next ones, which have b by then.
     for (int bits = corners - 1; bits >= 0; --bits) {
       const Cells cells(arguments.topology, batch.cells[bits]);
-      V* pressure = Base::gather(arguments, cells, bits, work);
+      V* pressure = Base::gather(arguments, batch, cells, bits, work);
       if (arguments.x == nullptr) continue;
 
       Ahead<T, dim, order> ahead = Base::ahead_of(arguments, batch, bits);
@@ -39,19 +39,16 @@ struct ShearedSmoother : PatchBatch<T, EquationKind::stokes, dim, order> {
     }
   }
 
-  static void smooth(const ShearedData<T>& data, const VaryingData<T>* varying, const SmoothArguments<T>& arguments,
-                     void (*solve)(const SmoothArguments<T>&)) {
-    Arrays& work = *static_cast<Arrays*>(arguments.workspace);
-    for (std::int64_t index = arguments.begin; index < arguments.end; ++index) {
-      const Batch batch = Base::make_batch(arguments, index);
-      residual(data, varying, arguments, batch, work);
-      if (varying == nullptr) {
-        solve(arguments);
-      } else {
-        VaryingSmoother<T, dim, order>::solve_scaled(*varying, arguments, batch, work, solve);
-      }
-      Base::write(arguments, batch, work);
-    }
+  static void smooth(const ShearedData<T>& data, const VaryingData<T>* varying, const SmoothArguments<T>& arguments) {
+    Base::smooth(
+        arguments, [&](const Batch& batch, Arrays& work) { residual(data, varying, arguments, batch, work); },
+        [&](const PatchData<T>& patch, int problem, const Batch& batch, Arrays& work) {
+          if (varying == nullptr) {
+            arguments.solve[arguments.splits[problem]]({&patch, arguments.local, &work});
+          } else {
+            VaryingSmoother<T, dim, order>::solve_scaled(*varying, arguments, patch, problem, batch, work);
+          }
+        });
   }
 };
 

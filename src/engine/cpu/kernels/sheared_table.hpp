@@ -11,9 +11,8 @@ template <class T>
 struct ShearedTable {
   // With coefficients that vary by cell, or nullptr.
   void (*apply)(const ShearedData<T>&, const VaryingData<T>*, const ApplyArguments<T>&);
-  /// Local problems are those of PatchData (level/patch_weights.hpp), which `solve` of the KernelTable solves.
-  void (*smooth)(const ShearedData<T>&, const VaryingData<T>*, const SmoothArguments<T>&,
-                 void (*solve)(const SmoothArguments<T>&));
+  /// Local problems are those of PatchData (level/patch_weights.hpp).
+  void (*smooth)(const ShearedData<T>&, const VaryingData<T>*, const SmoothArguments<T>&);
 };
 
 /// The instance for this machine. \throws InputError that lists the orders of this build.

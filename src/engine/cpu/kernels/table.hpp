@@ -50,26 +50,6 @@ struct ApplyArguments {
   bool stream;  ///< y is too large for the caches: written past them
 };
 
-/// Batches of patches of one colour and kind, [begin, end) of the list.
-template <class T>
-struct SmoothArguments {
-  const CellData<T>* cell;
-  const PatchData<T>* patch;
-  CellTopology topology;
-  const std::int32_t* lower;    ///< [batch][lane]: lower cell of a patch, or a record that is not written
-  const std::uint32_t* active;  ///< [batch]: bit l: lane l is a patch
-  std::int64_t begin;
-  std::int64_t end;
-  std::int64_t last;  ///< end of the batches that this thread works on next
-  LocalSolverKind local;
-  const T* b;
-  const T* x;  ///< nullptr stands for zero
-  T* y;        ///< gets the new values, or `damping` times the correction is added
-  bool add;
-  T damping;
-  void* workspace;
-};
-
 /// A kind of patches, for the smoother that works without old values.
 struct HaloKind {
   int problem;       ///< its local problem
@@ -102,16 +82,16 @@ struct PatchPlaces {
 };
 
 /// Patches of one colour, one per lane. Places are counted from the block of the first lower cell.
-struct HaloBatch {
+struct PatchLanes {
   static constexpr std::int32_t unknown = -1;
 
   std::int32_t lower[16];         ///< lower cell of a patch, or any record
+  std::int32_t kind[16];          ///< of a patch, or the number of its local problem
   std::int32_t places = unknown;  ///< PatchPlaces of the batch in the list of those that batches share
-  std::int16_t kind[16];
-  std::uint16_t active;    ///< bit l: lane l is a patch
-  std::uint8_t last_lane;  ///< the last of them
-  std::uint8_t extra;      ///< bit t: of some, faces on the ends in direction t are not interior faces with weight 1
-  std::uint8_t hats;       ///< bit c: of some, hats on an end in direction c are unknowns
+  std::uint16_t active;           ///< bit l: lane l is a patch
+  std::uint8_t last_lane;         ///< the last of them
+  std::uint8_t extra;  ///< bit t: of some, faces on the ends in direction t are not interior faces with weight 1
+  std::uint8_t hats;   ///< bit c: of some, hats on an end in direction c are unknowns
 };
 
 /// Batches [begin, end) of those of a thread, [first, last): the first call begins with `first`, the last ends with
@@ -124,8 +104,8 @@ struct HaloArguments {
   const PatchData<T>* problems;
   const std::uint8_t* splits;  ///< [problem]: by parity, in all directions
   int problem_count;
-  const HaloBatch* batches;
-  const LanePlaces* places;  ///< [HaloBatch::places][PatchPlaces]
+  const PatchLanes* batches;
+  const LanePlaces* places;  ///< [PatchLanes::places][PatchPlaces]
   std::int64_t first;
   std::int64_t last;
   std::int64_t begin;
@@ -133,6 +113,40 @@ struct HaloArguments {
   const T* b;
   const T* x;  ///< nullptr stands for zero
   T* y;
+  void* workspace;
+};
+
+/// A local solve: from the residuals of a batch to corrections, both in the workspace.
+template <class T>
+struct LocalArguments {
+  const PatchData<T>* patch;
+  LocalSolverKind local;
+  void* workspace;
+};
+template <class T>
+using LocalSolve = void (*)(const LocalArguments<T>&);
+
+/// Batches [begin, end) of those of a thread, [first, last): the first call begins with `first`, the last ends with
+/// `last`.
+template <class T>
+struct SmoothArguments {
+  const CellData<T>* cell;
+  CellTopology topology;
+  const PatchData<T>* problems;  ///< [PatchLanes::kind]
+  const std::uint8_t* splits;    ///< [PatchLanes::kind]: by parity, in all directions
+  int problem_count;
+  const PatchLanes* batches;
+  std::int64_t first;
+  std::int64_t last;
+  std::int64_t begin;
+  std::int64_t end;
+  LocalSolverKind local;
+  LocalSolve<T> solve[2];  ///< [splits]
+  const T* b;
+  const T* x;  ///< nullptr stands for zero
+  T* y;        ///< gets the new values, or `damping` times the correction is added
+  bool add;
+  T damping;
   void* workspace;
 };
 
@@ -172,14 +186,11 @@ struct KernelTable {
   /// Fills a block in, but for shares of hats, from its first cell; `end` as in ApplyArguments.
   void (*locate)(const CellTopology&, std::int32_t end, CellBlock& block);
   void (*apply)(const ApplyArguments<T>&);
-  std::int64_t workspace_bytes;  ///< per thread, of the next two
-  void (*smooth_parity)(const SmoothArguments<T>&);
-  void (*smooth_general)(const SmoothArguments<T>&);
-  /// Their local problems alone, from residuals to corrections, for a batch in the workspace.
-  void (*solve_parity)(const SmoothArguments<T>&);
-  void (*solve_general)(const SmoothArguments<T>&);
+  std::int64_t (*workspace_bytes)(int problems);  ///< per thread
+  void (*smooth)(const SmoothArguments<T>&);
+  LocalSolve<T> solve[2];  ///< of patches that do not split by parity, and of those that do
   /// PatchPlaces of a batch.
-  void (*find_places)(const CellTopology&, const HaloBatch&, LanePlaces* places);
+  void (*find_places)(const CellTopology&, const PatchLanes&, LanePlaces* places);
   std::int64_t (*halo_workspace_bytes)(int problems);  ///< per thread
   void (*smooth_halo)(const HaloArguments<T>&);        ///< nullptr with Poisson's equation
   /// x += damping * inverse times r

@@ -1,7 +1,7 @@
 #pragma once
 /// \file
 /// The vertex-patch smoother where coefficients vary by cell: the true residual, and local problems with constant
-/// coefficients between scalings (level/patch_scale.hpp). Lanes are patches of one colour and local problem.
+/// coefficients between scalings (level/patch_scale.hpp). Lanes are patches of one colour.
 
 #include <cmath>
 
@@ -24,7 +24,7 @@ struct VaryingSmoother : PatchBatch<T, EquationKind::stokes, dim, order> {
     // Upper cells first: a cell subtracts from the hats of the next ones, which have b by then.
     for (int bits = corners - 1; bits >= 0; --bits) {
       const Cells cells(arguments.topology, batch.cells[bits]);
-      V* pressure = Base::gather(arguments, cells, bits, work);
+      V* pressure = Base::gather(arguments, batch, cells, bits, work);
       if (arguments.x == nullptr) continue;
 
       Ahead<T, dim, order> ahead = Base::ahead_of(arguments, batch, bits);
@@ -77,25 +77,22 @@ struct VaryingSmoother : PatchBatch<T, EquationKind::stokes, dim, order> {
   }
 
   /// T S^+ T of the residual in `work`.
-  static void solve_scaled(const VaryingData<T>& data, const SmoothArguments<T>& arguments, const Batch& batch,
-                           Arrays& work, void (*solve)(const SmoothArguments<T>&)) {
-    const V root = root_of_viscosity(data, *arguments.patch, batch);
+  static void solve_scaled(const VaryingData<T>& data, const SmoothArguments<T>& arguments, const PatchData<T>& patch,
+                           int problem, const Batch& batch, Arrays& work) {
+    const V root = root_of_viscosity(data, patch, batch);
     V inverse;
     for (int l = 0; l < width; ++l) inverse.set(l, T(1) / root[l]);
-    scale(*arguments.patch, inverse, root, work);
-    solve(arguments);
-    scale(*arguments.patch, inverse, root, work);
+    scale(patch, inverse, root, work);
+    arguments.solve[arguments.splits[problem]]({&patch, arguments.local, &work});
+    scale(patch, inverse, root, work);
   }
 
-  static void smooth(const VaryingData<T>& data, const SmoothArguments<T>& arguments,
-                     void (*solve)(const SmoothArguments<T>&)) {
-    Arrays& work = *static_cast<Arrays*>(arguments.workspace);
-    for (std::int64_t index = arguments.begin; index < arguments.end; ++index) {
-      const Batch batch = Base::make_batch(arguments, index);
-      residual(data, arguments, batch, work);
-      solve_scaled(data, arguments, batch, work, solve);
-      Base::write(arguments, batch, work);
-    }
+  static void smooth(const VaryingData<T>& data, const SmoothArguments<T>& arguments) {
+    Base::smooth(
+        arguments, [&](const Batch& batch, Arrays& work) { residual(data, arguments, batch, work); },
+        [&](const PatchData<T>& patch, int problem, const Batch& batch, Arrays& work) {
+          solve_scaled(data, arguments, patch, problem, batch, work);
+        });
   }
 };
 

@@ -9,8 +9,8 @@ namespace solenoid::cpu {
 template <class T>
 struct VaryingTable {
   void (*apply)(const VaryingData<T>&, const ApplyArguments<T>&);
-  /// Local problems are those of PatchData, scaled (level/patch_scale.hpp), which `solve` of the KernelTable solves.
-  void (*smooth)(const VaryingData<T>&, const SmoothArguments<T>&, void (*solve)(const SmoothArguments<T>&));
+  /// Local problems are those of PatchData, scaled (level/patch_scale.hpp).
+  void (*smooth)(const VaryingData<T>&, const SmoothArguments<T>&);
 };
 
 /// The instance for this machine. \throws InputError that lists the orders of this build.

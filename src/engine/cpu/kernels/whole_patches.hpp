@@ -5,7 +5,7 @@
 /// smoother with the true residual.
 
 #include "engine/cpu/kernels/halo_fields.hpp"
-#include "engine/cpu/kernels/smoother.hpp"
+#include "engine/cpu/kernels/local_solver.hpp"
 
 namespace solenoid::cpu::SOLENOID_SIMD_NAMESPACE {
 
@@ -13,7 +13,7 @@ namespace solenoid::cpu::SOLENOID_SIMD_NAMESPACE {
 template <class T, int dim, int order>
 class WholePatches {
  public:
-  using Local = PatchSmoother<T, EquationKind::stokes, dim, order, false>;
+  using Local = LocalSolver<T, EquationKind::stokes, dim, order, false>;
   using Arrays = typename Local::Arrays;
   using Waiting = WaitingPatches<T, dim, order>;
   using Fields = typename Waiting::Fields;
@@ -30,11 +30,7 @@ class WholePatches {
       for (int c = 0; c < dim; ++c) gather_velocity(part, c);
       gather_pressure(part);
     }
-    SmoothArguments<T> arguments{};
-    arguments.patch = patch_;
-    arguments.local = LocalSolverKind::direct;
-    arguments.workspace = &arrays_;
-    Local::solve(arguments);
+    Local::solve({patch_, LocalSolverKind::direct, &arrays_});
     std::int32_t lower[width];
     waiting.lower_cells(many, width, arguments_.topology.null, lower);
     write(lower, (1U << many) - 1);
