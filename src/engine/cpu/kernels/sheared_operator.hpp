@@ -49,7 +49,7 @@ struct ShearedElement {
     const FaceFactors faces(batch);
     Work work;
     for (int part = 0; part < V::parts; ++part) {
-      for (int c = 0; c < dim; ++c) take_component(data, views, part, c, ahead, work);
+      for (int c = 0; c < dim; ++c) take_component(data, views, part, c, work);
       take_divergence(cell, part, work, out + dim * block);
       for (int c = 0; c < dim; ++c) differentiate_component(data, c, work);
       mix(data, work);
@@ -58,7 +58,7 @@ struct ShearedElement {
       if (data.has_mass) mix_mass(data, work);
       if (data.has_mass && lanes != nullptr) scale_value(lanes->reaction.part[part], work);
       for (int c = 0; c < dim; ++c) test_component(data, c, work);
-      for (int e = 0; e < dim; ++e) add_faces(cell, data, lanes, views, faces, part, e, work);
+      for (int e = 0; e < dim; ++e) add_faces(cell, data, lanes, views, faces, part, e, ahead, work);
       for (int c = 0; c < dim; ++c) put_component(data, part, c, work, out + c * block, upper[c]);
     }
   }
@@ -195,24 +195,40 @@ struct ShearedElement {
       if (j + 1 < n) sum[j % 2] += data.root[j] * in[j * stride];
     }
   }
-  /// visit(place of mode 0) for the lines of one stride among `count` values.
+  /// visit(stride) for one of the two strides of what has a value for each column; the compiler knows it.
+  template <class Visit>
+  [[gnu::always_inline]] static void with_stride(int stride, const Visit& visit) {
+    if (stride == 1) {
+      visit(std::integral_constant<int, 1>());
+    } else {
+      visit(std::integral_constant<int, n>());
+    }
+  }
+  /// visit(place of mode 0, stride) for the lines of one stride among `count` values; the compiler knows the stride.
   template <class Visit>
   [[gnu::always_inline]] static void for_lines(int count, int stride, const Visit& visit) {
-    for (int start = 0; start < count; start += stride * n) {
-      for (int i = 0; i < stride; ++i) visit(start + i);
+    const auto of_stride = [&](auto known) {
+      for (int start = 0; start < count; start += known * n) {
+        for (int i = 0; i < known; ++i) visit(start + i, known);
+      }
+    };
+    switch (stride) {
+      case 1: return of_stride(std::integral_constant<int, 1>());
+      case n: return of_stride(std::integral_constant<int, n>());
+      default: return of_stride(std::integral_constant<int, n * n>());
     }
   }
   [[gnu::noinline]] static void differentiate_field(const ShearedData<T>& data, const R* in, R* out, int count,
                                                     int stride) {
-    for_lines(count, stride, [&](int at) { differentiate<false>(data, T(1), in + at, out + at, stride); });
+    for_lines(count, stride, [&](int at, auto s) { differentiate<false>(data, T(1), in + at, out + at, s); });
   }
   [[gnu::noinline]] static void add_derivative(const ShearedData<T>& data, T factor, const R* in, R* out, int count,
                                                int stride) {
-    for_lines(count, stride, [&](int at) { differentiate<true>(data, factor, in + at, out + at, stride); });
+    for_lines(count, stride, [&](int at, auto s) { differentiate<true>(data, factor, in + at, out + at, s); });
   }
   [[gnu::noinline]] static void add_field_transposed(const ShearedData<T>& data, T factor, const R* in, R* out,
                                                      int count, int stride) {
-    for_lines(count, stride, [&](int at) { add_transposed(data, factor, in + at, out + at, stride); });
+    for_lines(count, stride, [&](int at, auto s) { add_transposed(data, factor, in + at, out + at, s); });
   }
   /// out += the traces of modes j times what is given on the lower and on the upper face.
   [[gnu::always_inline]] static void add_traces(const T* trace, const R& lower, const R& upper, R* out, int stride) {
@@ -225,14 +241,11 @@ struct ShearedElement {
 
   /// w_c and d_c w_c
   [[gnu::noinline]] static void take_component(const ShearedData<T>& data, const Views& views, int part, int c,
-                                               Ahead<T, dim, order>& ahead, Work& work) {
-    constexpr int fetched = (record + dim * columns * V::parts - 1) / (dim * columns * V::parts);
+                                               Work& work) {
     const Rows& rows = views.own[c];
     const int lane = part * V::lanes;
     const int stride = along(c);
     for (int column = 0; column < columns; ++column) {
-#pragma GCC unroll 16
-      for (int i = 0; i < fetched; ++i) ahead.fetch();
       R in[n + 1];
       R derivative[n];
       R value[n + 1];
@@ -413,19 +426,24 @@ struct ShearedElement {
   };
 
   [[gnu::noinline]] static void take_traces(const CellData<T>& cell, const Views& views, int part, int e, int c,
-                                            Traces& traces) {
+                                            Ahead<T, dim, order>& ahead, Traces& traces) {
     const int lane = part * V::lanes;
-    const int stride = across(c, e);
-    const Rows& own = views.own[c];
-    const Rows& below = views.beside[c][2 * e];
-    const Rows& above = views.beside[c][2 * e + 1];
-    for (int place = 0; place < (n + 1) * lines; ++place) {
-      const bool hat = place >= n * lines;
-      const int line = hat ? place - n * lines : place;
+    const auto take = [&](const Rows& own, const Rows& below, const Rows& above, auto stride) {
+      take_traces<stride>(cell, own.own + lane, below.own + lane, above.own + lane, n * lines, 0, ahead, traces);
+      take_traces<stride>(cell, own.hats + lane, below.hats + lane, above.hats + lane, lines, n * lines, ahead, traces);
+    };
+    with_stride(across(c, e),
+                [&](auto stride) { take(views.own[c], views.beside[c][2 * e], views.beside[c][2 * e + 1], stride); });
+  }
+  /// Of `count` lines, from `place` on.
+  template <int stride>
+  [[gnu::always_inline]] static void take_traces(const CellData<T>& cell, const T* mine, const T* lower, const T* upper,
+                                                 int count, int place, Ahead<T, dim, order>& ahead, Traces& traces) {
+    constexpr int turns = dim * (dim - 1) * (n + 1) * lines * V::parts;  // of all components and faces
+    for (int line = 0; line < count; ++line, ++place) {
+#pragma GCC unroll 16
+      for (int i = 0; i < (record + turns - 1) / turns; ++i) ahead.fetch();
       const int start = line / stride * stride * n + line % stride;
-      const T* mine = (hat ? own.hats : own.own) + lane;
-      const T* lower = (hat ? below.hats : below.own) + lane;
-      const T* upper = (hat ? above.hats : above.own) + lane;
       R value[2]{};  // of even and odd modes on the upper face
       R slope[2]{};
       R below_value{};
@@ -457,8 +475,13 @@ struct ShearedElement {
 
   /// The jump and the flux of a component c != e on one face.
   static void take_jumping(const ShearedData<T>& data, const Traces& traces, int end, int e, int c, FaceFields& face) {
-    const int mode = across(e, c);  // strides on the face
-    const int other = dim == 3 ? across(e, third(e, c)) : 0;
+    with_stride(across(e, c), [&](auto mode) { take_jumping<mode>(data, traces, end, e, c, face); });
+  }
+  /// mode: stride of direction c on the face
+  template <int mode>
+  [[gnu::always_inline]] static void take_jumping(const ShearedData<T>& data, const Traces& traces, int end, int e,
+                                                  int c, FaceFields& face) {
+    constexpr int other = dim == 2 ? 0 : mode == 1 ? n : 1;
     R mean[columns];
     R mean_top[lines];
     for (int t = 0; t < lines; ++t) {
@@ -477,14 +500,17 @@ struct ShearedElement {
       };
       take(traces.jump[end]);
       put(face.jump[c], face.jump_top[c]);
+      take(traces.mean[end]);
+      put(mean, mean_top);
+      R of_mean[n];
+#pragma GCC unroll 16
+      for (int j = 0; j < n; ++j) of_mean[j] = data.flux[c][e] * derivative[j];
       take(traces.slope[end]);
 #pragma GCC unroll 16
       for (int j = 0; j <= n; ++j) value[j] *= data.flux[e][e];
-      put(face.flux[c], face.flux_top[c]);
-      take(traces.mean[end]);
-      put(mean, mean_top);
 #pragma GCC unroll 16
-      for (int j = 0; j < n; ++j) face.flux[c][j * mode + t * other] += data.flux[c][e] * derivative[j];
+      for (int j = 0; j < n; ++j) value[j] += of_mean[j];
+      put(face.flux[c], face.flux_top[c]);
     }
     if constexpr (dim == 3) {
       const T factor = data.flux[third(e, c)][e];
@@ -530,12 +556,13 @@ struct ShearedElement {
   }
 
   [[gnu::noinline]] static void add_faces(const CellData<T>& cell, const ShearedData<T>& data, const Lane* lanes,
-                                          const Views& views, const FaceFactors& factors, int part, int e, Work& work) {
+                                          const Views& views, const FaceFactors& factors, int part, int e,
+                                          Ahead<T, dim, order>& ahead, Work& work) {
     FaceFields face[2];
     for (int c = 0; c < dim; ++c) {
       if (c == e) continue;
       Traces traces;
-      take_traces(cell, views, part, e, c, traces);
+      take_traces(cell, views, part, e, c, ahead, traces);
       for (int end = 0; end < 2; ++end) {
         if (factors.boundary[2 * e + end]) {
           const R weight = factors.weight[2 * e + end].part[part];
