@@ -198,7 +198,7 @@ struct ShearedElement {
   /// visit(stride) for one of the two strides of what has a value for each column; the compiler knows it.
   template <class Visit>
   [[gnu::always_inline]] static void with_stride(int stride, const Visit& visit) {
-    if (stride == 1) {
+    if (dim == 2 || stride == 1) {
       visit(std::integral_constant<int, 1>());
     } else {
       visit(std::integral_constant<int, n>());
@@ -212,11 +212,9 @@ struct ShearedElement {
         for (int i = 0; i < known; ++i) visit(start + i, known);
       }
     };
-    switch (stride) {
-      case 1: return of_stride(std::integral_constant<int, 1>());
-      case n: return of_stride(std::integral_constant<int, n>());
-      default: return of_stride(std::integral_constant<int, n * n>());
-    }
+    if (stride == 1) return of_stride(std::integral_constant<int, 1>());
+    if (dim == 2 || stride == n) return of_stride(std::integral_constant<int, n>());
+    of_stride(std::integral_constant<int, n * n>());
   }
   [[gnu::noinline]] static void differentiate_field(const ShearedData<T>& data, const R* in, R* out, int count,
                                                     int stride) {
