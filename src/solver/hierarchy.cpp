@@ -267,20 +267,14 @@ Hierarchy::Hierarchy(const Problem& problem, const MultigridOptions& options, co
               level.equation.dim, level.grid.extent()[0], level.grid.extent()[1], level.grid.extent()[2],
               problem.mesh.refine + 1));
     }
-    if (sheared && !invertible(level)) {
-      throw InvalidEntry(
-          "mesh.cells",
-          fmt::format("the coarsest level has {} unknowns, too many for a direct solve (at most {}), and on cells that "
-                      "are parallelepipeds there is no other yet: use fewer coarse boxes and a larger refine",
-                      level.dofs(), most_dense_by_cell));
-    }
-    if (by_cell && !covered && !invertible(level)) {
+    if ((by_cell || sheared) && !covered && !invertible(level)) {
       throw InvalidEntry(
           "mesh.refine",
-          fmt::format(
-              "the coarsest level has {} unknowns, too many for a direct solve (at most {}), and some of them "
-              "are in no vertex patch, which coefficients that vary by cell want: refine once more, refine = {}",
-              level.dofs(), most_dense_by_cell, problem.mesh.refine + 1));
+          fmt::format("the coarsest level has {} unknowns, too many for a direct solve (at most {}), and some of them "
+                      "are in no vertex patch, which {} want: refine once more, refine = {}",
+                      level.dofs(), most_dense_by_cell,
+                      by_cell ? "coefficients that vary by cell" : "cells that are parallelepipeds",
+                      problem.mesh.refine + 1));
     }
     coarse = invertible(level) ? CoarseSolve::dense : by_mac ? CoarseSolve::mac : CoarseSolve::krylov;
     break;

@@ -59,23 +59,33 @@ void MacCorrection::assemble(const std::vector<Constant>& constants, const Grid&
   // cell, so far at k = 1 that the inner iteration stalls; 2/h takes the fewest iterations at all k >= 1.
   const double penalty = equation_.order == 0 ? 1.0 : 2.0;
   const MacStencil<double> stencil(grid_, coefficients_, coefficients_.reaction, {penalty, 2.0 * penalty});
+  const PatchWeights& weights = equation_.weights;
   const CellTopology topology = topology_of(grid_);
   const CellCoefficients* const by_cell = coefficients_.by_cell.get();
   std::vector<Eigen::Triplet<double>> entries;
   const auto add = [&](int row, int column, double value) {
     if (row != none && column != none) entries.emplace_back(row, column, value);
   };
-  for (const Record r : grid_.layout().records()) {
-    for (int c = 0; c < equation_.velocities(); ++c) {
+  for (int c = 0; c < equation_.velocities(); ++c) {
+    MacStencil<double> of_component = stencil;
+    of_component.half_reaction *= weights.mass[c];
+    for (int a = 0; a < equation_.dim; ++a) {
+      for (double* factor : {&of_component.jump[a], &of_component.shear[a], &of_component.wall_shear[a]}) {
+        *factor *= weights.viscous[c][a];
+      }
+    }
+    std::vector<double> reaction = by_cell == nullptr ? std::vector<double>() : by_cell->reaction;
+    for (double& alpha : reaction) alpha *= weights.mass[c];
+    for (const Record r : grid_.layout().records()) {
       const int own = hat(r, c);
       if (own == none) continue;
       const auto add_diagonal = [&](double value) { add(own, own, value); };
       const auto add_beside = [&](Record record, double value) { add(own, hat(record, c), value); };
       if (by_cell == nullptr) {
-        stencil.for_row(topology, r, c, add_diagonal, add_beside);
+        of_component.for_row(topology, r, c, add_diagonal, add_beside);
       } else {
-        const CoefficientsOfCells<double> cells{by_cell->viscosity.data(), by_cell->reaction.data()};
-        stencil.for_row(topology, r, c, cells, add_diagonal, add_beside);
+        const CoefficientsOfCells<double> cells{by_cell->viscosity.data(), reaction.data()};
+        of_component.for_row(topology, r, c, cells, add_diagonal, add_beside);
       }
     }
   }
