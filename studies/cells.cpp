@@ -2,8 +2,11 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "solenoid/error.hpp"
@@ -13,12 +16,14 @@
 #include "studies/run.hpp"
 #include "studies/study.hpp"
 #include "studies/timed_solve.hpp"
+#include "studies/timing.hpp"
 
 namespace solenoid::studies {
 namespace {
 
 struct Options : StudyArguments {
   std::vector<double> sizes{1e6};
+  int rounds = 1;
   bool kernels = false;
 };
 
@@ -45,63 +50,88 @@ class CellsStudy {
   int operator()() {
     check_orders(options_.dim, options_.orders);
     run_.json["dim"] = options_.dim;
+    run_.json["rounds"] = options_.rounds;
     run_.json["rows"] = Json::array();
     run_.print(
         "ns per unknown, and in parentheses over that of constant coefficients\n"
         "order    cells     unknowns  kind         operator fp64  operator fp32  smoothing step fp32");
     for (const int order : options_.orders) {
       for (const double size : options_.sizes) {
-        constant_.clear();
-        for (const char* const kind : kinds) {
-          add(kind, order, refine_about(options_.dim, order, size));
-          if (StudyRun::interrupted()) return run_.finish(false);
+        const int refine = refine_about(options_.dim, order, size);
+        std::array<Measured, kinds.size()> all;
+        for (int round = 0; round < options_.rounds; ++round) {
+          for (std::size_t i = 0; i < kinds.size(); ++i) {
+            measure(kinds[i], order, refine, all[i]);
+            if (StudyRun::interrupted()) return run_.finish(false);
+          }
         }
+        for (std::size_t i = 0; i < kinds.size(); ++i) add(kinds[i], order, refine, all[i], all[0]);
       }
     }
     return run_.finish(true);
   }
 
  private:
-  void add(const std::string& kind, int order, int refine) {
+  /// Of one kind of cells.
+  struct Measured {
+    std::string refused;  ///< why, if it was
+    std::int64_t dofs = 0;
+    std::array<std::vector<double>, 3> seconds;  ///< of the operator in both precisions and of a smoothing step
+    std::vector<KernelUse> kernels;
+
+    [[nodiscard]] double median(std::size_t i) const { return median_of(seconds[i]); }
+  };
+
+  void measure(const std::string& kind, int order, int refine, Measured& result) {
     const Problem problem = problem_of(kind, options_.dim, order, refine);
     SolverOptions solver;
     solver.device = options_.device;
     solver.threads = options_.threads;
     solver.method = Method::vcycle;
-    const std::string cells = cells_text(options_.dim, refine);
     try {
       check(problem, solver);
     } catch (const InputError& error) {
-      run_.print(fmt::format("RT_{:<3} {:>7}  {:>11}  {:<11}  {}", order, cells, "", kind, error.what()));
+      result.refused = error.what();
       return;
     }
-    run_.show(fmt::format("RT_{}, {}, {}", order, cells, kind));
+    run_.show(fmt::format("RT_{}, {}, {}", order, cells_text(options_.dim, refine), kind));
     const Hierarchy hierarchy(problem, solver.multigrid, engine_->dense_limits());
     TimedSolve<float> timed(*engine_, hierarchy, problem, solver);
     timed.limit(10.0);
     constexpr Pace pace = Pace::at_once;
-    const std::vector<double> seconds{timed.operator_double_seconds(pace), timed.operator_seconds(pace),
-                                      timed.smoothing_step_seconds(pace)};
-    if (constant_.empty()) constant_ = seconds;
-    const auto dofs = hierarchy.finest().dofs();
+    result.dofs = hierarchy.finest().dofs();
+    result.seconds[0].push_back(timed.operator_double_seconds(pace));
+    result.seconds[1].push_back(timed.operator_seconds(pace));
+    result.seconds[2].push_back(timed.smoothing_step_seconds(pace));
+    if (options_.kernels) result.kernels = engine_->profile([&] { timed.smoothing_step(); });
+  }
+
+  void add(const std::string& kind, int order, int refine, const Measured& measured, const Measured& constant) {
+    const std::string cells = cells_text(options_.dim, refine);
+    if (!measured.refused.empty()) {
+      run_.print(fmt::format("RT_{:<3} {:>7}  {:>11}  {:<11}  {}", order, cells, "", kind, measured.refused));
+      return;
+    }
     const auto text = [&](std::size_t i) {
-      return fmt::format("{:.4f} ({:4.2f})", seconds[i] / static_cast<double>(dofs) * 1e9, seconds[i] / constant_[i]);
+      const double seconds = measured.median(i);
+      return fmt::format("{:.4f} ({:4.2f})", seconds / static_cast<double>(measured.dofs) * 1e9,
+                         seconds / constant.median(i));
     };
     Json row{{"order", order},
              {"refine", refine},
              {"kind", kind},
-             {"dofs", dofs},
+             {"dofs", measured.dofs},
              {"device", engine_->description()},
              {"seconds",
-              {{"operator_fp64", seconds[0]}, {"operator_fp32", seconds[1]}, {"smoothing_step_fp32", seconds[2]}}}};
-    run_.print(fmt::format("RT_{:<3} {:>7}  {:>11}  {:<11}  {:>13}  {:>13}  {:>19}", order, cells, dofs, kind, text(0),
-                           text(1), text(2)));
-    if (options_.kernels) {
-      for (const KernelUse& kernel : engine_->profile([&] { timed.smoothing_step(); })) {
-        run_.print(fmt::format("    {:8.2f} us, {:3} registers, {:3} bytes spilled, occupancy {:.2f}: {:.90}",
-                               kernel.seconds * 1e6, kernel.registers, kernel.local_bytes, kernel.occupancy,
-                               kernel.name));
-      }
+              {{"operator_fp64", measured.median(0)},
+               {"operator_fp32", measured.median(1)},
+               {"smoothing_step_fp32", measured.median(2)}}}};
+    run_.print(fmt::format("RT_{:<3} {:>7}  {:>11}  {:<11}  {:>13}  {:>13}  {:>19}", order, cells, measured.dofs, kind,
+                           text(0), text(1), text(2)));
+    for (const KernelUse& kernel : measured.kernels) {
+      run_.print(fmt::format("    {:8.2f} us, {:3} registers, {:3} bytes spilled, occupancy {:.2f}: {:.90}",
+                             kernel.seconds * 1e6, kernel.registers, kernel.local_bytes, kernel.occupancy,
+                             kernel.name));
     }
     run_.json["rows"].push_back(std::move(row));
   }
@@ -109,7 +139,6 @@ class CellsStudy {
   const Options& options_;
   StudyRun run_;
   std::unique_ptr<Engine> engine_;
-  std::vector<double> constant_;  // seconds
 };
 
 }  // namespace
@@ -121,6 +150,9 @@ Command add_cells(const CommandOptions& line) {
   options->add_to(line, "3", "1,2,3");
   line.add("--sizes", options->sizes, "numbers of unknowns, as 1e6,3e6; the nearest refinements are taken")
       .from(1, 1e12)
+      .shows_default();
+  line.add("--rounds", options->rounds, "how often all kinds of cells are measured, in turn; medians count")
+      .from(1, 1000)
       .shows_default();
   line.add_flag("--kernels", options->kernels, "of a GPU: list the kernels of a smoothing step");
   return [options] { return CellsStudy(*options)(); };

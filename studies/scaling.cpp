@@ -147,8 +147,7 @@ class ScalingStudy {
       const double seconds = seconds_of(work_and_wait, ranks_);
       if (i > 0) times.push_back(seconds);  // the first one warms up
     }
-    std::sort(times.begin(), times.end());
-    return times[times.size() / 2];
+    return median_of(std::move(times));
   }
   double largest(double mine) const {
     if (ranks_ != nullptr) ranks_->maximum(std::span(&mine, 1));

@@ -8,6 +8,7 @@
 #include <limits>
 #include <span>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "solenoid/communicator.hpp"
@@ -26,6 +27,13 @@ double seconds_of(Work work, const Communicator* ranks = nullptr) {
   return seconds;
 }
 
+/// Of some times: of an even number the longer of the two in the middle.
+inline double median_of(std::vector<double> times) {
+  const auto middle = times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2);
+  std::nth_element(times.begin(), middle, times.end());
+  return *middle;
+}
+
 /// The median of at least ten runs that take `enough` seconds together, each after prepare(), after one that does not
 /// count; of fewer once they have taken `most` seconds.
 template <class Prepare, class Work>
@@ -41,9 +49,7 @@ double median_seconds(double enough, Prepare prepare, Work work, double most = s
     times.push_back(seconds_of(work, ranks));
     sum += times.back();
   }
-  const auto middle = times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2);
-  std::nth_element(times.begin(), middle, times.end());
-  return *middle;
+  return median_of(std::move(times));
 }
 
 /// Lets the device rest, so that a time does not depend on what ran before: at the limit of its power a device lowers
