@@ -94,12 +94,17 @@ class CellBatch {
   /// From now on there is nothing behind a face of the lanes, and no terms on it: as on a slip side. Of any cells.
   void cut(int side, LaneSet lanes) {
     if (lanes == 0) return;
-    for (int l = 0; l < width; ++l) {
-      if ((lanes >> l & 1) != 0) beside_[side][l] = topology_.null;
-    }
-    behind[side] = Places(beside_[side], topology_.null);
     boundary[side] = true;
     cut_[side] |= lanes;
+    const LaneSet left = lanes_where([&](int l) { return beside_[side][l] < topology_.cells; }) & ~lanes;
+    if (left == 0) {
+      behind[side] = Places(Runs{{topology_.null, 0}, {0, 0}});
+      return;
+    }
+    for (int l = 0; l < width; ++l) {
+      if ((left >> l & 1) == 0) beside_[side][l] = topology_.null;
+    }
+    behind[side] = Places(beside_[side], topology_.null);
   }
   [[nodiscard]] Face face(int side, int lane) const {
     return (cut_[side] >> lane & 1) != 0 ? Face::slip : topology_.face[side][cell_[lane]];

@@ -97,11 +97,13 @@ struct PatchBatch {
     std::int32_t cells[corners][width];
     std::int32_t next[corners];  ///< cells of a patch of the next batch
     const PatchLanes* lanes;
+    LaneSet cut[dim][2];  ///< lanes whose end in a direction is cut, or that have no patch (Poisson's equation)
   };
 
   static Batch make_batch(const SmoothArguments<T>& arguments, const PatchLanes& lanes, const PatchLanes& next) {
     Batch batch;
     batch.lanes = &lanes;
+    if constexpr (equation == EquationKind::poisson) find_cuts(arguments, batch);
     std::copy_n(lanes.lower, width, batch.cells[0]);
     batch.next[0] = next.lower[next.last_lane];
     for (int bits = 1; bits < corners; ++bits) {
@@ -110,6 +112,20 @@ struct PatchBatch {
       batch.next[bits] = arguments.topology.neighbour[2 * a + 1][batch.next[bits - (1 << a)]];
     }
     return batch;
+  }
+
+  static void find_cuts(const SmoothArguments<T>& arguments, Batch& batch) {
+    const PatchLanes& lanes = *batch.lanes;
+    for (int a = 0; a < dim; ++a) {
+      for (int end = 0; end < 2; ++end) {
+        LaneSet uncut = 0;
+        for (LaneSet left = lanes.active; left != 0; left &= left - 1) {
+          const int l = std::countr_zero(left);
+          if (!arguments.problems[lanes.kind[l]].cut[a][end]) uncut |= 1U << l;
+        }
+        batch.cut[a][end] = uncut == lanes.active ? 0 : all_lanes & ~uncut;
+      }
+    }
   }
 
   // --- residual ------------------------------------------------------------------------------------------------------
@@ -137,10 +153,7 @@ struct PatchBatch {
       } else {
         for (int a = 0; a < dim; ++a) {
           const int end = bits >> a & 1;
-          cells.cut(2 * a + end, lanes_where([&](int l) {
-                      const auto& lanes = *batch.lanes;
-                      return (lanes.active >> l & 1) != 0 && arguments.problems[lanes.kind[l]].cut[a][end];
-                    }));
+          cells.cut(2 * a + end, batch.cut[a][end]);
         }
         V image[block];
         PoissonOperator<T, dim, order>::run(*arguments.cell, cells, arguments.x, ahead, image);

@@ -25,7 +25,9 @@ class WaitingResiduals {
 
   void clear() {
     std::fill_n(slots_.problem, count_, none);
+    slots_.queue_count = 0;
     slots_.free = count_;
+    for (int slot = 0; slot < count_; ++slot) slots_.free_slot[slot] = slot;
   }
   [[nodiscard]] int free() const { return slots_.free; }
   [[nodiscard]] bool empty() const { return slots_.free == count_; }
@@ -33,13 +35,13 @@ class WaitingResiduals {
   /// Residuals of the patches `which` of a batch; as many are free.
   void put(const PatchLanes& lanes, LaneSet which, const Arrays& work) {
     const T* const from = reinterpret_cast<const T*>(&work);
-    for (int slot = 0; which != 0; ++slot) {
-      if (slots_.problem[slot] != none) continue;
+    for (; which != 0; which &= which - 1) {
       const int lane = std::countr_zero(which);
-      which &= which - 1;
+      const int slot = slots_.free_slot[--slots_.free];
       slots_.problem[slot] = lanes.kind[lane];
       slots_.lower[slot] = lanes.lower[lane];
-      --slots_.free;
+      Queue& queue = queue_of(lanes.kind[lane]);
+      ++queue.length;
       T* const to = values_ + std::int64_t{slot} * size;
       for (int i = 0; i < size; ++i) to[i] = from[i * width + lane];
     }
@@ -51,14 +53,9 @@ class WaitingResiduals {
   };
   /// Those with the problem that most of them have.
   [[nodiscard]] Queue longest() const {
-    Queue best{none, 0};
-    for (int slot = 0; slot < count_; ++slot) {
-      const std::int32_t problem = slots_.problem[slot];
-      if (problem == none || problem == best.problem) continue;
-      const auto length = std::count(slots_.problem + slot, slots_.problem + count_, problem);
-      if (length > best.length) best = {problem, static_cast<int>(length)};
-    }
-    return best;
+    const auto shorter = [](const Queue& a, const Queue& b) { return a.length < b.length; };
+    const auto best = std::max_element(slots_.queue, slots_.queue + slots_.queue_count, shorter);
+    return best == slots_.queue + slots_.queue_count ? Queue{none, 0} : *best;
   }
 
   /// Takes patches of a problem out, a batch at most: into the lanes of `work`.
@@ -71,7 +68,7 @@ class WaitingResiduals {
     for (int slot = 0; slot < count_ && lane < width; ++slot) {
       if (slots_.problem[slot] != problem) continue;
       slots_.problem[slot] = none;
-      ++slots_.free;
+      slots_.free_slot[slots_.free++] = slot;
       lanes.lower[lane] = slots_.lower[slot];
       lanes.last_lane = static_cast<std::uint8_t>(lane);
       const T* const from = values_ + std::int64_t{slot} * size;
@@ -79,6 +76,9 @@ class WaitingResiduals {
       ++lane;
     }
     lanes.active = static_cast<std::uint16_t>((1U << lane) - 1);
+    Queue& queue = queue_of(problem);
+    queue.length -= lane;
+    if (queue.length == 0) queue = slots_.queue[--slots_.queue_count];
     return lanes;
   }
 
@@ -89,9 +89,23 @@ class WaitingResiduals {
   static constexpr std::int64_t most_bytes = 16 << 20;
   struct alignas(SOLENOID_SIMD_BYTES) Slots {
     int free;
+    int queue_count;
+    int free_slot[most];
     std::int32_t problem[most];  // or none
     std::int32_t lower[most];
+    Queue queue[most];
   };
+
+  /// That of a problem; a new one if there is none.
+  Queue& queue_of(int problem) {
+    Queue* const end = slots_.queue + slots_.queue_count;
+    Queue* const found = std::find_if(slots_.queue, end, [&](const Queue& queue) { return queue.problem == problem; });
+    if (found == end) {
+      *found = {problem, 0};
+      ++slots_.queue_count;
+    }
+    return *found;
+  }
 
   /// Two batches at least: a batch may have to wait as a whole.
   static int slots(int problems) {
