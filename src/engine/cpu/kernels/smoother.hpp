@@ -291,7 +291,7 @@ struct PatchBatch {
     return static_cast<std::int64_t>(sizeof(Arrays)) + Waiting::bytes(problems);
   }
 
-  /// residual(batch, work) puts the residual into `work`; solve(problem, batch, work) makes the correction of it.
+  /// residual(batch, work) puts the residual into `work`, solve(patch, problem, batch, work) makes corrections of it.
   template <class Residual, class Solve>
   static void smooth(const SmoothArguments<T>& arguments, const Residual& residual, const Solve& solve) {
     Arrays& work = *static_cast<Arrays*>(arguments.workspace);
