@@ -7,8 +7,8 @@
 /// marker-and-cell scheme (k = 0) holds these flows: it is assembled on the coarsest lattice that the level pairs up
 /// to, and factorised. With Poisson's equation the scheme of lowest order has one value a cell; it carries over long
 /// distances what patches pass on from neighbour to neighbour. Where coefficients vary by cell those of the scheme are
-/// means over its cells; its viscous term is that of the gradient form in any case. On cells that are parallelepipeds it
-/// is that of the local problems (level/patch_weights.hpp).
+/// means over its cells; its viscous term is that of the gradient form in any case. On cells that are parallelepipeds
+/// it is that of the local problems (level/patch_weights.hpp).
 
 #include <Eigen/Sparse>
 #include <Eigen/SparseLU>

@@ -116,14 +116,18 @@ struct PatchBatch {
 
   static void find_cuts(const SmoothArguments<T>& arguments, Batch& batch) {
     const PatchLanes& lanes = *batch.lanes;
+    LaneSet cut[dim][2]{};
+    for (LaneSet left = lanes.active; left != 0;) {
+      const std::int32_t kind = lanes.kind[std::countr_zero(left)];
+      const LaneSet same = left & lanes_equal<1>(lanes.kind, kind);
+      left &= ~same;
+      for (int a = 0; a < dim; ++a) {
+        for (int end = 0; end < 2; ++end) cut[a][end] |= arguments.problems[kind].cut[a][end] ? same : 0;
+      }
+    }
     for (int a = 0; a < dim; ++a) {
       for (int end = 0; end < 2; ++end) {
-        LaneSet uncut = 0;
-        for (LaneSet left = lanes.active; left != 0; left &= left - 1) {
-          const int l = std::countr_zero(left);
-          if (!arguments.problems[lanes.kind[l]].cut[a][end]) uncut |= 1U << l;
-        }
-        batch.cut[a][end] = uncut == lanes.active ? 0 : all_lanes & ~uncut;
+        batch.cut[a][end] = cut[a][end] == 0 ? 0 : cut[a][end] | (all_lanes & ~lanes.active);
       }
     }
   }
@@ -329,7 +333,7 @@ struct PatchBatch {
   static LaneSet solved_at_once(const PatchLanes& lanes) {
     for (LaneSet left = lanes.active; left != 0;) {
       const std::int32_t kind = lanes.kind[std::countr_zero(left)];
-      const LaneSet same = left & lanes_where([&](int l) { return lanes.kind[l] == kind; });
+      const LaneSet same = left & lanes_equal<1>(lanes.kind, kind);
       if (2 * std::popcount(same) > width) return same;
       left &= ~same;
     }
