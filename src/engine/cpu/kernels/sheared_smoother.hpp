@@ -42,11 +42,11 @@ struct ShearedSmoother : PatchBatch<T, EquationKind::stokes, dim, order> {
   static void smooth(const ShearedData<T>& data, const VaryingData<T>* varying, const SmoothArguments<T>& arguments) {
     Base::smooth(
         arguments, [&](const Batch& batch, Arrays& work) { residual(data, varying, arguments, batch, work); },
-        [&](const PatchData<T>& patch, int problem, const Batch& batch, Arrays& work) {
+        [&](int problem, const Batch& batch, Arrays& work) {
           if (varying == nullptr) {
-            arguments.solve[arguments.splits[problem]]({&patch, arguments.local, &work});
+            Base::solve_local(arguments, problem, work);
           } else {
-            VaryingSmoother<T, dim, order>::solve_scaled(*varying, arguments, patch, problem, batch, work);
+            VaryingSmoother<T, dim, order>::solve_scaled(*varying, arguments, problem, batch, work);
           }
         });
   }

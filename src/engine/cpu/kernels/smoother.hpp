@@ -295,7 +295,12 @@ struct PatchBatch {
     return static_cast<std::int64_t>(sizeof(Arrays)) + Waiting::bytes(problems);
   }
 
-  /// residual(batch, work) puts the residual into `work`, solve(patch, problem, batch, work) makes corrections of it.
+  /// The local solve of a problem, residuals to corrections.
+  static void solve_local(const SmoothArguments<T>& arguments, int problem, Arrays& work) {
+    arguments.solve[arguments.splits[problem]]({arguments.problems + problem, arguments.local, &work});
+  }
+
+  /// residual(batch, work) puts the residual into `work`, solve(problem, batch, work) makes corrections of it.
   template <class Residual, class Solve>
   static void smooth(const SmoothArguments<T>& arguments, const Residual& residual, const Solve& solve) {
     Arrays& work = *static_cast<Arrays*>(arguments.workspace);
@@ -304,9 +309,8 @@ struct PatchBatch {
     const auto solve_waiting = [&](int problem) {
       const PatchLanes lanes = waiting.take(problem, arguments.topology.null, work);
       const Batch batch = make_batch(arguments, lanes, lanes);
-      const PatchData<T>& patch = arguments.problems[problem];
-      solve(patch, problem, batch, work);
-      write<Turn::second>(arguments, patch, batch, lanes.active, work);
+      solve(problem, batch, work);
+      write<Turn::second>(arguments, arguments.problems[problem], batch, lanes.active, work);
     };
     for (std::int64_t index = arguments.begin; index < arguments.end; ++index) {
       const PatchLanes& lanes = arguments.batches[index];
@@ -317,9 +321,8 @@ struct PatchBatch {
       const LaneSet later = lanes.active & ~now;
       waiting.put(lanes, later, work);
       const int problem = now == 0 ? 0 : lanes.kind[std::countr_zero(now)];
-      const PatchData<T>& patch = arguments.problems[problem];
-      if (now != 0) solve(patch, problem, batch, work);
-      write<Turn::first>(arguments, patch, batch, now, work);
+      if (now != 0) solve(problem, batch, work);
+      write<Turn::first>(arguments, arguments.problems[problem], batch, now, work);
       if (later == 0) continue;
       for (auto queue = waiting.longest(); queue.length >= width; queue = waiting.longest()) {
         solve_waiting(queue.problem);
@@ -349,9 +352,7 @@ void smooth_patches(const SmoothArguments<T>& arguments) {
   using Arrays = typename Patches::Arrays;
   Patches::smooth(
       arguments, [&](const Batch& batch, Arrays& work) { Patches::residual(arguments, batch, work); },
-      [&](const PatchData<T>& patch, int problem, const Batch& /*batch*/, Arrays& work) {
-        arguments.solve[arguments.splits[problem]]({&patch, arguments.local, &work});
-      });
+      [&](int problem, const Batch& /*batch*/, Arrays& work) { Patches::solve_local(arguments, problem, work); });
 }
 
 }  // namespace solenoid::cpu::SOLENOID_SIMD_NAMESPACE

@@ -77,22 +77,21 @@ struct VaryingSmoother : PatchBatch<T, EquationKind::stokes, dim, order> {
   }
 
   /// T S^+ T of the residual in `work`.
-  static void solve_scaled(const VaryingData<T>& data, const SmoothArguments<T>& arguments, const PatchData<T>& patch,
-                           int problem, const Batch& batch, Arrays& work) {
+  static void solve_scaled(const VaryingData<T>& data, const SmoothArguments<T>& arguments, int problem,
+                           const Batch& batch, Arrays& work) {
+    const PatchData<T>& patch = arguments.problems[problem];
     const V root = root_of_viscosity(data, patch, batch);
     V inverse;
     for (int l = 0; l < width; ++l) inverse.set(l, T(1) / root[l]);
     scale(patch, inverse, root, work);
-    arguments.solve[arguments.splits[problem]]({&patch, arguments.local, &work});
+    Base::solve_local(arguments, problem, work);
     scale(patch, inverse, root, work);
   }
 
   static void smooth(const VaryingData<T>& data, const SmoothArguments<T>& arguments) {
     Base::smooth(
         arguments, [&](const Batch& batch, Arrays& work) { residual(data, arguments, batch, work); },
-        [&](const PatchData<T>& patch, int problem, const Batch& batch, Arrays& work) {
-          solve_scaled(data, arguments, patch, problem, batch, work);
-        });
+        [&](int problem, const Batch& batch, Arrays& work) { solve_scaled(data, arguments, problem, batch, work); });
   }
 };
 
