@@ -179,7 +179,7 @@ class StepStudy {
       row.seconds[part] = count * timed.seconds(Pace::rested, work);
       row.bytes[part] = count * vectors * sizeof(double);
     };
-    measure(convection, number, 2.0, [&] { convective->apply(x[0].data(), x[1].data()); });
+    measure(convection, number, 2.0, [&] { convective->apply(x[0].data(), x[1].data(), x[2].data()); });
     measure(mass, number, 2.0, [&] { mass_matrix.apply(x[0].data(), x[1].data()); });
     measure(residual, row.cycles + number, 3.0, [&] { kernels->residual(x[0].data(), x[1].data(), x[2].data()); });
     row.seconds[cycle] = row.cycles * timed.cycle_seconds();

@@ -34,7 +34,8 @@ Applied convect(Engine& engine, const Level& level, ConvectiveFlux flux, const V
   Vector<double> y = on_device(engine, Values(level.size(), std::numeric_limits<double>::quiet_NaN()));
   const auto cells = level.grid.layout().records().last();
   engine.zero(y.data() + level.index(whole_blocks(cells), 0), level.equation.record() * interleave * sizeof(double));
-  Applied result{Values(level.size()), convection->apply(x.data(), y.data())};
+  Vector<double> work = on_device(engine, Values(level.size(), std::numeric_limits<double>::quiet_NaN()));
+  Applied result{Values(level.size()), convection->apply(x.data(), y.data(), work.data())};
   y.download(result.y.data());
   // Padding of the last block of records is nobody's.
   for (std::int64_t r = cells; r < whole_blocks(cells); ++r) {

@@ -31,9 +31,10 @@ enum class ConvectiveFlux : std::uint8_t {
 class Convection {
  public:
   virtual ~Convection() = default;
-  /// y = C(u) u; zero where velocities are prescribed, and for pressures. u and y are different vectors of the level.
-  /// Returns the rate at which the flow crosses cells: the largest sum_a |u_a| / h_a at a quadrature point.
-  virtual double apply(const double* u, double* y) = 0;
+  /// y = C(u) u; zero where velocities are prescribed, and for pressures. u, y and `work` are different vectors of the
+  /// level, the last of which is only memory: nothing in it has to be what it is in vectors, before or after. Returns
+  /// the rate at which the flow crosses cells: the largest sum_a |u_a| / h_a at a quadrature point.
+  virtual double apply(const double* u, double* y, double* work) = 0;
 };
 
 }  // namespace solenoid

@@ -189,12 +189,6 @@ struct LinearSystem::Data {
     }
     return places.data();
   }
-
-  /// The numbers behind the whole blocks of cells, which not every kernel writes.
-  void zero_end(double* y) const {
-    const std::int64_t begin = level().index(level().grid.layout().cells().last() / interleave * interleave, 0);
-    engine->zero(y + begin, (level().size() - begin) * sizeof(double));
-  }
 };
 
 LinearSystem::LinearSystem(const Problem& problem, const SolverOptions& options)
@@ -242,7 +236,7 @@ void LinearSystem::apply(const double* x, double* y) {
   if (x == y) throw InputError("the operator cannot be applied in place: x and y must be different vectors");
   data_->check_aligned({y});
   data_->reads({x});
-  data_->zero_end(y);
+  zero_end(*data_->engine, data_->level(), y);
   data_->kernels().apply(x, y);
 }
 
@@ -282,7 +276,7 @@ void LinearSystem::apply_mass(const double* x, double* y) {
   if (data_->mass == nullptr) {
     data_->mass = std::make_unique<MassMatrix>(*data_->engine, data_->level(), data_->options.multigrid.local_solver);
   }
-  data_->zero_end(y);
+  zero_end(*data_->engine, data_->level(), y);
   data_->mass->apply(x, y);
 }
 

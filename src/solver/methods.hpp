@@ -21,6 +21,9 @@
 
 namespace solenoid {
 
+/// The numbers of y behind the whole blocks of cells, which not every kernel writes, become zero.
+void zero_end(Engine& engine, const Level& level, double* y);
+
 /// What of a solve does not depend on the precision of the cycle.
 class LinearSolver {
  public:
@@ -29,8 +32,10 @@ class LinearSolver {
   /// Kernels of the finest level in the precision of the solution.
   virtual Kernels<double>& outer() = 0;
   /// To be called before run(): memory that methods use, so that nothing is allocated during a solve (unless it needs
-  /// more iterations than expected).
-  virtual void reserve() = 0;
+  /// more iterations than expected). `room`: numbers that work() is to have, if it is wanted.
+  virtual void reserve(std::int64_t room = 0) = 0;
+  /// A vector that GMRES and cycles alone work in: what they leave in it means nothing, between runs it is anyone's.
+  virtual Vector<double>& work() = 0;
   /// For full multigrid, after reserve(): FullMultigrid::set_coarse_loads.
   virtual void set_coarse_loads(const AssembleLoad& assemble) = 0;
   /// From x, of which is known whether it is zero. Full multigrid does not start from anything: there it must be.
@@ -50,8 +55,10 @@ class Solve final : public LinearSolver {
   Preconditioner& preconditioner() override { return preconditioner_; }
   Kernels<double>& outer() override { return preconditioner_.outer(); }
 
-  void reserve() override {
+  void reserve(std::int64_t room = 0) override {
     const std::int64_t size = hierarchy_.finest().size();
+    is_lent_ = room > 0;
+    if (is_lent_) work() = Vector<double>(engine_, room);
     switch (options_.method) {
       case Method::gmres:
         if (options_.side == PreconditionerSide::right) {
@@ -60,11 +67,15 @@ class Solve final : public LinearSolver {
           left_.reserve(engine_, size, left_vectors(options_));
         }
         break;
-      case Method::vcycle: cycles_ = std::make_unique<CycleIteration<S>>(engine_, preconditioner_); break;
+      case Method::vcycle: cycles_.reserve(engine_, size); break;
       case Method::fmg:
         full_ = std::make_unique<FullMultigrid<S>>(engine_, hierarchy_, options_, preconditioner_);
         break;
     }
+  }
+  Vector<double>& work() override {
+    if (options_.method != Method::gmres) return cycles_.residual;
+    return options_.side == PreconditionerSide::right ? right_.work : left_.work;
   }
 
   void set_coarse_loads(const AssembleLoad& assemble) override { full_->set_coarse_loads(assemble); }
@@ -75,16 +86,17 @@ class Solve final : public LinearSolver {
       case Method::gmres:
         return options.side == PreconditionerSide::right ? KrylovSpace<double, S>::needs(right_vectors(options))
                                                          : KrylovSpace<double>::needs(left_vectors(options));
-      case Method::vcycle: return CycleIteration<S>::needs();
+      case Method::vcycle: return CycleVectors::needs();
       case Method::fmg: return FullMultigrid<S>::needs();
     }
     return {};
   }
 
   void run(const double* b, double* x, bool x_is_zero, Convergence& convergence) override {
+    if (is_lent_) zero_end(engine_, hierarchy_.finest(), work().data());
     switch (options_.method) {
       case Method::gmres: return gmres(b, x, x_is_zero, convergence);
-      case Method::vcycle: return cycles_->run(b, x, convergence);
+      case Method::vcycle: return cycle_iteration<S>(preconditioner_, b, x, convergence, cycles_);
       case Method::fmg: return full_->run(b, x, convergence);
     }
   }
@@ -130,7 +142,8 @@ class Solve final : public LinearSolver {
   CyclePreconditioner<S> preconditioner_;
   KrylovSpace<double, S> right_;
   KrylovSpace<double> left_;
-  std::unique_ptr<CycleIteration<S>> cycles_;
+  CycleVectors cycles_;
+  bool is_lent_ = false;  // work(), between runs
   std::unique_ptr<FullMultigrid<S>> full_;
 };
 

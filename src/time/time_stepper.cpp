@@ -101,8 +101,8 @@ int states_of(TimeScheme scheme) {
   const SchemeLengths wanted = lengths_of(scheme);
   return std::max(wanted.derivative, wanted.extrapolation) + 1;
 }
-/// Of these have C(u): all, or the last one and the one to come.
-int explicit_states_of(TimeScheme scheme) { return is_multistep(scheme) ? states_of(scheme) : 2; }
+/// Of these have C(u); that of the one to come takes the place of the oldest.
+int explicit_states_of(TimeScheme scheme) { return is_multistep(scheme) ? lengths_of(scheme).extrapolation : 1; }
 
 /// Of a flow rate, one for each kind of solve in a step.
 int responses_of(TimeScheme scheme) {
@@ -156,6 +156,14 @@ Problem with_force(Problem problem, const Point& more) {
   return problem;
 }
 
+/// Forces or boundary data.
+bool has_load(const Problem& problem) { return !is_zero(force_field(problem)) || has_boundary_data(problem); }
+
+/// Whether solves look at the divergence of what is left (Convergence::also).
+bool looks_at_divergence(const Problem& problem) {
+  return parameters_of(problem).contains("t") && has_boundary_velocity(problem);
+}
+
 }  // namespace
 
 struct TimeStepper::Data {
@@ -186,16 +194,20 @@ struct TimeStepper::Data {
   SparseOnDevice inflow;
   Point prescribed{};  // flow_of_sides(), where a flow rate is held
   bool has_lift = false;
-  std::vector<State> states;               // the last one first; one more than the scheme wants
-  int known = 1;                           // of these
-  std::vector<State> stages;               // of a step, but for the last
-  std::optional<PressurePart> pressure;    // where that of states is a mean
-  std::optional<PressurePart> divergence;  // of residuals, where it is looked at
+  std::vector<State> states;             // the last one first; one more than the scheme wants
+  int known = 1;                         // of these
+  std::vector<State> stages;             // of a step, but for the last
+  std::optional<PressurePart> pressure;  // where that of states is a mean
+  /// Of residuals, where it is looked at.
+  struct Divergence {
+    PressurePart places;
+    Vector<double> values;
+  };
+  std::optional<Divergence> divergence;
   std::unique_ptr<UpdateLift> lift_of_update;
   Vector<double> load;                  // of force and boundary data, at the time of the last solve that has them,
-  std::optional<Coefficients> load_of;  // with these coefficients
-  Vector<double> b;
-  Vector<double> work;
+  std::optional<Coefficients> load_of;  // with these coefficients; empty where there are none
+  Vector<double> b;                     // of a solve; then what is explicit of the flow that it comes to
   int number = 0;
   EnergyAlarm alarm;
   double rate = 0.0;
@@ -217,10 +229,8 @@ struct TimeStepper::Data {
         hats(*engine, all(), discretisation.finest()),
         mass(*engine, all(), options.multigrid.local_solver),
         changes_data(parameters_of(discretisation.problem()).contains("t")),
-        load(vector()),
-        b(vector()),
-        work(vector()) {
-    solver->reserve();
+        b(vector()) {
+    solver->reserve(discretisation.room());
     if (problem.convection) convection = engine->make_convection(all(), ConvectiveFlux::upwind);
     const auto add_states = [&](std::vector<State>& where, int count, int with_convection) {
       for (int i = 0; i < count; ++i) {
@@ -249,6 +259,8 @@ struct TimeStepper::Data {
   [[nodiscard]] bool by_cell() const { return all().has_coefficients_by_cell(); }
   [[nodiscard]] Vector<double> vector() const { return {*engine, discretisation.room()}; }
   Kernels<double>& kernels() { return solver->outer(); }
+  /// Between solves; they overwrite it.
+  Vector<double>& work() { return solver->work(); }
 
   void set_time(double t) {
     if (changes_data) discretisation.set_parameters({{"t", t}});
@@ -285,29 +297,29 @@ struct TimeStepper::Data {
 
   /// Says of residuals whether there is rounding alone in their rows of pressures, which are the divergence (in L2).
   /// Guesses have one where what flows through sides changes; next to rows of momentum, which have c_0 M u, it is not
-  /// seen. Uses `work`.
+  /// seen.
   std::function<bool(const double*)> conservation() {
-    if (!divergence) divergence.emplace(*engine, all());
+    if (!divergence) divergence.emplace(Divergence{{*engine, all()}, vector()});
     std::array sums{0.0};
     for (const double value : discretisation.lift().values) sums[0] += value * value;
     all().grid.add_up<double>(sums);
     const Point h = all().grid.metric().uniform_width();
     const double narrowest = *std::min_element(h.begin(), h.begin() + problem.mesh.dim);
     const double rounding = 1e-13 * std::max(states.front().size, std::sqrt(sums[0])) / narrowest;
-    with_sides->zero(work.data());
     return [this, rounding](const double* residual) {
-      divergence->copy(*with_sides, residual, work.data());
-      return std::sqrt(with_sides->dot(work.data(), work.data())) <= rounding;
+      double* values = divergence->values.data();
+      divergence->places.copy(*with_sides, residual, values);
+      return std::sqrt(with_sides->dot(values, values)) <= rounding;
     };
   }
 
   /// The integral of the velocity that sides prescribe, `lift`.
   Point flow_of_sides() {
     if (!discretisation.lifted()) return {};
-    with_sides->zero(work.data());
-    lift.add_to(*with_sides, work.data());
-    with_sides->bring_ghosts(all(), work.data());
-    return discretisation.integrals(*engine, work).velocity;
+    with_sides->zero(work().data());
+    lift.add_to(*with_sides, work().data());
+    with_sides->bring_ghosts(all(), work().data());
+    return discretisation.integrals(*engine, work()).velocity;
   }
 
   /// The L2 norm of a velocity; where cells are parallelepipeds its components are not orthogonal. Uses `b`.
@@ -333,9 +345,9 @@ struct TimeStepper::Data {
     for (int a = 0; a < 3; ++a) state.gradient[a] += more[a];
   }
 
-  /// The flow of a state, a vector of the solver so far, becomes that at the time that the discretisation has. Returns
-  /// the rate at which it crosses cells. `is_new`: it does not have the flow rate yet.
-  double complete(State& state, double t, double length, bool is_new) {
+  /// The flow of a state, a vector of the solver so far, becomes that at the time that the discretisation has.
+  /// `is_new`: it does not have the flow rate yet.
+  void complete(State& state, double t, double length, bool is_new) {
     state.time = t;
     state.length = length;
     if (changes_data || !has_lift) {
@@ -349,15 +361,18 @@ struct TimeStepper::Data {
     with_sides->bring_ghosts(all(), state.flow.data());
     if (flow_rate && is_new) hold_flow_rate(state);
     state.size = size_of(state.flow);
-    if (state.convection.size() == 0) return 0.0;
-    const double crossing = convection->apply(state.flow.data(), state.convection.data());
-    inflow.add_to(*with_sides, state.convection.data());
+  }
+  /// What is explicit of a state that complete() has just seen to. Returns the rate at which its flow crosses cells.
+  double convect(const State& state, Vector<double>& result) {
+    if (convection == nullptr) return 0.0;
+    const double crossing = convection->apply(state.flow.data(), result.data(), work().data());
+    inflow.add_to(*with_sides, result.data());
     return crossing;
   }
 
   void project_initial() {
     set_time(0.0);
-    discretisation.projection_load(*engine, kernels(), time.initial, work, b);
+    discretisation.projection_load(*engine, kernels(), time.initial, work(), b);
     // There is no viscosity in a projection: where a mesh cannot be coarsened, cycles leave up to 0.7 of a residual.
     Convergence from_load = criterion(false, 1e-12);
     from_load.max_iterations = 200;
@@ -367,7 +382,8 @@ struct TimeStepper::Data {
                                    convergence.reason, convergence.iterations),
                        0);
     }
-    rate = complete(states.front(), 0.0, 0.0, true);
+    complete(states.front(), 0.0, 0.0, true);
+    rate = convect(states.front(), states.front().convection);
     clear_pressure(*engine, *with_sides, all(), states.front().flow.data());  // it is a multiplier
     states.front().gradient = {};                                             // as is this
   }
@@ -381,7 +397,8 @@ struct TimeStepper::Data {
       set_time(state.time);
       const HostVector unknowns = unknowns_on(state.flow, discretisation.finest().grid, problem.order, "checkpoint");
       engine->upload(unknowns.data(), states[i].flow.data(), unknowns.size() * sizeof(double));
-      rate = complete(states[i], state.time, state.length, false);
+      complete(states[i], state.time, state.length, false);
+      if (i < explicit_states_of(time.scheme)) rate = convect(states[i], states[i].convection);
       states[i].gradient = state.gradient;
     }
     number = from.steps;
@@ -407,8 +424,8 @@ struct TimeStepper::Data {
     // The beginning has no pressure; where those are means, none is taken from there.
     if (!pressure && states[through.size() - 1].length == 0.0) through.pop_back();
     const double middle = 0.5 * (begin + end);
-    interpolate(middle, through, work, b);
-    averages->add(discretisation.downloaded(work), end - begin, coefficients.at(middle));
+    interpolate(middle, through, work(), b);
+    averages->add(discretisation.downloaded(work()), end - begin, coefficients.at(middle));
   }
 
   /// Times of the known states.
@@ -465,8 +482,8 @@ struct TimeStepper::Data {
     if (time.steady == 0.0 || known < 2) return {};
     const double size = states[0].size;
     if (size == 0.0 && changes_data) return {};
-    combine({1.0, -1.0}, work);
-    const double difference = size_of(work);
+    combine({1.0, -1.0}, work());
+    const double difference = size_of(work());
     return difference == 0.0 ? 0.0 : difference / (states[0].length * size);
   }
 
@@ -489,7 +506,12 @@ struct TimeStepper::Data {
     if (!changes_data && load_of && are_same(*load_of, now, all().grid)) return;
     load_of.reset();
     set_time(t);
-    discretisation.load(*engine, kernels(), work, load);
+    if (!has_load(discretisation.problem())) {
+      load = {};
+      return;
+    }
+    if (load.size() == 0) load = vector();
+    discretisation.load(*engine, kernels(), work(), load);
     hats.to_all(*with_sides, load.data());
     load_of = now;
   }
@@ -536,11 +558,11 @@ struct TimeStepper::Data {
     const std::size_t count = std::max(history.size(), guess.size());
     history.resize(count);
     guess.resize(count);
-    with_sides->two_sums(static_cast<int>(count), flows(count, solved).data(), history.data(), work.data(),
+    with_sides->two_sums(static_cast<int>(count), flows(count, solved).data(), history.data(), work().data(),
                          guess.data(), next.flow.data());
 
     // b = load - sum_i c_i M u_i - sum_i w_i C_i
-    mass.apply(work.data(), b.data());
+    mass.apply(work().data(), b.data());
     const std::vector<const State*> explicit_states = known_states(solved);
     const std::vector<double>& extrapolation = what.coefficients.extrapolation;
     std::vector<double> factors;
@@ -549,7 +571,7 @@ struct TimeStepper::Data {
       factors.push_back(factor);
       explicit_parts.push_back(part.data());
     };
-    if (!what.is_update) add_part(1.0, load);
+    if (!what.is_update && load.size() > 0) add_part(1.0, load);
     for (std::size_t i = 0; convection != nullptr && i < extrapolation.size(); ++i) {
       add_part(-extrapolation[i], explicit_states[i]->convection);
     }
@@ -566,13 +588,13 @@ struct TimeStepper::Data {
         lift_of_update = std::make_unique<UpdateLift>(*engine, all(), discretisation.finest(), of_projections,
                                                       options.multigrid.local_solver);
       }
-      lift_of_update->image.apply(discretisation.lift(), work.data(), next.flow.data());
+      lift_of_update->image.apply(discretisation.lift(), work().data(), next.flow.data());
       kernels().axpy(-1.0, next.flow.data(), b.data());
       combine(guess, next.flow, solved);
     }
     if (pressure) {
-      combine(of_pressure, work, solved);
-      pressure->copy(*with_sides, work.data(), next.flow.data());
+      combine(of_pressure, work(), solved);
+      pressure->copy(*with_sides, work().data(), next.flow.data());
     }
     hats.to_some(*with_sides, next.flow.data());
 
@@ -600,9 +622,9 @@ struct TimeStepper::Data {
     State& next = states.back();
     solved.push_back(next.flow.data());
     const std::vector<double> weights = mean_pressure_weights(tableau_of(time.scheme), dt);
-    with_sides->zero(work.data());
-    with_sides->axpys(static_cast<int>(weights.size()), weights.data(), solved.data(), 1.0, work.data());
-    pressure->copy(*with_sides, work.data(), next.flow.data());
+    with_sides->zero(work().data());
+    with_sides->axpys(static_cast<int>(weights.size()), weights.data(), solved.data(), 1.0, work().data());
+    pressure->copy(*with_sides, work().data(), next.flow.data());
     Point mean{};
     for (std::size_t i = 0; i < weights.size(); ++i) {
       const Point& of_solve = i < stages.size() ? stages[i].gradient : next.gradient;
@@ -627,26 +649,29 @@ struct TimeStepper::Data {
     throw StepFailed(fmt::format("step {} to t = {:g} by {:g}: {}", number + 1, t, dt, what), sound);
   }
 
-  /// Of the flow that a step of dt has come to, which is the last state yet; `last`: the solve that made it.
+  /// Of the flow that a step of dt has come to, which is the last state yet, with C(u) in b; `last`: the solve that
+  /// made it.
   std::optional<EnergyAlarm::Growth> unexplained_growth(const StepSolve& last, double dt) {
     if (convection == nullptr) return {};
     const State& next = states.back();
     return alarm.after(number + 1, energy_of(next), [&] {
       // Convection as it is, less that of the step: as extrapolated, or with the weights of stages.
       std::vector<double> factors{1.0};
-      std::vector<const double*> parts{next.convection.data()};
+      std::vector<const double*> parts{b.data()};
       const auto subtract = [&](const std::vector<double>& weights, const auto& of) {
         for (std::size_t i = 0; i < weights.size(); ++i) {
           factors.push_back(-weights[i]);
-          parts.push_back(of(i).convection.data());
+          parts.push_back(of(i).data());
         }
       };
       if (is_multistep(time.scheme)) {
-        subtract(last.coefficients.extrapolation, [&](std::size_t i) -> const State& { return states[i]; });
+        subtract(
+            last.coefficients.extrapolation, [&](std::size_t i) -> const auto& { return states[i].convection; });
       } else {
-        subtract(tableau_of(time.scheme).forward_weights, [&](std::size_t i) -> const State& {
-          return i == 0 ? states.front() : i <= stages.size() ? stages[i - 1] : next;
-        });
+        subtract(
+            tableau_of(time.scheme).forward_weights, [&](std::size_t i) -> const auto& {
+              return i == 0 ? states.front().convection : i <= stages.size() ? stages[i - 1].convection : b;
+            });
       }
       std::vector<double> powers(parts.size());
       with_sides->dots(static_cast<int>(parts.size()), parts.data(), next.flow.data(), powers.data());
@@ -713,10 +738,8 @@ struct TimeStepper::Data {
       of_stage = convergence.iterations;
       report.cycles += convergence.iterations;
       report.residual = std::max(report.residual, convergence.history.back());
-      if (is_last && next.convection.size() == 0) {  // an older flow's is wanted no more
-        std::swap(next.convection, states[explicit_states_of(time.scheme) - 1].convection);
-      }
-      crossing = complete(next, t + solves[i].from_end, dt, true);
+      complete(next, t + solves[i].from_end, dt, true);
+      crossing = convect(next, is_last ? b : next.convection);
       if (!std::isfinite(next.size) || !std::isfinite(crossing)) fail(t, dt, "the flow is not finite", number);
     }
     if (const auto growth = unexplained_growth(solves.back(), dt)) {
@@ -731,6 +754,10 @@ struct TimeStepper::Data {
     }
     if (pressure) take_mean_pressure(dt);
     rate = crossing;
+    if (convection != nullptr) {  // what the last step has that is explicit is wanted no more
+      std::swap(states.back().convection, b);
+      std::swap(b, states[explicit_states_of(time.scheme) - 1].convection);
+    }
     std::rotate(states.begin(), states.end() - 1, states.end());
     ++known;
     ++number;
@@ -746,15 +773,18 @@ struct TimeStepper::Data {
 Estimate estimate(const Problem& problem, const TimeOptions& time, const SolverOptions& options) {
   Problem linear = problem;
   linear.convection = false;
-  // The solve has b and x, one of the states. Here are stages, the load and a combination of flows, places of pressures
-  // (a quarter of a vector) and, with convection, what cells have of their upper hats (a quarter at most).
+  // The solve has b, x, which is one of the states, and a vector to work in. Where pressures or divergences are taken
+  // out there are their places (a quarter of a vector).
   const int stages = number_of_solves(time.scheme) - 1;
   const int convection = problem.convection ? explicit_states_of(time.scheme) + stages : 0;
+  const double of_pressure = is_multistep(time.scheme) ? 0.0 : 0.25;
+  const double of_divergence = looks_at_divergence(problem) ? 1.25 : 0.0;
+  const bool lacks_work = takes_gmres(problem) && options.precision == Precision::full_double;
   // A flow rate has a load and responses for each direction.
   const std::size_t held = time.flow_rate ? periodic_directions(problem).size() : 0;
   const double of_rate = static_cast<double>(held) * (1.0 + responses_of(time.scheme));
-  const double vectors = 1.25 + of_rate + states_of(time.scheme) + stages + convection +
-                         (problem.convection ? 0.25 : 0.0) +
+  const double vectors = of_rate + states_of(time.scheme) - 1 + stages + convection + of_pressure + of_divergence +
+                         (has_load(problem) ? 1.0 : 0.0) + (lacks_work ? 1.0 : 0.0) +
                          (time.average_start ? AverageSums::vectors(problem.mesh.dim) : 0.0);
   return estimate(linear, for_steps(options, problem), vectors);
 }
@@ -849,7 +879,7 @@ Solution TimeStepper::solution(double time) const {
   if (std::abs(time - times.front()) <= slack) time = times.front();
   problem = with_force(std::move(problem), data_->gradient_at(time, times));
   const Coefficients coefficients = data_->coefficients.at(time);
-  Vector<double>& work = data_->work;
+  Vector<double>& work = data_->work();
   data_->interpolate(time, times, work, data_->b);
   Solution flow = data_->discretisation.solution_of(problem, coefficients, work,
                                                     data_->discretisation.engine_integrals(*data_->engine, work));

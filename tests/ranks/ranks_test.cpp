@@ -48,8 +48,11 @@ void compare_convection(const Levels& levels) {
   const Values u = test::random_vector(levels.whole, 1, true);
   Vector<double> expected(on_one(), levels.whole.size());
   Vector<double> got(on_all(), levels.part.size());
-  const double rate = whole->apply(on<double>(on_one(), u).data(), expected.data());
-  const double rate_of_all = part->apply(on<double>(on_all(), levels.part_of(u)).data(), got.data());
+  Vector<double> work(on_one(), levels.whole.size());
+  Vector<double> work_of_part(on_all(), levels.part.size());
+  const double rate = whole->apply(on<double>(on_one(), u).data(), expected.data(), work.data());
+  const double rate_of_all =
+      part->apply(on<double>(on_all(), levels.part_of(u)).data(), got.data(), work_of_part.data());
   const double difference = levels.difference(from(got), from(expected));
   expect_everywhere(difference <= 1e-12, fmt::format("convection: {}", difference));
   expect_everywhere(std::abs(rate - rate_of_all) <= 1e-12 * rate, fmt::format("rates {} and {}", rate, rate_of_all));

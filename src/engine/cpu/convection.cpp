@@ -31,20 +31,19 @@ class CpuConvection final : public Convection {
         kernel_(points_table(level.equation.dim, level.equation.order).convect),
         data_(make_data(level)),
         upwind_(flux == ConvectiveFlux::upwind ? 1.0 : 0.0),
-        upper_(zeros(whole_blocks(near_cells().size()) * level.equation.dim *
-                     power(level.equation.n(), level.equation.dim - 1))),
         rates_(team.size()) {}
 
-  double apply(const double* u, double* y) override {
-    team_.run([&](int t) { rates_[t] = cells(t, u, y); });
-    team_.run([&](int t) { add_hats(t, y); });
+  /// `upper`: what cells have of the hats on their upper faces, fewer numbers than they have themselves.
+  double apply(const double* u, double* y, double* upper) override {
+    team_.run([&](int t) { rates_[t] = cells(t, u, y, upper); });
+    team_.run([&](int t) { add_hats(t, upper, y); });
     return *std::max_element(rates_.begin(), rates_.end());
   }
 
  private:
   [[nodiscard]] RecordRange near_cells() const { return level_.grid.layout().near_cells(); }
 
-  double cells(int t, const double* u, double* y) {
+  double cells(int t, const double* u, double* y, double* upper) {
     double rate = 0.0;
     Team::in_pieces(team_.range(near_cells().size(), t, interleave), 64 * interleave, [&](Team::Range piece) {
       ConvectionArguments arguments{&data_,
@@ -54,7 +53,7 @@ class CpuConvection final : public Convection {
                                     upwind_,
                                     u,
                                     y,
-                                    upper_.data(),
+                                    upper,
                                     0.0};
       kernel_(arguments);
       rate = std::max(rate, arguments.rate);
@@ -63,14 +62,14 @@ class CpuConvection final : public Convection {
   }
 
   /// Hat-only records have nothing of their own.
-  void add_hats(int t, double* y) {
+  void add_hats(int t, const double* upper, double* y) {
     const VectorLayout& layout = level_.grid.layout();
     const auto range = team_.range(layout.records().size(), t);
     for (auto r = static_cast<Record>(range.begin); r < range.end; ++r) {
       if (!layout.is_hat(r)) continue;
       for (int i = 0; i < level_.equation.record(); ++i) y[level_.index(r, i)] = 0.0;
     }
-    add_upper_hats(level_, {static_cast<Record>(range.begin), static_cast<Record>(range.end)}, upper_.data(), y);
+    add_upper_hats(level_, {static_cast<Record>(range.begin), static_cast<Record>(range.end)}, upper, y);
   }
 
   Team& team_;
@@ -78,7 +77,6 @@ class CpuConvection final : public Convection {
   void (*kernel_)(ConvectionArguments&);
   ConvectionData data_;
   double upwind_;
-  HostVector upper_;           // what cells have of the hats on their upper faces
   std::vector<double> rates_;  // [thread]
 };
 

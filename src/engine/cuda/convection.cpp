@@ -59,19 +59,18 @@ class CudaConvection final : public Convection {
         cells_(level.grid.layout().near_cells().size()),
         upwind_(flux == ConvectiveFlux::upwind ? 1.0 : 0.0),
         tables_(make_tables(level)),
-        upper_(shared.engine, whole_blocks(cells_) * equation_.dim * power(equation_.n(), equation_.dim - 1)),
         rate_(shared.engine, 1) {
     const auto faces = open_faces(level.grid);
     open_faces_ = {shared.engine, faces};
     open_face_count_ = static_cast<std::int32_t>(faces.size());
   }
 
-  double apply(const double* u, double* y) override {
+  /// `upper`: what cells have of the hats on their upper faces, fewer numbers than they have themselves.
+  double apply(const double* u, double* y, double* upper) override {
     shared_.engine.zero(rate_.data(), sizeof(std::uint64_t));
-    kernel_({tables_, device_->topology(), device_->blocks(), cells_, upwind_, u, y, upper_.data(), rate_.data()},
+    kernel_({tables_, device_->topology(), device_->blocks(), cells_, upwind_, u, y, upper, rate_.data()},
             shared_.stream);
-    add_upper_hats({device_->topology(), equation_.dim, equation_.order, cells_, upper_.data(), y, true},
-                   shared_.stream);
+    add_upper_hats({device_->topology(), equation_.dim, equation_.order, cells_, upper, y, true}, shared_.stream);
     add_outflow({tables_, equation_.dim, equation_.order, u, y}, open_faces_.data(), open_face_count_, shared_.stream);
     std::uint64_t rate = 0;
     rate_.download(&rate);
@@ -86,7 +85,6 @@ class CudaConvection final : public Convection {
   std::int32_t cells_;
   double upwind_;
   ConvectionTables tables_;
-  Vector<double> upper_;  // what cells have of the hats on their upper faces
   Vector<std::uint64_t> rate_;
   Array<OpenFace> open_faces_;
   std::int32_t open_face_count_ = 0;

@@ -50,9 +50,9 @@ class DistributedConvection final : public Convection {
                         distributed::Shared& shared)
       : convection_(std::move(convection)), kernels_(std::move(kernels)), shared_(shared) {}
 
-  double apply(const double* u, double* y) override {
+  double apply(const double* u, double* y, double* work) override {
     kernels_->bring_ghosts(kernels_->level(), const_cast<double*>(u));  // ghosts are caches: no vector is changed
-    double rate = convection_->apply(u, y);
+    double rate = convection_->apply(u, y, work);
     shared_.ghosts.set(y, Ghosts::stale);
     shared_.ranks.maximum(std::span(&rate, 1));
     return rate;

@@ -63,7 +63,7 @@ void ReferenceConvection::add_side(Record cell, int side, const double* u, doubl
   }
 }
 
-double ReferenceConvection::apply(const double* u, double* y) {
+double ReferenceConvection::apply(const double* u, double* y, double* /*work*/) {
   const int dim = level_.equation.dim;
   const Point h = level_.grid.metric().uniform_width();
   std::fill_n(y, level_.size(), 0.0);

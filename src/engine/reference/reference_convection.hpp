@@ -12,7 +12,7 @@ class ReferenceConvection final : public Convection {
  public:
   ReferenceConvection(const Level& level, ConvectiveFlux flux);
 
-  double apply(const double* u, double* y) override;
+  double apply(const double* u, double* y, double* work) override;
 
  private:
   /// Values of component c at the points of the table of a cell or of one of its faces.
