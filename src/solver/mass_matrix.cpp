@@ -1,6 +1,8 @@
 #include "solver/mass_matrix.hpp"
 
+#include <algorithm>
 #include <cstdint>
+#include <iterator>
 #include <vector>
 
 #include "mesh/record.hpp"
@@ -39,9 +41,17 @@ void PressurePart::copy(Kernels<double>& kernels, const double* x, double* y) {
 }
 
 void clear_pressure(Engine& engine, Kernels<double>& kernels, const Level& level, double* x) {
-  const std::vector<std::int64_t> places = pressures(level);
-  kernels.scatter(std::ssize(places), on_device(engine, places).data(),
-                  Vector<double>(engine, std::ssize(places)).data(), x);
+  const std::vector<std::int64_t> all = pressures(level);
+  // Part by part: memory is what steps take, and not a vector's quarter more for once.
+  const auto most = static_cast<std::int64_t>(1) << 18;
+  const std::int64_t count = std::ssize(all);
+  Vector<std::int64_t> places(engine, std::min(most, count));
+  const Vector<double> zeros(engine, places.size());
+  for (std::int64_t first = 0; first < count; first += most) {
+    const std::int64_t number = std::min(most, count - first);
+    engine.upload(&all[first], places.data(), number * sizeof(std::int64_t));
+    kernels.scatter(number, places.data(), zeros.data(), x);
+  }
 }
 
 }  // namespace solenoid

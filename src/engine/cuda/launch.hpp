@@ -16,8 +16,9 @@
 
 namespace solenoid::cuda {
 
-inline constexpr std::size_t default_shared_bytes = 48 << 10;  // more has to be asked for
-inline constexpr std::size_t most_shared_bytes = 227 << 10;    // that a thread block may ask for
+// More has to be asked for: 48 KB, of which kernels have some in static arrays.
+inline constexpr std::size_t default_shared_bytes = 46 << 10;
+inline constexpr std::size_t most_shared_bytes = 227 << 10;  // that a thread block may ask for
 
 /// To be called by all threads of every kernel. Once it returns, all that earlier kernels wrote is there: the one
 /// before has waited for those before it. Then the next one may start, or, if `alone`, when this one's blocks are done:
