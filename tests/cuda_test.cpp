@@ -106,6 +106,37 @@ INSTANTIATE_TEST_SUITE_P(Orders, CudaSolveOrders, testing::Combine(testing::Valu
                                   std::to_string(std::get<1>(test.param));
                          });
 
+/// The same values as of a residual that is there, and its norm; nothing else is written. Not where other kernels write
+/// a part of it.
+TEST_P(CudaSolveOrders, RoundResiduals) {
+  const auto [dim, order] = GetParam();
+  if (!test::has_order(dim, order)) GTEST_SKIP() << "the order is not in this build";
+  const auto engine = make_cuda_engine();
+  for (test::MeshCase mesh : test::mesh_cases(dim)) {
+    for (const int refine : {0, 1}) {
+      mesh.mesh.refine = refine;
+      const Level level = mesh.level(order);
+      const auto kernels = make_kernels<double>(*engine, level, LocalSolverKind::direct);
+      const Vector<double> b = on_device(*engine, test::random_vector(level, 1));
+      const Vector<double> x = on_device(*engine, test::random_vector(level, 2));
+      Vector<double> r(*engine, level.size());
+      Vector<float> rounded(*engine, level.size());
+      EXPECT_EQ(kernels->residual_rounded(b.data(), x.data(), rounded.data()), level.grid.layout().hats().empty());
+      if (!level.grid.layout().hats().empty()) continue;
+      const double norm = kernels->norm_of_rounded();
+      kernels->residual(b.data(), x.data(), r.data());
+      EXPECT_NEAR(norm / std::sqrt(kernels->dot(r.data(), r.data())), 1.0, 1e-13) << mesh.name;
+      std::vector<double> expected(level.size());
+      std::vector<float> got(level.size());
+      r.download(expected.data());
+      rounded.download(got.data());
+      std::int64_t others = 0;
+      for (std::size_t i = 0; i < got.size(); ++i) others += got[i] != static_cast<float>(expected[i]) ? 1 : 0;
+      EXPECT_EQ(others, 0) << mesh.name;
+    }
+  }
+}
+
 class CudaPoissonOrders : public CudaSolve, public testing::WithParamInterface<std::tuple<int, int>> {};
 
 TEST_P(CudaPoissonOrders, EqualTheCpu) {

@@ -89,6 +89,9 @@ class Kernels {
   virtual void apply(const T* x, T* y) = 0;
   /// r = b - A x
   virtual void residual(const T* b, const T* x, T* r) = 0;
+  /// r = b - A x, rounded; or false: these kernels would not gain from that. Then norm_of_rounded() is |b - A x|.
+  virtual bool residual_rounded(const T* /*b*/, const T* /*x*/, float* /*r*/) { return false; }
+  virtual double norm_of_rounded() { throw std::logic_error("no residual was rounded"); }
   /// One colour of the multiplicative smoother: solves the local problem of every patch of the colour with the residual
   /// of x, y = x + sum_j R_j^T A_j^+ R_j (b - A x). x and y are different vectors; every value of y is written.
   /// x == nullptr stands for zero.

@@ -50,6 +50,7 @@ class CudaKernels final : public Kernels<T> {
     if (level.is_sheared()) sheared_ = make_sheared_data<T>(level);
     if (level.has_coefficients_by_cell()) use(std::make_shared<DeviceCoefficients<T>>(shared.engine, level));
     rehearse();
+    if (rounds_residuals()) norms_ = Vector<double>(shared.engine, most_norms());
   }
 
   [[nodiscard]] const Level& level() const override { return level_; }
@@ -111,6 +112,24 @@ class CudaKernels final : public Kernels<T> {
 
   void apply(const T* x, T* y) override { apply_or_residual(nullptr, x, y); }
   void residual(const T* b, const T* x, T* r) override { apply_or_residual(b, x, r); }
+  bool residual_rounded(const T* b, const T* x, float* r) override {
+    if (norms_.size() == 0) return false;
+    auto arguments = operator_arguments(b, x, nullptr);
+    arguments.rounded = r;
+    arguments.norms = norms_.data();
+    table_.apply(arguments, shared_.stream);
+    return true;
+  }
+  double norm_of_rounded() override {
+    cuda::VectorBatch<double> norms{};
+    norms.count = 1;
+    norms.vector[0] = norms_.data();
+    ++shared_.ticket;
+    cuda::dots(cuda::OwnedNumbers{.whole = norms_.size()}, norms, norms_.data(), shared_.reduction, shared_.results, 0,
+               shared_.ticket, shared_.stream);
+    shared_.wait_for_results();
+    return std::sqrt(shared_.results->value[0]);
+  }
 
   void smooth(int colour, const T* b, const T* x, T* y) override {
     smooth(multiplicative_, {colour, b, x, y, false, T(1)});
@@ -347,8 +366,19 @@ class CudaKernels final : public Kernels<T> {
       }
       return;
     }
-    table_.apply({&cell_, device_->topology(), device_->tiles(), device_->blocks(), device_->boundary_sides(), x, b, y},
-                 shared_.stream);
+    table_.apply(operator_arguments(b, x, y), shared_.stream);
+  }
+  [[nodiscard]] cuda::ApplyArguments<T> operator_arguments(const T* b, const T* x, T* y) const {
+    return {&cell_, device_->topology(), device_->tiles(), device_->blocks(), device_->boundary_sides(), x, b, y};
+  }
+  /// Thread blocks of the operator at most.
+  [[nodiscard]] std::int64_t most_norms() const {
+    return static_cast<std::int64_t>(device_->tiles().count) * (level_.equation.dim + 1);
+  }
+  /// Whether one kernel makes all of a residual in double precision, and rounds it.
+  [[nodiscard]] bool rounds_residuals() const {
+    return std::is_same_v<T, double> && level_.equation.velocities() > 0 && !mac_ && !level_.goes_by_elements() &&
+           level_.grid.layout().hats().empty();
   }
   /// The operator where it is the marker-and-cell scheme.
   static std::optional<MacStencil<T>> mac_of(const Level& level) {
@@ -384,6 +414,7 @@ class CudaKernels final : public Kernels<T> {
   ColourSmoothers<T> additive_;
   std::unique_ptr<SmallSmoother<T>> small_;        // the same
   std::unique_ptr<DeviceLoad> load_;               // once it is needed
+  Vector<double> norms_;                           // of residuals that are rounded, or nothing
   std::unique_ptr<PointViscosityTerm> at_points_;  // once it was taken, with
   std::shared_ptr<const DevicePointWeights> point_weights_;
 };

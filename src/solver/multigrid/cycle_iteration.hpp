@@ -32,11 +32,13 @@ void cycle_iteration(CyclePreconditioner<S>& m, const double* b, double* x, Conv
   if (norm_b == 0.0) kernels.zero(x);
   double scale = norm_b;
   for (;; ++convergence.iterations) {
-    kernels.residual(b, x, r);
-    const double norm = std::sqrt(kernels.dot(r, r));
+    // Who looks at residuals wants them as they are.
+    const bool taken = !convergence.also && m.take_residual(b, x);
+    if (!taken) kernels.residual(b, x, r);
+    const double norm = taken ? kernels.norm_of_rounded() : std::sqrt(kernels.dot(r, r));
     if (convergence.iterations == 0) scale = convergence.scale(norm_b, norm);
     if (convergence.stop(norm_b == 0.0 ? 0.0 : norm / scale, r)) return;
-    add(kernels, m.of(r), x);
+    add(kernels, taken ? m.of_taken() : m.of(r), x);
   }
 }
 

@@ -86,9 +86,7 @@ class FullMultigrid {
       }
       for (int cycle = 0; cycle < options_.cycles; ++cycle) {
         check_interrupt();
-        const bool from_zero = l == 0 && cycle == 0;
-        if (!from_zero) kernels(l).residual(load(l), value(l), r);
-        add(kernels(l), m_.of(l, from_zero ? load(l) : r), value(l));
+        add(kernels(l), correction(l, load(l), value(l), l == 0 && cycle == 0), value(l));
       }
       if (convergence.monitor) convergence.monitor(0, 1.0);
     }
@@ -152,6 +150,14 @@ class FullMultigrid {
   };
 
   [[nodiscard]] Kernels<double>& kernels(int level) { return *levels_[level].kernels; }
+
+  /// By a cycle on a level and those below.
+  const S* correction(int level, const double* load, const double* value, bool value_is_zero) {
+    if (value_is_zero) return m_.of(level, load);
+    if (m_.take_residual(level, kernels(level), load, value)) return m_.of_taken(level);
+    kernels(level).residual(load, value, residual_.data());
+    return m_.of(level, residual_.data());
+  }
 
   /// What cycles leave is smooth: the next coarser level finds nearly all of it. Takes the residual that run() left.
   double algebraic_error() {

@@ -52,6 +52,16 @@ class CyclePreconditioner final : public Preconditioner {
   }
   const S* of(const double* r) { return of(finest_, r); }
 
+  /// M (b - A x), where `kernels`, of that level, round residuals as they write them: first whether they do (then
+  /// their norm_of_rounded() is that of the residual), then the result.
+  bool take_residual(int level, Kernels<double>& kernels, const double* b, const double* x) {
+    if constexpr (std::is_same_v<S, float>) return kernels.residual_rounded(b, x, cycle_.right_hand_side(level));
+    return false;
+  }
+  const S* of_taken(int level) { return cycle_.run(level); }
+  bool take_residual(const double* b, const double* x) { return take_residual(finest_, outer(), b, x); }
+  const S* of_taken() { return of_taken(finest_); }
+
   void apply(const double* r, double* z) override {
     if constexpr (std::is_same_v<S, double>) {
       outer().copy(of(r), z);

@@ -87,6 +87,8 @@ struct ApplyArguments {
   const T* x;
   const T* b;
   T* y;
+  float* rounded = nullptr;  ///< Stokes equations, double precision: the residual goes there, and not to y,
+  double* norms = nullptr;   ///< [thread block]: the norm of what it has of that
 };
 
 /// Transfer between coarse cells and their children.

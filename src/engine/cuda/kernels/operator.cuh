@@ -29,6 +29,7 @@
 /// 32 x 2 x 2 cells needs 26 and 32 if the first-level cache missed nothing twice. Limits (H200): latency of those
 /// loads; no unit is busier than two thirds.
 
+#include <cmath>
 #include <type_traits>
 
 #include "engine/cuda/kernels/operator_cells.cuh"
@@ -126,6 +127,23 @@ struct Operator {
   static void apply(const ApplyArguments<T>& arguments, Stream stream);
 };
 
+/// The root of the sum over a thread block.
+template <int threads>
+__device__ void write_norm(double square, double* norm) {
+  __shared__ double of_warp[threads / 32];
+  const auto in_warp = [](double sum) {
+    for (int distance = 16; distance > 0; distance /= 2) sum += __shfl_down_sync(~0U, sum, distance);
+    return sum;
+  };
+  const int thread = static_cast<int>(threadIdx.x + threadIdx.y * blockDim.x);
+  const double sum = in_warp(square);
+  if (thread % 32 == 0) of_warp[thread / 32] = sum;
+  __syncthreads();
+  if (thread >= 32) return;
+  const double all = in_warp(thread < threads / 32 ? of_warp[thread] : 0.0);
+  if (thread == 0) *norm = std::sqrt(all);
+}
+
 /// y = A x or b - A x on cells. Thread blocks: one for a tile, or, where there are few, one for each component of a
 /// tile.
 template <bool with_b, class T, int dim, int order>
@@ -138,7 +156,11 @@ __launch_bounds__(OperatorTile<T, dim, order>::threads, OperatorTile<T, dim, ord
   const typename O::Shared shared(memory, arguments.tiles);
   const uint2 face = O::first_face(shared, static_cast<int>(blockIdx.y) % dim);
   __syncthreads();
-  O::template apply<with_b>(tables, arguments, shared, face);
+  const T square = O::template apply<with_b>(tables, arguments, shared, face);
+  if constexpr (with_b && std::is_same_v<T, double>) {
+    if (arguments.norms != nullptr)
+      write_norm<O::threads>(square, arguments.norms + blockIdx.x + blockIdx.y * gridDim.x);
+  }
 }
 
 /// The same on hat-only records, beside apply_cells, which has waited for earlier kernels when this one starts. One

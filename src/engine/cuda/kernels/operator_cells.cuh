@@ -18,8 +18,10 @@ struct OperatorByCells : OperatorTile<T, dim, order> {
   using typename Tile::Shared;
   using typename Tile::Tables;
 
+  /// Returns what OperatorTile::store makes of the thread's values.
   template <bool with_b>
-  __device__ static void apply(const Tables& tables, const Arguments& arguments, const Shared& shared, uint2 face) {
+  __device__ static T apply(const Tables& tables, const Arguments& arguments, const Shared& shared, uint2 face) {
+    T square = 0;
     Cell cell;
     cell.offset = shared.offset(threadIdx.x);
     wait_for_earlier_kernels(!arguments.followed);
@@ -43,11 +45,13 @@ struct OperatorByCells : OperatorTile<T, dim, order> {
       if (c + 1 < dim) Tile::prefetch(arguments.x, shared, c + 1);
       if (with_b && c + 1 < dim) Tile::prefetch(arguments.b, shared, c + 1);
       const auto own = [&](int i, int s, int f) { return z[i][s][f]; };
-      Tile::template finish<with_b>(tables, arguments, shared, cell.offset, c, 0, sides, side_fixed(lower), own, y);
+      Tile::template finish<with_b>(tables, arguments, shared, cell.offset, c, 0, sides, side_fixed(lower), own, y,
+                                    square);
       cell.turn();
       if (c + 1 < dim) __syncthreads();
     }
-    if (shared.record(threadIdx.x) < arguments.topology.cells) write_divergence<with_b>(arguments, cell);
+    if (shared.record(threadIdx.x) < arguments.topology.cells) write_divergence<with_b>(arguments, cell, square);
+    return square;
   }
 
  private:
@@ -138,12 +142,12 @@ struct OperatorByCells : OperatorTile<T, dim, order> {
 
   /// After the last component: indices are those of component 0 again.
   template <bool with_b>
-  __device__ static void write_divergence(const Arguments& arguments, const Cell& cell) {
+  __device__ static void write_divergence(const Arguments& arguments, const Cell& cell, T& square) {
     const std::int64_t at = cell.offset + dim * S::block * interleave;
     unrolled<n, lines, n>([&](int i, int s, int f) {
       const std::int64_t place = at + (i + n * f + n * n * s) * interleave;
       const T value = cell.divergence[i][s][f];
-      __stcs(arguments.y + place, with_b ? __ldcs(arguments.b + place) + value : -value);
+      Tile::template store<with_b>(arguments, place, with_b ? __ldcs(arguments.b + place) + value : -value, square);
     });
   }
 };

@@ -19,10 +19,12 @@ struct OperatorByRows : OperatorTile<T, dim, order> {
   using typename Tile::Stack;
   using typename Tile::Tables;
 
+  /// Returns what OperatorTile::store makes of the thread's values.
   template <bool with_b>
-  __device__ static void apply(const Tables& tables, const Arguments& arguments, const Shared& shared, uint2 face) {
+  __device__ static T apply(const Tables& tables, const Arguments& arguments, const Shared& shared, uint2 face) {
     wait_for_earlier_kernels(gridDim.y == 1 && !arguments.followed);
-    if (blockIdx.y + 1 == gridDim.y) divergence<with_b>(tables, arguments, shared);
+    T square = 0;
+    if (blockIdx.y + 1 == gridDim.y) divergence<with_b>(tables, arguments, shared, square);
     const int slot = static_cast<int>(threadIdx.x);
     const int row = static_cast<int>(threadIdx.y);
 #pragma unroll 1
@@ -47,9 +49,10 @@ struct OperatorByRows : OperatorTile<T, dim, order> {
       const T* const z = shared.z + row * S::columns * cells + slot;
       const auto own = [&](int, int s, int f) { return z[(s * n + f) * cells]; };
       Tile::template finish<with_b>(tables, arguments, shared, shared.offset(slot), c, row, sides,
-                                    row == 0 && side_fixed(lower), own, y);
+                                    row == 0 && side_fixed(lower), own, y, square);
       if (c + 1 < dim) __syncthreads();
     }
+    return square;
   }
 
  private:
@@ -109,7 +112,7 @@ struct OperatorByRows : OperatorTile<T, dim, order> {
 
   /// y_p = -sum_c B_c u_c on the plane of the thread's last index.
   template <bool with_b>
-  __device__ static void divergence(const Tables& tables, const Arguments& arguments, const Shared& shared) {
+  __device__ static void divergence(const Tables& tables, const Arguments& arguments, const Shared& shared, T& square) {
     const int last = static_cast<int>(threadIdx.y);
     if (shared.record(threadIdx.x) >= arguments.topology.cells) return;
     const std::int64_t at = shared.offset(threadIdx.x);
@@ -131,7 +134,7 @@ struct OperatorByRows : OperatorTile<T, dim, order> {
         sum += tables.inverse_h[c] * divergence;
       }
       const std::int64_t place = at + (dim * S::block + i0 + n * (index[1] + n * index[2])) * interleave;
-      __stcs(arguments.y + place, with_b ? __ldcs(arguments.b + place) + sum : -sum);
+      Tile::template store<with_b>(arguments, place, with_b ? __ldcs(arguments.b + place) + sum : -sum, square);
     });
   }
 };

@@ -8,6 +8,8 @@
 /// k = 1 and 2 in double, 3D: 8 + 16 and 27 + 9 + 36 kB, so that 4 and 2 thread blocks leave half of it to the
 /// first-level cache.
 
+#include <type_traits>
+
 #include "engine/cuda/kernels/shape.cuh"
 
 namespace solenoid::cuda {
@@ -350,12 +352,25 @@ struct OperatorTile {
     }
   }
 
+  /// Writes a value of y, or of a residual that is rounded; `square` gets those of the latter.
+  template <bool with_b>
+  __device__ static void store(const Arguments& arguments, std::int64_t place, T value, [[maybe_unused]] T& square) {
+    if constexpr (with_b && std::is_same_v<T, double>) {
+      if (arguments.rounded != nullptr) {
+        __stcs(arguments.rounded + place, static_cast<float>(value));
+        square += value * value;
+        return;
+      }
+    }
+    __stcs(arguments.y + place, value);
+  }
+
   /// Adds the Laplacians and alpha z to component c of a thread's rows and writes it, where value 0 of the cell is at
   /// `offset`. `sides`: those in the other directions; `fixed`: row 0 stays zero.
   template <bool with_b, class Z>
   __device__ static void finish(const Tables& tables, const Arguments& arguments, const Shared& shared,
                                 std::int64_t offset, int c, int first, const std::uint32_t (&sides)[2 * (dim - 1)],
-                                bool fixed, Z&& own, T (&y)[rows][lines][n]) {
+                                bool fixed, Z&& own, T (&y)[rows][lines][n], T& square) {
     if constexpr (dim == 3) {
       add_laplacian<dim - 2>(tables, shared, c, first, sides, own, y);
       unrolled<rows, lines, n>([&](int i, int s, int f) { y[i][s][f] *= tables.ratio[c]; });
@@ -363,10 +378,10 @@ struct OperatorTile {
     add_laplacian<0>(tables, shared, c, first, sides, own, y);
     if (shared.record(threadIdx.x) >= arguments.topology.cells) return;
     const T factor = with_b ? -tables.factor[(c + 1) % dim] : tables.factor[(c + 1) % dim];
-    T* const to = arguments.y + offset + (c * S::block + first * S::columns) * interleave;
+    const std::int64_t to = offset + (c * S::block + first * S::columns) * interleave;
     unrolled<rows, lines, n>([&](int i, int s, int f) {
       const T result = (i == 0 && fixed ? T(0) : factor) * (y[i][s][f] + tables.alpha[c] * own(i, s, f));
-      __stcs(to + (i * S::columns + s * n + f) * interleave, result);
+      store<with_b>(arguments, to + (i * S::columns + s * n + f) * interleave, result, square);
     });
   }
 };
