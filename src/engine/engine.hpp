@@ -89,9 +89,11 @@ class Kernels {
   virtual void apply(const T* x, T* y) = 0;
   /// r = b - A x
   virtual void residual(const T* b, const T* x, T* r) = 0;
-  /// r = b - A x, rounded; or false: these kernels would not gain from that. Then norm_of_rounded() is |b - A x|.
-  virtual bool residual_rounded(const T* /*b*/, const T* /*x*/, float* /*r*/) { return false; }
-  virtual double norm_of_rounded() { throw std::logic_error("no residual was rounded"); }
+  /// Whether these kernels gain from residual_rounded() in place of residual(), a norm and rounding. All ranks agree.
+  [[nodiscard]] virtual bool rounds_residuals() const { return false; }
+  /// r = b - A x, rounded; then norm_of_rounded() is |b - A x|.
+  virtual void residual_rounded(const T* /*b*/, const T* /*x*/, float* /*r*/) { throw does_not_round(); }
+  virtual double norm_of_rounded() { throw does_not_round(); }
   /// One colour of the multiplicative smoother: solves the local problem of every patch of the colour with the residual
   /// of x, y = x + sum_j R_j^T A_j^+ R_j (b - A x). x and y are different vectors; every value of y is written.
   /// x == nullptr stands for zero.
@@ -196,6 +198,7 @@ class Kernels {
   virtual void axpys_float(int count, const double* a, const float* const* v, T* w) = 0;
 
  private:
+  static std::logic_error does_not_round() { return std::logic_error("these kernels do not round residuals"); }
   static std::logic_error whole_only() { return std::logic_error("this engine has kernels for whole levels only"); }
 };
 

@@ -50,7 +50,7 @@ class CudaKernels final : public Kernels<T> {
     if (level.is_sheared()) sheared_ = make_sheared_data<T>(level);
     if (level.has_coefficients_by_cell()) use(std::make_shared<DeviceCoefficients<T>>(shared.engine, level));
     rehearse();
-    if (rounds_residuals()) norms_ = Vector<double>(shared.engine, most_norms());
+    if (is_in_one_kernel()) norms_ = Vector<double>(shared.engine, most_norms());
   }
 
   [[nodiscard]] const Level& level() const override { return level_; }
@@ -112,13 +112,14 @@ class CudaKernels final : public Kernels<T> {
 
   void apply(const T* x, T* y) override { apply_or_residual(nullptr, x, y); }
   void residual(const T* b, const T* x, T* r) override { apply_or_residual(b, x, r); }
-  bool residual_rounded(const T* b, const T* x, float* r) override {
-    if (norms_.size() == 0) return false;
+  [[nodiscard]] bool rounds_residuals() const override { return norms_.size() > 0; }
+  void residual_rounded(const T* b, const T* x, float* r) override {
     auto arguments = operator_arguments(b, x, nullptr);
     arguments.rounded = r;
     arguments.norms = norms_.data();
+    arguments.first_owned = level_.grid.layout().owned_cells().first();
+    arguments.last_owned = level_.grid.layout().owned_cells().last();
     table_.apply(arguments, shared_.stream);
-    return true;
   }
   double norm_of_rounded() override {
     cuda::VectorBatch<double> norms{};
@@ -375,8 +376,8 @@ class CudaKernels final : public Kernels<T> {
   [[nodiscard]] std::int64_t most_norms() const {
     return static_cast<std::int64_t>(device_->tiles().count) * (level_.equation.dim + 1);
   }
-  /// Whether one kernel makes all of a residual in double precision, and rounds it.
-  [[nodiscard]] bool rounds_residuals() const {
+  /// Whether one kernel makes all of a residual in double precision.
+  [[nodiscard]] bool is_in_one_kernel() const {
     return std::is_same_v<T, double> && level_.equation.velocities() > 0 && !mac_ && !level_.goes_by_elements() &&
            level_.grid.layout().hats().empty();
   }

@@ -95,7 +95,8 @@ class DistributedKernels final : public Kernels<T> {
         level_(level),
         exchange_(shared.exchange<T>(level)),
         sums_(shared.engine, std::max<std::int64_t>(1, std::ssize(level.constants))),
-        kernels_(std::move(kernels)) {}
+        kernels_(std::move(kernels)),
+        rounds_(do_all_round()) {}
 
   [[nodiscard]] const Level& level() const override { return level_; }
 
@@ -113,6 +114,17 @@ class DistributedKernels final : public Kernels<T> {
     const auto state = ghosts_.are_fresh(b) && !at_points_ ? Ghosts::near : Ghosts::stale;
     kernels_->residual(b, x, r);
     state == Ghosts::stale ? make_stale(r) : ghosts_.set(r, state);
+  }
+  [[nodiscard]] bool rounds_residuals() const override { return rounds_; }
+  void residual_rounded(const T* b, const T* x, float* r) override {
+    bring_for_residual(x);
+    kernels_->residual_rounded(b, x, r);
+    ghosts_.set(r, ghosts_.are_fresh(b) ? Ghosts::near : Ghosts::stale);
+  }
+  double norm_of_rounded() override {
+    double square = std::pow(kernels_->norm_of_rounded(), 2);
+    shared_.ranks.sum(std::span(&square, 1));
+    return std::sqrt(square);
   }
   void smooth(int colour, const T* b, const T* x, T* y) override {
     auto [needed, state] = for_colour(colour, x);
@@ -308,6 +320,11 @@ class DistributedKernels final : public Kernels<T> {
     (*exchange_)(*kernels_, state, const_cast<T*>(x));
     ghosts_.set(x, *next);
   }
+  [[nodiscard]] bool do_all_round() const {
+    double one_does_not = kernels_->rounds_residuals() ? 0.0 : 1.0;
+    if (std::is_same_v<T, double>) shared_.ranks.maximum(std::span(&one_does_not, 1));
+    return one_does_not == 0.0;
+  }
   void make_stale(T* x) {
     ghosts_.set(x, Ghosts::stale);
     if (shared_.poisons) exchange_->poison(*kernels_, x);
@@ -351,6 +368,7 @@ class DistributedKernels final : public Kernels<T> {
   bool at_points_ = false;  // what those add is for owned records alone
   std::unique_ptr<Gathering<T>> gathering_;
   std::unique_ptr<Kernels<T>> kernels_;
+  bool rounds_;
   // Of vectors in single precision, where these are in double, once there is one:
   std::shared_ptr<Exchange<float>> narrow_;
   std::unique_ptr<Kernels<float>> narrow_kernels_;

@@ -87,8 +87,10 @@ struct ApplyArguments {
   const T* x;
   const T* b;
   T* y;
-  float* rounded = nullptr;  ///< Stokes equations, double precision: the residual goes there, and not to y,
-  double* norms = nullptr;   ///< [thread block]: the norm of what it has of that
+  float* rounded = nullptr;      ///< Stokes equations, double precision: the residual goes there, and not to y,
+  double* norms = nullptr;       ///< [thread block]: the norm of what it has of that in owned cells,
+  std::int32_t first_owned = 0;  ///< from this one
+  std::int32_t last_owned = 0;   ///< up to this one
 };
 
 /// Transfer between coarse cells and their children.

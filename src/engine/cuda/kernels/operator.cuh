@@ -158,8 +158,10 @@ __launch_bounds__(OperatorTile<T, dim, order>::threads, OperatorTile<T, dim, ord
   __syncthreads();
   const T square = O::template apply<with_b>(tables, arguments, shared, face);
   if constexpr (with_b && std::is_same_v<T, double>) {
+    const std::int32_t cell = shared.record(threadIdx.x);
+    const bool owned = cell >= arguments.first_owned && cell < arguments.last_owned;
     if (arguments.norms != nullptr)
-      write_norm<O::threads>(square, arguments.norms + blockIdx.x + blockIdx.y * gridDim.x);
+      write_norm<O::threads>(owned ? square : 0.0, arguments.norms + blockIdx.x + blockIdx.y * gridDim.x);
   }
 }
 
