@@ -125,9 +125,10 @@ class CudaKernels final : public Kernels<T> {
     cuda::VectorBatch<double> norms{};
     norms.count = 1;
     norms.vector[0] = norms_.data();
+    cuda::OwnedNumbers all{};
+    all.whole = norms_.size();
     ++shared_.ticket;
-    cuda::dots(cuda::OwnedNumbers{.whole = norms_.size()}, norms, norms_.data(), shared_.reduction, shared_.results, 0,
-               shared_.ticket, shared_.stream);
+    cuda::dots(all, norms, norms_.data(), shared_.reduction, shared_.results, 0, shared_.ticket, shared_.stream);
     shared_.wait_for_results();
     return std::sqrt(shared_.results->value[0]);
   }
