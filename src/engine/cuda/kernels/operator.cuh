@@ -146,7 +146,7 @@ __device__ void write_norm(double square, double* norm) {
 
 /// y = A x or b - A x on cells. Thread blocks: one for a tile, or, where there are few, one for each component of a
 /// tile.
-template <bool with_b, class T, int dim, int order>
+template <OperatorOutput output, class T, int dim, int order>
 __global__
 __launch_bounds__(OperatorTile<T, dim, order>::threads, OperatorTile<T, dim, order>::resident) void apply_cells(
     const __grid_constant__ OperatorTables<T, dim, order> tables,
@@ -156,12 +156,11 @@ __launch_bounds__(OperatorTile<T, dim, order>::threads, OperatorTile<T, dim, ord
   const typename O::Shared shared(memory, arguments.tiles);
   const uint2 face = O::first_face(shared, static_cast<int>(blockIdx.y) % dim);
   __syncthreads();
-  const T square = O::template apply<with_b>(tables, arguments, shared, face);
-  if constexpr (with_b && std::is_same_v<T, double>) {
+  const T square = O::template apply<output>(tables, arguments, shared, face);
+  if constexpr (output == OperatorOutput::rounded) {
     const std::int32_t cell = shared.record(threadIdx.x);
     const bool owned = cell >= arguments.first_owned && cell < arguments.last_owned;
-    if (arguments.norms != nullptr)
-      write_norm<O::threads>(owned ? square : 0.0, arguments.norms + blockIdx.x + blockIdx.y * gridDim.x);
+    write_norm<O::threads>(owned ? square : 0.0, arguments.norms + blockIdx.x + blockIdx.y * gridDim.x);
   }
 }
 
@@ -185,7 +184,11 @@ void Operator<T, dim, order>::apply(const ApplyArguments<T>& arguments, Stream s
   const Tables tables(*arguments.cell);
   const int hats = (arguments.topology.records - arguments.topology.cells) * S::columns;
   const typename O::Arguments with_hats{arguments, hats > 0};
-  const auto kernel = arguments.b == nullptr ? apply_cells<false, T, dim, order> : apply_cells<true, T, dim, order>;
+  using enum OperatorOutput;
+  auto kernel = arguments.b == nullptr ? apply_cells<product, T, dim, order> : apply_cells<residual, T, dim, order>;
+  if constexpr (std::is_same_v<T, double>) {
+    if (arguments.rounded != nullptr) kernel = apply_cells<rounded, T, dim, order>;
+  }
   const auto tiles = static_cast<unsigned>(arguments.tiles.count);
   constexpr unsigned few_tiles = 64;  // leave multiprocessors without work
   const unsigned shares = !O::whole_cells && tiles <= few_tiles ? dim + 1 : 1;

@@ -19,7 +19,7 @@ struct OperatorByCells : OperatorTile<T, dim, order> {
   using typename Tile::Tables;
 
   /// Returns what OperatorTile::store makes of the thread's values.
-  template <bool with_b>
+  template <OperatorOutput output>
   __device__ static T apply(const Tables& tables, const Arguments& arguments, const Shared& shared, uint2 face) {
     T square = 0;
     Cell cell;
@@ -27,7 +27,7 @@ struct OperatorByCells : OperatorTile<T, dim, order> {
     wait_for_earlier_kernels(!arguments.followed);
     Tile::prefetch(arguments.x, shared, 0);
     Tile::prefetch(arguments.x, shared, dim);
-    if (with_b) Tile::prefetch(arguments.b, shared, 0);
+    if (subtracts<output>) Tile::prefetch(arguments.b, shared, 0);
 #pragma unroll 1
     for (int c = 0; c < dim; ++c) {
       T z[n][lines][n];
@@ -37,20 +37,20 @@ struct OperatorByCells : OperatorTile<T, dim, order> {
       const std::uint32_t upper = shared.side(2 * c + 1);
       // Not before the loop, where the first face would not be asked for until p is there.
       if (c == 0) load_pressure(arguments, cell);
-      along<with_b>(tables, arguments, shared, c, lower, upper, cell, z, y);
+      along<output>(tables, arguments, shared, c, lower, upper, cell, z, y);
       std::uint32_t sides[2 * (dim - 1)];
       shared.sides_beside(c, sides);
       if (c + 1 < dim) face = Tile::first_face(shared, c + 1);
       __syncthreads();
       if (c + 1 < dim) Tile::prefetch(arguments.x, shared, c + 1);
-      if (with_b && c + 1 < dim) Tile::prefetch(arguments.b, shared, c + 1);
+      if (subtracts<output> && c + 1 < dim) Tile::prefetch(arguments.b, shared, c + 1);
       const auto own = [&](int i, int s, int f) { return z[i][s][f]; };
-      Tile::template finish<with_b>(tables, arguments, shared, cell.offset, c, 0, sides, side_fixed(lower), own, y,
+      Tile::template finish<output>(tables, arguments, shared, cell.offset, c, 0, sides, side_fixed(lower), own, y,
                                     square);
       cell.turn();
       if (c + 1 < dim) __syncthreads();
     }
-    if (shared.record(threadIdx.x) < arguments.topology.cells) write_divergence<with_b>(arguments, cell, square);
+    if (shared.record(threadIdx.x) < arguments.topology.cells) write_divergence<output>(arguments, cell, square);
     return square;
   }
 
@@ -87,7 +87,7 @@ struct OperatorByCells : OperatorTile<T, dim, order> {
 
   /// z of component c, in registers and shared memory; y: what acts along c, minus b, over the factor of the last
   /// direction.
-  template <bool with_b>
+  template <OperatorOutput output>
   __device__ static void along(const Tables& tables, const Arguments& arguments, const Shared& shared, int c,
                                std::uint32_t lower, std::uint32_t upper, Cell& cell, T (&z)[n][lines][n],
                                T (&y)[n][lines][n]) {
@@ -134,20 +134,21 @@ struct OperatorByCells : OperatorTile<T, dim, order> {
           y[i][s][f] = tables.factor[c] * u[i] - tables.inverse_h[c] * cell.p[i][s][f];
           cell.divergence[i][s][f] += tables.inverse_h[c] * u[i];
         }
-        if (with_b) y[i][s][f] -= __ldcs(arguments.b + at + i * S::columns * interleave + column);
+        if (subtracts<output>) y[i][s][f] -= __ldcs(arguments.b + at + i * S::columns * interleave + column);
         y[i][s][f] *= scale;
       }
     });
   }
 
   /// After the last component: indices are those of component 0 again.
-  template <bool with_b>
+  template <OperatorOutput output>
   __device__ static void write_divergence(const Arguments& arguments, const Cell& cell, T& square) {
     const std::int64_t at = cell.offset + dim * S::block * interleave;
     unrolled<n, lines, n>([&](int i, int s, int f) {
       const std::int64_t place = at + (i + n * f + n * n * s) * interleave;
       const T value = cell.divergence[i][s][f];
-      Tile::template store<with_b>(arguments, place, with_b ? __ldcs(arguments.b + place) + value : -value, square);
+      Tile::template store<output>(arguments, place, subtracts<output> ? __ldcs(arguments.b + place) + value : -value,
+                                   square);
     });
   }
 };

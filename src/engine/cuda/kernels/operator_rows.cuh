@@ -20,11 +20,11 @@ struct OperatorByRows : OperatorTile<T, dim, order> {
   using typename Tile::Tables;
 
   /// Returns what OperatorTile::store makes of the thread's values.
-  template <bool with_b>
+  template <OperatorOutput output>
   __device__ static T apply(const Tables& tables, const Arguments& arguments, const Shared& shared, uint2 face) {
     wait_for_earlier_kernels(gridDim.y == 1 && !arguments.followed);
     T square = 0;
-    if (blockIdx.y + 1 == gridDim.y) divergence<with_b>(tables, arguments, shared, square);
+    if (blockIdx.y + 1 == gridDim.y) divergence<output>(tables, arguments, shared, square);
     const int slot = static_cast<int>(threadIdx.x);
     const int row = static_cast<int>(threadIdx.y);
 #pragma unroll 1
@@ -34,7 +34,7 @@ struct OperatorByRows : OperatorTile<T, dim, order> {
       Tile::contract_faces(tables, arguments, shared, c, face);
       multiply_mass(tables, arguments, shared, c, side_neighbour(lower), side_neighbour(upper));
       T y[1][lines][n];
-      along<with_b>(tables, arguments, shared, c, row, side_neighbour(lower), y[0]);
+      along<output>(tables, arguments, shared, c, row, side_neighbour(lower), y[0]);
       std::uint32_t sides[2 * (dim - 1)];
       shared.sides_beside(c, sides);
       const int next = c + static_cast<int>(gridDim.y);
@@ -48,7 +48,7 @@ struct OperatorByRows : OperatorTile<T, dim, order> {
       }
       const T* const z = shared.z + row * S::columns * cells + slot;
       const auto own = [&](int, int s, int f) { return z[(s * n + f) * cells]; };
-      Tile::template finish<with_b>(tables, arguments, shared, shared.offset(slot), c, row, sides,
+      Tile::template finish<output>(tables, arguments, shared, shared.offset(slot), c, row, sides,
                                     row == 0 && side_fixed(lower), own, y, square);
       if (c + 1 < dim) __syncthreads();
     }
@@ -80,7 +80,7 @@ struct OperatorByRows : OperatorTile<T, dim, order> {
 
   /// y = what acts along c on a row of the cell (stiffness and gradient, diagonal but for the hats, whose stiffness is
   /// left out), minus b, over the factor of the last direction.
-  template <bool with_b>
+  template <OperatorOutput output>
   __device__ static void along(const Tables& tables, const Arguments& arguments, const Shared& shared, int c, int row,
                                std::uint32_t below, T (&y)[lines][n]) {
     const std::int64_t start = (c * S::block + row * S::columns) * interleave;
@@ -90,7 +90,7 @@ struct OperatorByRows : OperatorTile<T, dim, order> {
     const int stride_b = S::pressure_stride((c + 2) % dim) * interleave;
     constexpr int pressure = dim * S::block * interleave;
     const T* const p = arguments.x + at + pressure + row * stride_c;
-    const T* const b = with_b ? arguments.b + at + start : nullptr;
+    const T* const b = subtracts<output> ? arguments.b + at + start : nullptr;
     const T scale = tables.inverse_factor[(c + dim - 1) % dim];
     const auto for_modes = [](auto&& visit) {
       unrolled<lines, n>([&](int s, int f) { visit(s, f, (s * n + f) * interleave); });
@@ -107,11 +107,13 @@ struct OperatorByRows : OperatorTile<T, dim, order> {
         y[s][f] = tables.inverse_h[c] * (__ldg(p + place) - __ldg(p_below + place));
       });
     }
-    for_modes([&](int s, int f, int place) { y[s][f] = scale * (with_b ? y[s][f] - __ldcs(b + place) : y[s][f]); });
+    for_modes([&](int s, int f, int place) {
+      y[s][f] = scale * (subtracts<output> ? y[s][f] - __ldcs(b + place) : y[s][f]);
+    });
   }
 
   /// y_p = -sum_c B_c u_c on the plane of the thread's last index.
-  template <bool with_b>
+  template <OperatorOutput output>
   __device__ static void divergence(const Tables& tables, const Arguments& arguments, const Shared& shared, T& square) {
     const int last = static_cast<int>(threadIdx.y);
     if (shared.record(threadIdx.x) >= arguments.topology.cells) return;
@@ -134,7 +136,8 @@ struct OperatorByRows : OperatorTile<T, dim, order> {
         sum += tables.inverse_h[c] * divergence;
       }
       const std::int64_t place = at + (dim * S::block + i0 + n * (index[1] + n * index[2])) * interleave;
-      Tile::template store<with_b>(arguments, place, with_b ? __ldcs(arguments.b + place) + sum : -sum, square);
+      Tile::template store<output>(arguments, place, subtracts<output> ? __ldcs(arguments.b + place) + sum : -sum,
+                                   square);
     });
   }
 };

@@ -8,7 +8,7 @@
 /// k = 1 and 2 in double, 3D: 8 + 16 and 27 + 9 + 36 kB, so that 4 and 2 thread blocks leave half of it to the
 /// first-level cache.
 
-#include <type_traits>
+#include <cstdint>
 
 #include "engine/cuda/kernels/shape.cuh"
 
@@ -60,6 +60,11 @@ struct OperatorTables {
     }
   }
 };
+
+/// What the operator writes: A x, b - A x, or that rounded, with the norms of its thread blocks.
+enum class OperatorOutput : std::uint8_t { product, residual, rounded };
+template <OperatorOutput output>
+inline constexpr bool subtracts = output != OperatorOutput::product;
 
 template <class T, int dim, int order>
 struct OperatorTile {
@@ -353,21 +358,19 @@ struct OperatorTile {
   }
 
   /// Writes a value of y, or of a residual that is rounded; `square` gets those of the latter.
-  template <bool with_b>
+  template <OperatorOutput output>
   __device__ static void store(const Arguments& arguments, std::int64_t place, T value, [[maybe_unused]] T& square) {
-    if constexpr (with_b && std::is_same_v<T, double>) {
-      if (arguments.rounded != nullptr) {
-        __stcs(arguments.rounded + place, static_cast<float>(value));
-        square += value * value;
-        return;
-      }
+    if constexpr (output == OperatorOutput::rounded) {
+      __stcs(arguments.rounded + place, static_cast<float>(value));
+      square += value * value;
+    } else {
+      __stcs(arguments.y + place, value);
     }
-    __stcs(arguments.y + place, value);
   }
 
   /// Adds the Laplacians and alpha z to component c of a thread's rows and writes it, where value 0 of the cell is at
   /// `offset`. `sides`: those in the other directions; `fixed`: row 0 stays zero.
-  template <bool with_b, class Z>
+  template <OperatorOutput output, class Z>
   __device__ static void finish(const Tables& tables, const Arguments& arguments, const Shared& shared,
                                 std::int64_t offset, int c, int first, const std::uint32_t (&sides)[2 * (dim - 1)],
                                 bool fixed, Z&& own, T (&y)[rows][lines][n], T& square) {
@@ -377,11 +380,11 @@ struct OperatorTile {
     }
     add_laplacian<0>(tables, shared, c, first, sides, own, y);
     if (shared.record(threadIdx.x) >= arguments.topology.cells) return;
-    const T factor = with_b ? -tables.factor[(c + 1) % dim] : tables.factor[(c + 1) % dim];
+    const T factor = subtracts<output> ? -tables.factor[(c + 1) % dim] : tables.factor[(c + 1) % dim];
     const std::int64_t to = offset + (c * S::block + first * S::columns) * interleave;
     unrolled<rows, lines, n>([&](int i, int s, int f) {
       const T result = (i == 0 && fixed ? T(0) : factor) * (y[i][s][f] + tables.alpha[c] * own(i, s, f));
-      store<with_b>(arguments, to + (i * S::columns + s * n + f) * interleave, result, square);
+      store<output>(arguments, to + (i * S::columns + s * n + f) * interleave, result, square);
     });
   }
 };
