@@ -28,16 +28,23 @@ void cycle_iteration(CyclePreconditioner<S>& m, const double* b, double* x, Conv
                      CycleVectors& vectors) {
   Kernels<double>& kernels = m.outer();
   double* r = vectors.residual.data();
-  const double norm_b = std::sqrt(kernels.dot(b, b));
-  if (norm_b == 0.0) kernels.zero(x);
-  double scale = norm_b;
+  const auto norm_of_b = [&] { return std::sqrt(kernels.dot(b, b)); };
+  // From a guess, what is small next to its residual is small enough: b matters where that is rounding itself, so that
+  // cycles gain nothing.
+  bool lacks_b = convergence.from_guess;
+  double scale = lacks_b ? 0.0 : norm_of_b();
+  if (!lacks_b && scale == 0.0) kernels.zero(x);
   for (;; ++convergence.iterations) {
     // Who looks at residuals wants them as they are.
     const bool taken = !convergence.also && m.take_residual(b, x);
     if (!taken) kernels.residual(b, x, r);
     const double norm = taken ? kernels.norm_of_rounded() : std::sqrt(kernels.dot(r, r));
-    if (convergence.iterations == 0) scale = convergence.scale(norm_b, norm);
-    if (convergence.stop(norm_b == 0.0 ? 0.0 : norm / scale, r)) return;
+    if (lacks_b && convergence.iterations == 0) scale = norm;
+    if (lacks_b && convergence.iterations >= convergence.min_iterations && norm > convergence.rtol * scale) {
+      scale = convergence.scale(norm_of_b(), scale);
+      lacks_b = false;
+    }
+    if (convergence.stop(norm == 0.0 ? 0.0 : norm / scale, r)) return;
     add(kernels, taken ? m.of_taken() : m.of(r), x);
   }
 }
