@@ -205,8 +205,8 @@ struct TimeStepper::Data {
   };
   std::optional<Divergence> divergence;
   std::unique_ptr<UpdateLift> lift_of_update;
-  Vector<double> load;                  // of force and boundary data, at the time of the last solve that has them,
-  std::optional<Coefficients> load_of;  // with these coefficients; empty where there are none
+  Vector<double> load;  // of force and boundary data at the time of the last solve, empty if there are none;
+  std::optional<Coefficients> load_of;  // with these coefficients
   Vector<double> b;                     // of a solve; then what is explicit of the flow that it comes to
   int number = 0;
   EnergyAlarm alarm;
@@ -506,13 +506,13 @@ struct TimeStepper::Data {
     if (!changes_data && load_of && are_same(*load_of, now, all().grid)) return;
     load_of.reset();
     set_time(t);
-    if (!has_load(discretisation.problem())) {
+    if (has_load(discretisation.problem())) {
+      if (load.size() == 0) load = vector();
+      discretisation.load(*engine, kernels(), work(), load);
+      hats.to_all(*with_sides, load.data());
+    } else {
       load = {};
-      return;
     }
-    if (load.size() == 0) load = vector();
-    discretisation.load(*engine, kernels(), work(), load);
-    hats.to_all(*with_sides, load.data());
     load_of = now;
   }
 

@@ -54,6 +54,7 @@ class DistributedConvection final : public Convection {
     kernels_->bring_ghosts(kernels_->level(), const_cast<double*>(u));  // ghosts are caches: no vector is changed
     double rate = convection_->apply(u, y, work);
     shared_.ghosts.set(y, Ghosts::stale);
+    shared_.ghosts.set(work, Ghosts::stale);
     shared_.ranks.maximum(std::span(&rate, 1));
     return rate;
   }
