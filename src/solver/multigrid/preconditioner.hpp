@@ -55,9 +55,13 @@ class CyclePreconditioner final : public Preconditioner {
   /// M (b - A x), where `kernels`, of that level, round residuals as they write them: first whether they do (then
   /// their norm_of_rounded() is that of the residual), then the result.
   bool take_residual(int level, Kernels<double>& kernels, const double* b, const double* x) {
-    if (!std::is_same_v<S, float> || !kernels.rounds_residuals()) return false;
-    if constexpr (std::is_same_v<S, float>) kernels.residual_rounded(b, x, cycle_.right_hand_side(level));
-    return true;
+    if constexpr (std::is_same_v<S, float>) {
+      if (kernels.rounds_residuals()) {
+        kernels.residual_rounded(b, x, cycle_.right_hand_side(level));
+        return true;
+      }
+    }
+    return false;
   }
   const S* of_taken(int level) { return cycle_.run(level); }
   bool take_residual(const double* b, const double* x) { return take_residual(finest_, outer(), b, x); }
