@@ -1021,6 +1021,51 @@ TEST_F(InTime, WhatCannotMarchIsRefused) {
   EXPECT_THROW((void)moving.solution(7.0), InputError);
 }
 
+/// Krylov methods solve the coarsest level of many boxes, and not to rounding.
+TEST_F(InTime, StaysDivergenceFreeWhereManyBoxesAreCoarsest) {
+  if (!has_order(2, 2)) GTEST_SKIP() << "order 2 is not in this build";
+  Problem problem;
+  problem.order = 2;
+  problem.mesh = {.dim = 2, .holes = {{{6, 7, 0}, {7, 9, 1}}}};
+  problem.mesh.cells = {40, 16};
+  problem.mesh.upper = {2.5, 1.0};
+  problem.viscosity = 0.01;
+  problem.convection = true;
+  problem.boundary.sides[0].data[0] = ScalarField::expression("6*y*(1-y)", 2);
+  problem.boundary.sides[1].kind = SideKind::outflow;
+  for (const Precision precision : {Precision::full_double, Precision::mixed}) {
+    SolverOptions options{.device = DeviceChoice::cpu, .threads = 1};
+    options.precision = precision;
+    TimeStepper flow(problem, {.step = 0.01, .cfl = 0.5}, options);
+    double most = 0.0;
+    for (int i = 0; i < 60; ++i) {
+      flow.step();
+      most = std::max(most, flow.solution().divergence_max());
+    }
+    EXPECT_LE(most, precision == Precision::mixed ? 1e-8 : 1e-12);
+  }
+}
+
+/// What holds a fluid at rest is large next to velocities that are rounding.
+TEST_F(InTime, StaysAtRestWhereManyBoxesAreCoarsest) {
+  if (!has_order(2, 1)) GTEST_SKIP() << "order 1 is not in this build";
+  Problem problem;
+  problem.order = 1;
+  problem.mesh = {.dim = 2, .holes = {{{6, 7, 0}, {7, 9, 1}}}};
+  problem.mesh.cells = {40, 16};
+  problem.viscosity = 0.01;
+  problem.convection = true;
+  problem.force[1] = ScalarField::expression("-9.81", 2);
+  for (const Precision precision : {Precision::full_double, Precision::mixed}) {
+    SolverOptions options{.device = DeviceChoice::cpu, .threads = 1};
+    options.precision = precision;
+    TimeStepper flow(problem, {.step = 0.01}, options);
+    int cycles = 0;
+    for (int i = 0; i < 10; ++i) cycles += flow.step().cycles;
+    EXPECT_LE(cycles, 40);
+  }
+}
+
 /// Where what flows in changes, guesses have a divergence near the side, which next to the rows of momentum is not
 /// seen.
 TEST_F(InTime, StaysDivergenceFreeWhereInflowChanges) {

@@ -87,7 +87,7 @@ Estimate estimate_flow(const Problem& problem, const SolverOptions& options) {
   const bool open = std::any_of(sides.begin(), sides.end(), [](const Side& s) { return s.kind == SideKind::outflow; });
   SolverOptions of_flow = flow_options(options);
   if (!shared_by_ranks(problem, options)) of_flow.communicator = nullptr;
-  return estimate(problem, of_flow, open ? 1.0 : 3.0);
+  return estimate(problem, of_flow, MoreVectors{.always = open ? 1.0 : 3.0});
 }
 
 void validate(const std::shared_ptr<const VoxelImage>& image, const PermeabilityOptions& options,

@@ -159,6 +159,7 @@ struct CoarsestNeeds {
   double mac_cells = 0.0;       ///< of the marker-and-cell scheme,
   double mac_faces = 0.0;       ///< and faces with its velocities,
   int mac_vectors = 0;          ///< of the level for smoothing around it
+  bool by_krylov = false;       ///< whether Krylov methods take part
 };
 CoarsestNeeds needs_of_coarsest(const CoarseCounts& counts, const Problem& problem, const std::vector<double>& cells,
                                 int refine, const MultigridOptions& options, const DenseLimits& limits) {
@@ -171,12 +172,14 @@ CoarsestNeeds needs_of_coarsest(const CoarseCounts& counts, const Problem& probl
     return of_level * record_size(dim, problem.order, problem.equation) -
            fixed_faces(of_level) * power(problem.order + 1, dim - 1);
   };
-  if (problem.mesh.edges) {  // larger ones are refused
-    return {.dense_unknowns = std::min<double>(unknowns(cells.back()), most_dense_by_cell)};
+  if (problem.mesh.edges) {
+    const double count = unknowns(cells.back());
+    return {.dense_unknowns = std::min<double>(count, most_dense_by_cell), .by_krylov = count > most_dense_by_cell};
   }
   const bool is_small = unknowns(cells.back()) <= always_dense;
   const bool by_cell = has_coefficients_by_cell(problem);
   CoarsestNeeds by_mac;
+  by_mac.by_krylov = !is_small;
   if (!is_small && !by_cell) {
     by_mac.mac_cells = cells.back();
     by_mac.mac_faces = dim * cells.back() - fixed_faces(cells.back());
@@ -209,7 +212,7 @@ double bytes_of_viscosity_points(const Problem& problem, const Engine& engine) {
 /// Bytes of a solve with the cycle in precision S.
 template <class S>
 std::int64_t bytes_at(const CoarseCounts& counts, const Problem& problem, const SolverOptions& options,
-                      double more_vectors, const Engine& engine, int refine) {
+                      const MoreVectors& more, const Engine& engine, int refine) {
   const int dim = problem.mesh.dim;
   const auto levels = cells_of_levels(counts, problem, refine);
   const double finest = levels.front();
@@ -222,7 +225,7 @@ std::int64_t bytes_at(const CoarseCounts& counts, const Problem& problem, const 
   // Load and solution have room for all boundary hats.
   const auto hats = static_cast<double>(faces_at(counts.upper, dim, refine));
   const double vector = bytes_of(on_finest<double>(1)) + number * sizeof(double) * hats;
-  const auto [unknowns, mac_cells, mac_faces, mac_vectors] =
+  const auto [unknowns, mac_cells, mac_faces, mac_vectors, by_krylov] =
       needs_of_coarsest(counts, problem, levels, refine, options.multigrid, engine.dense_limits());
   // The coarsest level is not smoothed in the cycle, which has one vector less there.
   const double of_coarsest = static_cast<double>(sizeof(S)) * number * (mac_vectors - 1) * levels.back();
@@ -236,6 +239,7 @@ std::int64_t bytes_at(const CoarseCounts& counts, const Problem& problem, const 
                                      finest * bytes_of_viscosity_points(problem, engine);
   // Memory in which an inverse is computed serves the method afterwards.
   const double load_and_method = vector + bytes_of(solver_needs(options));
+  const double more_vectors = more.always + (by_krylov ? more.beside_krylov : 0.0);
   const double bytes =
       levels_and_solution + more_vectors * vector + std::max(load_and_method, dense_inverse_work(unknowns));
   return static_cast<std::int64_t>(bytes + static_cast<double>(engine.bytes_per_cell(dim)) * all);
@@ -244,10 +248,10 @@ std::int64_t bytes_at(const CoarseCounts& counts, const Problem& problem, const 
 /// Of several ranks, each. Boxes of cells are about cubes, with ghosts around them; a level that is too small to be
 /// shared takes no memory to speak of.
 std::int64_t bytes_at(const CoarseCounts& counts, const Problem& problem, const SolverOptions& options,
-                      double more_vectors, const Engine& engine, int refine) {
+                      const MoreVectors& more, const Engine& engine, int refine) {
   const std::int64_t all = options.precision == Precision::mixed
-                               ? bytes_at<float>(counts, problem, options, more_vectors, engine, refine)
-                               : bytes_at<double>(counts, problem, options, more_vectors, engine, refine);
+                               ? bytes_at<float>(counts, problem, options, more, engine, refine)
+                               : bytes_at<double>(counts, problem, options, more, engine, refine);
   const auto cells = static_cast<double>(cells_at(counts, problem.mesh.dim, refine));
   const int ranks = options.communicator == nullptr ? 1 : options.communicator->size();
   if (ranks == 1 || cells <= static_cast<double>(std::max<std::int64_t>(options.replicated_cells, 8 * ranks)))
@@ -260,21 +264,23 @@ std::int64_t bytes_at(const CoarseCounts& counts, const Problem& problem, const 
 
 }  // namespace
 
-Estimate estimate(const Problem& problem, const SolverOptions& options) { return estimate(problem, options, 0.0); }
+Estimate estimate(const Problem& problem, const SolverOptions& options) {
+  return estimate(problem, options, MoreVectors{});
+}
 
-Estimate estimate(const Problem& problem, const SolverOptions& options, double more_vectors) {
+Estimate estimate(const Problem& problem, const SolverOptions& options, const MoreVectors& more) {
   validate(problem);
   validate(problem, options);
   Estimate estimate;
   const CoarseCounts counts = count_coarse(problem);
   estimate.dofs = dofs_at(counts, problem, problem.mesh.refine);
   const auto engine = make_engine(options.device, 1, options.communicator, options.transport);
-  estimate.bytes_needed = bytes_at(counts, problem, options, more_vectors, *engine, problem.mesh.refine);
+  estimate.bytes_needed = bytes_at(counts, problem, options, more, *engine, problem.mesh.refine);
   estimate.bytes_available = engine->bytes_available();
   estimate.largest_refine = -1;
   constexpr int most = 20;
   for (int refine = 0;
-       refine <= most && bytes_at(counts, problem, options, more_vectors, *engine, refine) <= estimate.bytes_available;
+       refine <= most && bytes_at(counts, problem, options, more, *engine, refine) <= estimate.bytes_available;
        ++refine) {
     estimate.largest_refine = refine;
   }

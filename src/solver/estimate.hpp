@@ -6,8 +6,13 @@
 
 namespace solenoid {
 
-/// estimate() with so many more vectors of the finest level in double precision.
-Estimate estimate(const Problem& problem, const SolverOptions& options, double more_vectors);
+/// Vectors of the finest level in double precision.
+struct MoreVectors {
+  double always = 0.0;
+  double beside_krylov = 0.0;  ///< where Krylov methods take part in solving the coarsest level
+};
+/// estimate() with so many more.
+Estimate estimate(const Problem& problem, const SolverOptions& options, const MoreVectors& more);
 
 /// \throws ResourceError if that is more than there is.
 void require_memory(const Estimate& need);

@@ -159,15 +159,21 @@ Problem with_force(Problem problem, const Point& more) {
 /// Forces or boundary data.
 bool has_load(const Problem& problem) { return !is_zero(force_field(problem)) || has_boundary_data(problem); }
 
-/// Whether solves look at the divergence of what is left (Convergence::also).
-bool looks_at_divergence(const Problem& problem) {
+/// Whether guesses have a divergence, which solves have to look at (Convergence::also).
+bool guesses_have_divergence(const Problem& problem) {
   return parameters_of(problem).contains("t") && has_boundary_velocity(problem);
+}
+
+/// Whether cycles leave one: where Krylov methods take part in solving the coarsest level, and not to rounding.
+bool leave_divergence(const Hierarchy& hierarchy) {
+  return hierarchy.coarse == CoarseSolve::mac || hierarchy.coarse == CoarseSolve::krylov;
 }
 
 }  // namespace
 
 struct TimeStepper::Data {
-  static constexpr double from_nothing = 1e-8;  // of the load is left, where there is no guess
+  static constexpr double from_nothing = 1e-8;         // of the load is left, where there is no guess
+  static constexpr double rounding_of_cycles = 1e-10;  // in single precision, of one step
 
   Problem problem;
   TimeOptions time;
@@ -276,14 +282,18 @@ struct TimeStepper::Data {
   /// x from x and the load. From a guess that is a flow already, to a part of its residual by so many cycles at least;
   /// otherwise to a part of the load.
   Convergence solve(bool from_guess, double rtol, const Vector<double>& load, Vector<double>& x, int least_cycles = 1) {
-    return run(criterion(from_guess, rtol, least_cycles), load, x);
+    return run(criterion(x, from_guess, rtol, least_cycles), load, x);
   }
-  Convergence criterion(bool from_guess, double rtol, int least_cycles = 1) {
+  Convergence criterion(const Vector<double>& x, bool from_guess, double rtol, int least_cycles = 1) {
     Convergence convergence;
     convergence.from_guess = from_guess;
     convergence.min_iterations = from_guess ? least_cycles : 0;
     convergence.rtol = rtol;
-    if ((changes_data || sets_sides) && discretisation.lifted()) convergence.also = conservation();
+    const bool guess_has_some = (changes_data || sets_sides) && discretisation.lifted();
+    if (guess_has_some || leave_divergence(discretisation.hierarchy())) {
+      const bool is_exact = guess_has_some || options.precision == Precision::full_double;
+      convergence.also = conservation(x, is_exact ? Convergence::rounding : rounding_of_cycles);
+    }
     return convergence;
   }
   /// By as many cycles as solves of the problem may take, or as the criterion has if that is more.
@@ -295,21 +305,28 @@ struct TimeStepper::Data {
     return convergence;
   }
 
-  /// Says of residuals whether there is rounding alone in their rows of pressures, which are the divergence (in L2).
-  /// Guesses have one where what flows through sides changes; next to rows of momentum, which have c_0 M u, it is not
-  /// seen.
-  std::function<bool(const double*)> conservation() {
+  /// Says of residuals of x whether there is `rounding` alone in their rows of pressures, which are the divergence (in
+  /// L2): of the velocity, or of what a cycle adds to it, where that does not make the divergence less any more.
+  /// Guesses have one where what flows through sides changes, and cycles leave one where they do not solve their
+  /// coarsest level to rounding; next to rows of momentum, which have c_0 M u, it is not seen.
+  std::function<bool(const double*)> conservation(const Vector<double>& x, double rounding) {
     if (!divergence) divergence.emplace(Divergence{{*engine, all()}, vector()});
     std::array sums{0.0};
     for (const double value : discretisation.lift().values) sums[0] += value * value;
     all().grid.add_up<double>(sums);
     const Point h = all().grid.metric().uniform_width();
     const double narrowest = *std::min_element(h.begin(), h.begin() + problem.mesh.dim);
-    const double rounding = 1e-13 * std::max(states.front().size, std::sqrt(sums[0])) / narrowest;
-    return [this, rounding](const double* residual) {
+    const double before = std::max(states.front().size, std::sqrt(sums[0]));
+    return [this, &x, rounding, before, narrowest,
+            last = std::numeric_limits<double>::infinity()](const double* residual) mutable {
+      // A flow that begins at rest has no size before its first solve.
+      const double size = before > 0.0 ? before : with_sides->l2_norm(x.data());
       double* values = divergence->values.data();
       divergence->places.copy(*with_sides, residual, values);
-      return std::sqrt(with_sides->dot(values, values)) <= rounding;
+      const double now = std::sqrt(with_sides->dot(values, values));
+      const bool is_rounding = now <= rounding * size / narrowest || now > 0.5 * last;
+      last = now;
+      return is_rounding;
     };
   }
 
@@ -374,7 +391,7 @@ struct TimeStepper::Data {
     set_time(0.0);
     discretisation.projection_load(*engine, kernels(), time.initial, work(), b);
     // There is no viscosity in a projection: where a mesh cannot be coarsened, cycles leave up to 0.7 of a residual.
-    Convergence from_load = criterion(false, 1e-12);
+    Convergence from_load = criterion(states.front().flow, false, 1e-12);
     from_load.max_iterations = 200;
     const Convergence convergence = run(std::move(from_load), b, states.front().flow);
     if (!convergence.converged) {
@@ -778,15 +795,17 @@ Estimate estimate(const Problem& problem, const TimeOptions& time, const SolverO
   const int stages = number_of_solves(time.scheme) - 1;
   const int convection = problem.convection ? explicit_states_of(time.scheme) + stages : 0;
   const double of_pressure = is_multistep(time.scheme) ? 0.0 : 0.25;
-  const double of_divergence = looks_at_divergence(problem) ? 1.25 : 0.0;
+  const double of_divergence = 1.25;
+  const bool always_divergence = guesses_have_divergence(problem);
   const bool lacks_work = takes_gmres(problem) && options.precision == Precision::full_double;
   // A flow rate has a load and responses for each direction.
   const std::size_t held = time.flow_rate ? periodic_directions(problem).size() : 0;
   const double of_rate = static_cast<double>(held) * (1.0 + responses_of(time.scheme));
-  const double vectors = of_rate + states_of(time.scheme) - 1 + stages + convection + of_pressure + of_divergence +
-                         (has_load(problem) ? 1.0 : 0.0) + (lacks_work ? 1.0 : 0.0) +
-                         (time.average_start ? AverageSums::vectors(problem.mesh.dim) : 0.0);
-  return estimate(linear, for_steps(options, problem), vectors);
+  const double vectors = of_rate + states_of(time.scheme) - 1 + stages + convection + of_pressure +
+                         (always_divergence ? of_divergence : 0.0) + (has_load(problem) ? 1.0 : 0.0) +
+                         (lacks_work ? 1.0 : 0.0) + (time.average_start ? AverageSums::vectors(problem.mesh.dim) : 0.0);
+  return estimate(linear, for_steps(options, problem),
+                  {.always = vectors, .beside_krylov = always_divergence ? 0.0 : of_divergence});
 }
 
 TimeStepper::TimeStepper(const Problem& problem, const TimeOptions& time, const SolverOptions& options)
