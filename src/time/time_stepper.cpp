@@ -282,9 +282,9 @@ struct TimeStepper::Data {
   /// x from x and the load. From a guess that is a flow already, to a part of its residual by so many cycles at least;
   /// otherwise to a part of the load.
   Convergence solve(bool from_guess, double rtol, const Vector<double>& load, Vector<double>& x, int least_cycles = 1) {
-    return run(criterion(x, from_guess, rtol, least_cycles), load, x);
+    return run(criterion(load, from_guess, rtol, least_cycles), load, x);
   }
-  Convergence criterion(const Vector<double>& x, bool from_guess, double rtol, int least_cycles = 1) {
+  Convergence criterion(const Vector<double>& load, bool from_guess, double rtol, int least_cycles = 1) {
     Convergence convergence;
     convergence.from_guess = from_guess;
     convergence.min_iterations = from_guess ? least_cycles : 0;
@@ -292,7 +292,7 @@ struct TimeStepper::Data {
     const bool guess_has_some = (changes_data || sets_sides) && discretisation.lifted();
     if (guess_has_some || leave_divergence(discretisation.hierarchy())) {
       const bool is_exact = guess_has_some || options.precision == Precision::full_double;
-      convergence.also = conservation(x, is_exact ? Convergence::rounding : rounding_of_cycles);
+      convergence.also = conservation(load, is_exact ? Convergence::rounding : rounding_of_cycles);
     }
     return convergence;
   }
@@ -305,28 +305,25 @@ struct TimeStepper::Data {
     return convergence;
   }
 
-  /// Says of residuals of x whether there is `rounding` alone in their rows of pressures, which are the divergence (in
-  /// L2): of the velocity, or of what a cycle adds to it, where that does not make the divergence less any more.
-  /// Guesses have one where what flows through sides changes, and cycles leave one where they do not solve their
-  /// coarsest level to rounding; next to rows of momentum, which have c_0 M u, it is not seen.
-  std::function<bool(const double*)> conservation(const Vector<double>& x, double rounding) {
+  /// Says of residuals whether there is `rounding` alone in their rows of pressures, which are the divergence (in L2):
+  /// next to a velocity as large as that before the step, that on sides, or what the load alone would make in the step,
+  /// which pressures may take back; or whether cycles do not make it less any more. Guesses have a divergence where
+  /// what flows through sides changes, and cycles leave one where they do not solve their coarsest level to rounding;
+  /// next to rows of momentum, which have c_0 M u, it is not seen.
+  std::function<bool(const double*)> conservation(const Vector<double>& load, double rounding) {
     if (!divergence) divergence.emplace(Divergence{{*engine, all()}, vector()});
     std::array sums{0.0};
     for (const double value : discretisation.lift().values) sums[0] += value * value;
     all().grid.add_up<double>(sums);
+    const double made = with_sides->l2_norm(load.data()) / largest_reaction(solved(), all().grid);
     const Point h = all().grid.metric().uniform_width();
     const double narrowest = *std::min_element(h.begin(), h.begin() + problem.mesh.dim);
-    const double before = std::max(states.front().size, std::sqrt(sums[0]));
-    return [this, &x, rounding, before, narrowest,
-            last = std::numeric_limits<double>::infinity()](const double* residual) mutable {
-      // A flow that begins at rest has no size before its first solve.
-      const double size = before > 0.0 ? before : with_sides->l2_norm(x.data());
+    const double least = rounding * std::max({states.front().size, std::sqrt(sums[0]), made}) / narrowest;
+    return [this, least, last = std::numeric_limits<double>::infinity()](const double* residual) mutable {
       double* values = divergence->values.data();
       divergence->places.copy(*with_sides, residual, values);
       const double now = std::sqrt(with_sides->dot(values, values));
-      const bool is_rounding = now <= rounding * size / narrowest || now > 0.5 * last;
-      last = now;
-      return is_rounding;
+      return now <= least || now > 0.5 * std::exchange(last, now);
     };
   }
 
@@ -391,7 +388,7 @@ struct TimeStepper::Data {
     set_time(0.0);
     discretisation.projection_load(*engine, kernels(), time.initial, work(), b);
     // There is no viscosity in a projection: where a mesh cannot be coarsened, cycles leave up to 0.7 of a residual.
-    Convergence from_load = criterion(states.front().flow, false, 1e-12);
+    Convergence from_load = criterion(b, false, 1e-12);
     from_load.max_iterations = 200;
     const Convergence convergence = run(std::move(from_load), b, states.front().flow);
     if (!convergence.converged) {
