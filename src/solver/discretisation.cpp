@@ -57,7 +57,7 @@ std::int64_t bytes_of(const Level& level) {
 /// Krylov methods take part in solving is not, so that the residual of M A x = M b would stop after a few digits.
 void check_linear(const Hierarchy& hierarchy, const SolverOptions& options) {
   if (options.method != Method::gmres || options.side != PreconditionerSide::left) return;
-  if (hierarchy.coarse != CoarseSolve::mac && hierarchy.coarse != CoarseSolve::krylov) return;
+  if (!is_by_krylov(hierarchy.coarse)) return;
   throw InvalidEntry(
       "side",
       fmt::format("\"left\" needs a cycle that is linear, but here the coarsest level has {} unknowns, too many "

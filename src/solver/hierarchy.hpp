@@ -20,6 +20,9 @@ enum class CoarseSolve {
   krylov  ///< the same where cells are far from cubes: GMRES with the smoother, and that scheme factorised
 };
 
+/// Whether Krylov methods take part: then the cycle is not linear, and does not solve this level to rounding.
+constexpr bool is_by_krylov(CoarseSolve coarse) { return coarse == CoarseSolve::mac || coarse == CoarseSolve::krylov; }
+
 /// Unknowns up to which the coarsest level is inverted as a dense matrix on every engine.
 inline constexpr std::int64_t always_dense = 1000;
 /// The same where coefficients vary by cell, or cells are sheared, and boxes do not pair up any more.

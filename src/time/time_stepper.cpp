@@ -164,11 +164,6 @@ bool guesses_have_divergence(const Problem& problem) {
   return parameters_of(problem).contains("t") && has_boundary_velocity(problem);
 }
 
-/// Whether cycles leave one: where Krylov methods take part in solving the coarsest level, and not to rounding.
-bool leave_divergence(const Hierarchy& hierarchy) {
-  return hierarchy.coarse == CoarseSolve::mac || hierarchy.coarse == CoarseSolve::krylov;
-}
-
 }  // namespace
 
 struct TimeStepper::Data {
@@ -290,7 +285,7 @@ struct TimeStepper::Data {
     convergence.min_iterations = from_guess ? least_cycles : 0;
     convergence.rtol = rtol;
     const bool guess_has_some = (changes_data || sets_sides) && discretisation.lifted();
-    if (guess_has_some || leave_divergence(discretisation.hierarchy())) {
+    if (guess_has_some || is_by_krylov(discretisation.hierarchy().coarse)) {
       const bool is_exact = guess_has_some || options.precision == Precision::full_double;
       convergence.also = conservation(load, is_exact ? Convergence::rounding : rounding_of_cycles);
     }
@@ -307,9 +302,9 @@ struct TimeStepper::Data {
 
   /// Says of residuals whether there is `rounding` alone in their rows of pressures, which are the divergence (in L2):
   /// next to a velocity as large as that before the step, that on sides, or what the load alone would make in the step,
-  /// which pressures may take back; or whether cycles do not make it less any more. Guesses have a divergence where
-  /// what flows through sides changes, and cycles leave one where they do not solve their coarsest level to rounding;
-  /// next to rows of momentum, which have c_0 M u, it is not seen.
+  /// which pressures may take back. Guesses have a divergence where what flows through sides changes, and cycles leave
+  /// one where they do not solve their coarsest level to rounding; next to rows of momentum, which have c_0 M u, it is
+  /// not seen.
   std::function<bool(const double*)> conservation(const Vector<double>& load, double rounding) {
     if (!divergence) divergence.emplace(Divergence{{*engine, all()}, vector()});
     std::array sums{0.0};
@@ -319,11 +314,10 @@ struct TimeStepper::Data {
     const Point h = all().grid.metric().uniform_width();
     const double narrowest = *std::min_element(h.begin(), h.begin() + problem.mesh.dim);
     const double least = rounding * std::max({states.front().size, std::sqrt(sums[0]), made}) / narrowest;
-    return [this, least, last = std::numeric_limits<double>::infinity()](const double* residual) mutable {
+    return [this, least](const double* residual) {
       double* values = divergence->values.data();
       divergence->places.copy(*with_sides, residual, values);
-      const double now = std::sqrt(with_sides->dot(values, values));
-      return now <= least || now > 0.5 * std::exchange(last, now);
+      return std::sqrt(with_sides->dot(values, values)) <= least;
     };
   }
 
