@@ -20,15 +20,40 @@ ConvectionTables make_tables(const Level& level) {
   const int points = convection_points(order);
   const int half_points = (points + 1) / 2;
   const Quadrature rule = gauss(points);
+  for (int i = 0; i <= order; ++i) tables.end[i] = std::sqrt(2.0 * i + 1.0);
   for (int h = 0; h < half_points; ++h) {
-    const auto psi = legendre(order + 1, rule.points[h]);
-    for (int i = 0; i <= order + 1; ++i) {
-      tables.value[h][i] = psi[i];
-      tables.test[h][i] = rule.weights[h] * psi[i];
+    const double x = rule.points[h];
+    const auto psi = legendre(order, x);
+    const auto slopes = legendre(order, x, 1);
+    auto phi = continuous(order, x);  // the hats in the place of 1 and x - 1/2
+    std::rotate(phi.begin() + 1, phi.end() - 1, phi.end());
+    phi[0] = 1.0;
+    phi[1] = x - 0.5;
+    const auto set = [&](ConvectionTables::Space space, const std::vector<double>& values) {
+      for (std::size_t i = 0; i < values.size(); ++i) {
+        tables.value[space][h][i] = values[i];
+        tables.test[space][h][i] = rule.weights[h] * values[i];
+      }
+    };
+    set(ConvectionTables::O, psi);
+    set(ConvectionTables::P, phi);
+    for (int i = 0; i <= order; ++i) tables.test_derivative[h][i] = rule.weights[h] * slopes[i];
+  }
+  // psi_i' = 2 psi_i(1) sum of psi_m(1) psi_m over m < i of the other parity, where psi_0 = phi_0, psi_1 = 2 sqrt(3)
+  // phi_1 and phi_{j+1} = b_j = r_{j+1} psi_{j+1} - r_j psi_{j-1}, r_j = 1 / (2 psi_{j-1}(1) psi_j(1)).
+  double psi[max_n][max_n]{};
+  psi[0][0] = 1.0;
+  const auto r = [&](int j) { return 0.5 / (tables.end[j - 1] * tables.end[j]); };
+  for (int m = 1; m < order; ++m) {
+    psi[m][m] = 1.0 / r(m);
+    if (m == 1) continue;
+    for (int l = 0; l < m; ++l) psi[m][l] = r(m - 1) / r(m) * psi[m - 2][l];
+  }
+  for (int i = 1; i <= order; ++i) {
+    for (int m = i - 1; m >= 0; m -= 2) {
+      for (int l = 0; l <= m; ++l) tables.derivative[i][l] += 2.0 * tables.end[i] * tables.end[m] * psi[m][l];
     }
   }
-  for (int i = 0; i <= order + 1; ++i) tables.end[i] = std::sqrt(2.0 * i + 1.0);
-  for (int i = 1; i <= order + 1; ++i) tables.primitive[i] = 0.5 / (tables.end[i - 1] * tables.end[i]);
   const std::array<double, 3> scale = convection_scale(level.grid);
   std::copy(scale.begin(), scale.end(), tables.scale);
   return tables;
@@ -57,7 +82,7 @@ class CudaConvection final : public Convection {
         device_(shared.level(level)),
         kernel_(kernel_table<double>(equation_.kind, equation_.dim, equation_.order).convect),
         cells_(level.grid.layout().near_cells().size()),
-        upwind_(flux == ConvectiveFlux::upwind ? 1.0 : 0.0),
+        upwind_(flux == ConvectiveFlux::upwind),
         tables_(make_tables(level)),
         rate_(shared.engine, 1) {
     const auto faces = open_faces(level.grid);
@@ -83,7 +108,7 @@ class CudaConvection final : public Convection {
   std::shared_ptr<DeviceLevel> device_;
   void (*kernel_)(const ConvectionArguments&, Stream);
   std::int32_t cells_;
-  double upwind_;
+  bool upwind_;
   ConvectionTables tables_;
   Vector<std::uint64_t> rate_;
   Array<OpenFace> open_faces_;

@@ -30,8 +30,8 @@ __global__ void add_outflow_kernel(const __grid_constant__ ConvectionOutflow hat
     for (int j = 0; j < rows; ++j) {
       double line = 0.0;
       for (int i = 0; i < n; ++i)
-        line += psi(hats.tables.value, i, q % points) * hats.u[first + (i + n * j) * interleave];
-      w += hats.dim == 3 ? psi(hats.tables.value, j, q / points) * line : line;
+        line += psi(hats.tables.value[ConvectionTables::O], i, q % points) * hats.u[first + (i + n * j) * interleave];
+      w += hats.dim == 3 ? psi(hats.tables.value[ConvectionTables::O], j, q / points) * line : line;
     }
     flux[q] = outward * w > 0.0 ? w * (outward * w) : 0.0;
   }
@@ -40,8 +40,9 @@ __global__ void add_outflow_kernel(const __grid_constant__ ConvectionOutflow hat
     double sum = 0.0;
     for (int r = 0; r < lines; ++r) {
       double line = 0.0;
-      for (int q = 0; q < points; ++q) line += psi(hats.tables.test, hat % n, q) * flux[r * points + q];
-      sum += hats.dim == 3 ? psi(hats.tables.test, hat / n, r) * line : line;
+      for (int q = 0; q < points; ++q)
+        line += psi(hats.tables.test[ConvectionTables::O], hat % n, q) * flux[r * points + q];
+      sum += hats.dim == 3 ? psi(hats.tables.test[ConvectionTables::O], hat / n, r) * line : line;
     }
     hats.y[first + hat * interleave] += hats.tables.scale[c] * sum;
   }

@@ -2,33 +2,41 @@
 /// \file
 /// The convective term, cell by cell (engine/convection.hpp).
 ///
-/// All in Legendre functions psi_0..psi_{k+1}: P's functions are sums of two (ConvectionTables::primitive), derivatives
-/// sums of those below, and one table with even and odd functions apart brings coefficients to points and back. Each
-/// product u_a u_c is integrated once, against all functions that either component needs,
+/// Functions of O are Legendre's psi_0..psi_k, those of P here phi_0 = 1, phi_1 = x - 1/2 and the bubbles phi_{j+1} =
+/// b_j: even ones and odd ones alternate in both, and all derivatives are sums of few,
 ///
-///     T_ac[i][j][l] = sum over points of weight u_a u_c psi_i psi_j psi_l,
+///     phi_{j+1}' = psi_j,    psi_i' = sum of D_il phi_l over l < k (ConvectionTables::derivative).
 ///
-/// and derivatives are formed of T. Every face is computed by both of its cells, from the same numbers.
+/// The hats on the faces of a cell are phi_0 / 2 -+ phi_1. Each product u_a u_c is integrated once, against all
+/// functions that either component needs, and every face is computed by both of its cells, from the same numbers.
 ///
 /// A thread block has `lanes` cells side by side, a thread a lane and a member of the team; what is shared has the lane
 /// as the fastest index. With barriers between them:
-///   1. coefficients along z, of the cell and of the traces of what lies beyond its faces across x and y, to the planes
-///      of points; both ends and the traces beyond them, to the faces across z;
-///   2. the faces across z: lines of points along x, fluxes, integrals along x and y;
-///   3. for two planes of points z and 1 - z at a time,
-///      a. a member has a line of points along x: velocities, products, integrals against functions of x; faces across
-///         x, which it meets at both ends. Others have the lines of the faces across y, at either end of the planes;
-///      b. a member has one function of x of a product: integrals along y, summed up over planes in registers;
-///   4. derivatives, faces, and the functions of P.
+///   1. a member has lines of coefficients along z, of the cell and of the traces of what lies beyond its faces across
+///   x
+///      and y: to the planes of points; both ends and the traces beyond them, to the faces across z;
+///   2. a member has a share of the products of a plane, and their sums over the points of the plane in registers: for
+///      two lines of points y and 1 - y at a time velocities, products, integrals along x, then along y. It meets the
+///      faces across x at the ends of the lines, and has those across y. Two members have the faces across z;
+///   3. a member has a function of x and y: integrals along z, and the rows.
 /// In 2D there is one plane and nothing across it. A cell has the rows of its bubbles and a share of either hat; that
 /// of the upper hat is left for the cell above (add_upper_hats).
 ///
-/// Traffic per unknown for k = 2: DRAM 18 bytes (measured; u and y are 16). Limits: docs/notebook.md.
+/// Traffic per unknown for k = 2: DRAM 18 bytes (u and y are 16). Limits: docs/notebook.md.
 
 #include "engine/cuda/kernels/convection.hpp"
 #include "engine/cuda/kernels/shape.cuh"
 
 namespace solenoid::cuda {
+
+/// Products of velocities in a plane that one member has, with all that is integrated against the same functions.
+enum PlaneShare : unsigned {
+  in_x = 1,   ///< xx, xy; faces of component x across y
+  in_y = 2,   ///< yy; faces of y across x
+  in_z = 4,   ///< zz
+  in_xz = 8,  ///< xz; faces of z across x
+  in_yz = 16  ///< yz; faces of z across y; the rate
+};
 
 /// Sizes, and what lies where in shared memory, in numbers of a lane.
 template <int dim, int order>
@@ -39,141 +47,640 @@ struct ConvectionLayout {
   static constexpr int half_points = (points + 1) / 2;
   static constexpr bool has_centre = points % 2 == 1;
   static constexpr bool flat = dim == 2;
-  static constexpr int planes = flat ? 1 : 2;  // at a time
+  static constexpr int planes = flat ? 1 : points;
   static constexpr int most(int a, int b) { return a > b ? a : b; }
 
   /// Functions of component c in direction a.
   static constexpr int size(int c, int a) { return a >= dim ? 1 : a == c ? p : n; }
 
-  // Columns of a plane: components x, y, z, [y][x], Legendre; traces of what lies beyond the lower and upper face
-  // across x of y and z, and across y of x and z, in the functions of the component as they are.
-  static constexpr int own(int c) { return c == 0 ? 0 : c == 1 ? n * p : 2 * n * p; }
-  static constexpr int trace(int c, int side) { return own_columns + side * trace_size + (c == 2 ? p : 0); }
+  // Columns of a plane: components x, y, z, [y][x]; traces of what lies beyond the lower and upper face across x of y
+  // and z, and across y of x and z.
+  static constexpr int own(int c) { return c * n * p; }
   static constexpr int own_columns = 2 * n * p + (flat ? 0 : n * n);
   static constexpr int trace_size = p + (flat ? 0 : n);
-  static constexpr int columns = own_columns + 4 * trace_size;
-  static constexpr int o_length = flat ? 1 : n;
-  // Those of a face across z: the components, and behind them x and y from beyond.
-  static constexpr int beyond(int c) { return own_columns + own(c); }
-  static constexpr int face_columns = own_columns + 2 * n * p;
+  static constexpr int trace(int c, int side) { return own_columns + side * trace_size + (c == 2 ? p : 0); }
+  // In the end: what is integrated against the functions of z in place of the components, and behind that what is
+  // against their derivatives.
+  static constexpr int derived(int c) { return own_columns + own(c); }
+  /// An odd number, so that members that have planes meet different banks.
+  static constexpr int columns = most(own_columns + 4 * trace_size, flat ? 0 : 2 * own_columns) | 1;
+  // Those of a face across z: x and y from inside and in the end fluxes, x and y from beyond, z.
+  static constexpr int beyond(int c) { return 2 * n * p + own(c); }
+  static constexpr int normal = 4 * n * p;
+  static constexpr int face_columns = (normal + n * n) | 1;
 
-  // Rows of products: one function of x each; those with functions of P in x have, besides, the sum and the difference
-  // of both faces across x.
-  enum Product { xy, xz, xx, yy, zz, yz };
-  static constexpr int row(Product product) {
-    constexpr int squares = (flat ? 1 : 2) * (p + 2);
-    switch (product) {
-      case xy: return 0;
-      case xz: return p + 2;
-      case xx: return squares;
-      case yy: return squares + n;
-      case zz: return squares + 2 * n;
-      default: return squares + 3 * n;
-    }
-  }
-  static constexpr int rows = flat ? row(zz) : row(yz) + n;
-  /// Functions of y and z that a product is integrated against.
-  static constexpr int size_y(Product product) { return product == xy || product == yz ? p : n; }
-  static constexpr int size_z(Product product) { return flat ? 1 : product == xz || product == yz ? p : n; }
-
-  // Rows take faces across y along, [side][z]: the tangential component x with those of xz (2D: xy), z with those of
-  // xx.
-  static constexpr Product with_x = flat ? xy : xz;
-
-  // Memory.
-  static constexpr int z_faces_at = 0;  // [side][component x: [y][x], component y]: integrals
-  static constexpr int z_face = flat ? 0 : 2 * n * p;
-  static constexpr int planes_at = 2 * z_face;  // [point of z][column]
-  static constexpr int all_planes = flat ? 1 : points;
-  // At first the faces across z, [side][column], and their lines, [side][function of x][point of y]:
-  static constexpr int face_planes_at = planes_at + all_planes * columns;
-  static constexpr int face_lines_at = face_planes_at + 2 * face_columns;
-  static constexpr int faces_end = flat ? 0 : face_lines_at + 2 * trace_size * points;
-  // Then lines of planes, [plane][row][point of y], and those of faces across y, [plane][side][function of x]:
-  static constexpr int lines_at = face_planes_at;
-  static constexpr int y_faces_at = lines_at + planes * rows * points;
-  static constexpr int work_end = most(faces_end, y_faces_at + planes * 2 * trace_size);
-  // In the end, from planes_at on, what rows of products become:
-  //   tested: products with a function of P in x, for derivatives along x, [row][y][z]: the first rows, then the faces;
-  //   squares, [row][y][z];
-  //   rest of a component: derivatives along y and z, and faces, [x][y][z]; for x those of xy and of xz apart;
-  //   y_faces_of_z: [even, odd function of y][x][z].
-  static constexpr int size_of(Product product) { return size_y(product) * size_z(product); }
-  static constexpr int tested_rows = n - 1;
-  static constexpr int tested_at(Product product) {
-    return planes_at + (product == xy ? 0 : (tested_rows + 2) * size_of(xy));
-  }
-  static constexpr int squares_at = tested_at(xz) + (flat ? 0 : (tested_rows + 2) * size_of(xz));
-  static constexpr int rest_at(int c) {
-    constexpr int first = squares_at + dim * n * size_of(xx);
-    return first + (c == 0 ? 0 : (flat ? 1 : 2) * rest_x + (c == 1 ? 0 : n * p * n));
-  }
-  static constexpr int rest_x = p * n * o_length;
-  static constexpr int y_faces_of_z_at = rest_at(2) + (flat ? 0 : n * n * p);
-  static constexpr int result_end = y_faces_of_z_at + (flat ? 0 : 2 * n * p);
-  static constexpr int memory = most(work_end, flat ? rest_at(1) : result_end);
-
-  static constexpr int line_jobs = planes * points;
-  static constexpr int y_face_jobs = planes * 2;
+  static constexpr int plane_at(int q) { return q * columns; }
+  static constexpr int face_at(int upper) { return planes * columns + upper * face_columns; }
+  static constexpr int memory = planes * columns + (flat ? 0 : 2 * face_columns);
   /// Records around the cell, as 32-bit numbers behind all that: beyond its sides, then above these, [side][turn].
   static constexpr int records = 2 * dim * dim;
   static constexpr int bytes_of_lane = memory * static_cast<int>(sizeof(double)) + records * 4;
-  static constexpr int lanes = 16 * bytes_of_lane <= static_cast<int>(most_shared_bytes) ? 16 : 8;
+
+  // Shares, as many as it takes to have their sums in registers.
+  static constexpr int shares = flat ? (order < 4 ? 1 : 2) : order < 2 ? 1 : order < 4 ? 2 : 4;
+  static constexpr unsigned share(int i) {
+    if constexpr (flat) return shares == 1 ? in_x | in_y : i == 0 ? in_x : in_y;
+    if constexpr (shares == 1) return in_x | in_y | in_z | in_xz | in_yz;
+    if constexpr (shares == 2) return i == 0 ? in_x | in_y : in_z | in_xz | in_yz;
+    if constexpr (shares == 3) return i == 0 ? in_x : i == 1 ? in_y | in_z : in_xz | in_yz;
+    return i == 0 ? in_x : i == 1 ? in_y | in_z : i == 2 ? in_xz : in_yz;
+  }
+  /// Whether members add to what others have stored.
+  static constexpr bool adds = flat ? shares > 1 : shares > 2;
+
+  /// As many as two thread blocks have room for with few functions, then one.
+  static constexpr int lanes = order < 3 ? 32 : order == 3 ? 16 : order < 6 ? 8 : order < 8 ? 4 : 2;
   static constexpr int in_warp = 32 / lanes;
-  static constexpr int team = (most(rows, line_jobs + y_face_jobs) + in_warp - 1) / in_warp * in_warp;
+  static constexpr int whole_warps(int members) { return (members + in_warp - 1) / in_warp * in_warp; }
+  /// Members with planes of one share: whole warps, so that these take one way.
+  static constexpr int plane_team = whole_warps(planes);
+  static constexpr int team = shares * plane_team + (flat ? 0 : whole_warps(2));
   static constexpr int threads = lanes * team;
   static constexpr int shared_bytes = lanes * bytes_of_lane;
-  /// Thread blocks for a multiprocessor, by shared memory and by registers.
-  static constexpr int resident_by(int a, int b) { return most(1, a < b ? a : b); }
-  static constexpr int resident =
-      resident_by(static_cast<int>(most_shared_bytes) / (shared_bytes + 1024), 65536 / (threads * 72));
+  /// Pairs of lines at a time: more than that many instructions do not fit the cache.
+  static constexpr int unrolled = order < 4 ? half_points : 1;
+  static constexpr bool prefetches = !flat && order == 2;
+  /// Thread blocks for a multiprocessor, for which registers are kept few.
+  static constexpr int resident = flat ? (order < 3 ? 16 : 8) : order < 2 ? 4 : 1;
 };
 
+/// Of all threads of a block, wherever in the code they are.
+__device__ inline void barrier() { asm volatile("barrier.sync 0;" ::: "memory"); }
+
+/// What a member sees of tables and of shared memory.
 template <int dim, int order>
-class ConvectionBlock {
+class ConvectionMember {
+ protected:
   using L = ConvectionLayout<dim, order>;
-  using Product = typename L::Product;
   static constexpr int n = L::n;
   static constexpr int p = L::p;
   static constexpr int points = L::points;
   static constexpr int half_points = L::half_points;
+  using Space = ConvectionTables::Space;
+  static constexpr Space O = ConvectionTables::O;
+  static constexpr Space P = ConvectionTables::P;
+  static constexpr Space space_of(int c, int a) { return c == a ? P : O; }
+
+  __device__ ConvectionMember(const ConvectionArguments& arguments, double* shared)
+      : arguments_(arguments), tables_(arguments.tables), shared_(shared) {}
+
+  __device__ double& at(int place) const { return shared_[place * L::lanes]; }
+
+  /// Values at the points of a line.
+  template <Space space, int size>
+  __device__ void to_points(const double (&a)[size], double (&values)[points]) const {
+#pragma unroll
+    for (int h = 0; h < half_points; ++h) {
+      double even = tables_.value[space][h][0] * a[0];
+      double odd = 0.0;
+#pragma unroll
+      for (int i = 1; i < size; ++i) {
+        if (i % 2 == 1 && h == points - 1 - h) continue;
+        (i % 2 == 0 ? even : odd) += tables_.value[space][h][i] * a[i];
+      }
+      values[h] = even + odd;
+      if (h != points - 1 - h) values[points - 1 - h] = even - odd;
+    }
+  }
+  /// Integrals over a line.
+  template <Space space, int size>
+  __device__ void from_points(const double (&values)[points], double (&sums)[size]) const {
+#pragma unroll
+    for (int i = 0; i < size; ++i) sums[i] = 0.0;
+#pragma unroll
+    for (int h = 0; h < half_points; ++h) {
+      const bool centre = h == points - 1 - h;
+      const double even = centre ? values[h] : values[h] + values[points - 1 - h];
+      const double odd = centre ? 0.0 : values[h] - values[points - 1 - h];
+#pragma unroll
+      for (int i = 0; i < size; ++i) {
+        if (i % 2 == 1 && centre) continue;
+        sums[i] += tables_.test[space][h][i] * (i % 2 == 0 ? even : odd);
+      }
+    }
+  }
+  /// A column of coefficients in y, at the points y and 1 - y.
+  template <Space space, int size>
+  __device__ void at_y(int h, bool centre, int place, int stride, double& lower, double& upper) const {
+    double even = tables_.value[space][h][0] * at(place);
+    double odd = 0.0;
+#pragma unroll
+    for (int j = 1; j < size; ++j) {
+      if (j % 2 == 1 && centre) continue;
+      (j % 2 == 0 ? even : odd) += tables_.value[space][h][j] * at(place + j * stride);
+    }
+    lower = centre ? even : even + odd;
+    upper = even - odd;
+  }
+  /// Values at both ends of a line of functions of O.
+  template <class F>
+  __device__ void ends(const F& a, double& lower, double& upper) const {
+    double even = a(0);
+    double odd = 0.0;
+#pragma unroll
+    for (int i = 1; i < n; ++i) (i % 2 == 0 ? even : odd) += tables_.end[i] * a(i);
+    lower = even - odd;
+    upper = even + odd;
+  }
+  /// Adds integrals along y of what is at the points y and 1 - y.
+  template <Space space, int size, int room>
+  __device__ void add_along_y(int h, bool centre, double lower, double upper, double (&sums)[room]) const {
+    const double even = centre ? lower : lower + upper;
+    const double odd = lower - upper;
+#pragma unroll
+    for (int j = 0; j < size; ++j) {
+      if (j % 2 == 1 && centre) continue;
+      sums[j] += tables_.test[space][h][j] * (j % 2 == 0 ? even : odd);
+    }
+  }
+  /// The flux w u in the direction of the axis through a face with these values before and behind it.
+  __device__ double flux(double w, double before, double behind, bool upwind) const {
+    return w * (upwind ? (w > 0.0 ? before : behind) : 0.5 * (before + behind));
+  }
+  template <Space space, int size>
+  __device__ void fluxes(const double (&w)[points], const double (&before)[size], const double (&behind)[size],
+                         bool upwind, double (&sums)[size]) const {
+    double a[points];
+    double b[points];
+    to_points<space>(before, a);
+    to_points<space>(behind, b);
+#pragma unroll
+    for (int q = 0; q < points; ++q) a[q] = flux(w[q], a[q], b[q], upwind);
+    from_points<space>(a, sums);
+  }
+  /// What fluxes through the faces of a direction give to psi_i, from their sum and what the upper one has more.
+  __device__ double faces(int i, double sum, double difference) const {
+    return tables_.end[i] * (i % 2 == 0 ? difference : sum);
+  }
+  /// sum_l D_il f(l).
+  template <class F>
+  __device__ double derivative(int i, const F& f) const {
+    double sum = 0.0;
+#pragma unroll
+    for (int l = 0; l < order; ++l) {
+      if (l < i && (i - l) % 2 == 1) sum += tables_.derivative[i][l] * f(l);
+    }
+    return sum;
+  }
+  /// Rows of phi become those of the lower hat, the upper hat, bubbles.
+  __device__ static void to_hats(double (&rows)[p]) {
+    const double half = 0.5 * rows[0];
+    const double odd = rows[1];
+    rows[0] = half - odd;
+    rows[1] = half + odd;
+  }
+
+  const ConvectionArguments& arguments_;
+  const ConvectionTables& tables_;
+  double* const shared_;
+};
+
+/// 2. A share of a plane.
+template <int dim, int order, unsigned share>
+class ConvectionPlane : ConvectionMember<dim, order> {
+  using Member = ConvectionMember<dim, order>;
+  using L = ConvectionLayout<dim, order>;
+  using Member::at;
+  using Member::n;
+  using Member::O;
+  using Member::P;
+  using Member::p;
+  using Member::points;
+  using Member::tables_;
+  using typename Member::Space;
+  static constexpr bool has_x = (share & in_x) != 0;
+  static constexpr bool has_y = (share & in_y) != 0;
+  static constexpr bool has_z = (share & in_z) != 0;
+  static constexpr bool has_xz = (share & in_xz) != 0;
+  static constexpr bool has_yz = (share & in_yz) != 0;
+  static constexpr bool has_rate = L::flat ? has_x : has_yz;
+  static constexpr bool needs_ux = has_x || has_xz || has_rate;
+  static constexpr bool needs_uy = has_x || has_y || has_yz;
+  static constexpr bool needs_uz = has_z || has_xz || has_yz;
+
+ public:
+  /// `upwind`: a bit for each face of the plane, lower and upper across x and y.
+  __device__ ConvectionPlane(const ConvectionArguments& arguments, double* shared, unsigned upwind)
+      : Member(arguments, shared), upwind_(upwind) {}
+
+  __device__ void integrate() {
+    y_faces();
+#pragma unroll L::unrolled
+    for (int h = 0; h < points / 2; ++h) lines<false>(h);
+    if constexpr (L::has_centre) lines<true>(points / 2);
+    fetch_y_faces();
+  }
+  /// Over all that members with other shares of the plane have read before.
+  __device__ void store() {
+    if constexpr (has_x) store_x();
+    if constexpr (has_y) store_y();
+    if constexpr (has_z) {
+#pragma unroll
+      for (int j = 0; j < n; ++j) {
+#pragma unroll
+        for (int i = 0; i < n; ++i) at(L::derived(2) + j * n + i) = zz_[i][j];
+      }
+    }
+    if constexpr (has_xz) store_xz();
+    if constexpr (has_yz) store_yz();
+  }
+  /// To what another member has stored.
+  __device__ void add() const {
+    if constexpr (has_x && !has_y) add_xy();
+    if constexpr (has_yz && !has_xz) add_yz();
+  }
+  /// The bits of the largest |u_a| / h_a.
+  [[nodiscard]] __device__ std::uint64_t rate() const { return rate_; }
+
+ private:
+  [[nodiscard]] __device__ bool upwind(int side) const { return (upwind_ >> side & 1U) != 0; }
+
+  /// Integrals over the faces across y, in place of the traces from beyond.
+  __device__ void y_faces() const {
+    if constexpr (has_x || has_yz) {
+#pragma unroll 1
+      for (int upper = 0; upper < 2; ++upper) {
+        double w[points];
+        {
+          double normal[n];
+#pragma unroll
+          for (int i = 0; i < n; ++i) {
+            const double middle = at(L::own(1) + i);
+            const double half = 0.5 * at(L::own(1) + n + i);
+            normal[i] = upper != 0 ? middle + half : middle - half;
+          }
+          this->template to_points<O>(normal, w);
+        }
+        if constexpr (has_x) y_face<0>(upper, w);
+        if constexpr (has_yz) y_face<2>(upper, w);
+      }
+    }
+  }
+  template <int c>
+  __device__ void y_face(int upper, const double (&w)[points]) const {
+    constexpr int nx = L::size(c, 0);
+    double inside[nx];
+    double beyond[nx];
+    const int place = L::trace(c, 2) + upper * L::trace_size;
+#pragma unroll
+    for (int i = 0; i < nx; ++i) {
+      double lower_end;
+      double upper_end;
+      this->ends([&](int j) { return at(L::own(c) + j * nx + i); }, lower_end, upper_end);
+      inside[i] = upper != 0 ? upper_end : lower_end;
+      beyond[i] = at(place + i);
+    }
+    // The flux picks what is before the face where w > 0.
+    double before[nx];
+#pragma unroll
+    for (int i = 0; i < nx; ++i) {
+      before[i] = upper != 0 ? inside[i] : beyond[i];
+      beyond[i] = upper != 0 ? beyond[i] : inside[i];
+    }
+    double sums[nx];
+    this->template fluxes<Member::space_of(c, 0)>(w, before, beyond, upwind(2 + upper), sums);
+#pragma unroll
+    for (int i = 0; i < nx; ++i) at(place + i) = sums[i];
+  }
+  __device__ void fetch_y_faces() {
+    if constexpr (has_x) fetch_y_faces<0>(y_faces_of_x_);
+    if constexpr (has_yz) fetch_y_faces<2>(y_faces_of_z_);
+  }
+  template <int c, int size>
+  __device__ void fetch_y_faces(double (&sums)[2][size]) const {
+#pragma unroll
+    for (int i = 0; i < size; ++i) {
+      const double lower = at(L::trace(c, 2) + i);
+      const double upper = at(L::trace(c, 3) + i);
+      sums[0][i] = upper + lower;
+      sums[1][i] = upper - lower;
+    }
+  }
+
+  /// The lines of points at y and 1 - y, or that in the middle.
+  template <bool centre>
+  __device__ void lines(int h) {
+    constexpr int count = centre ? 1 : 2;
+    double x[2][p];
+    double y[2][n];
+    double z[2][n];
+    // Where faces across x are all that is wanted of u_x, phi_0 and phi_1 are.
+#pragma unroll
+    for (int i = 0; i < (needs_ux ? p : has_y ? 2 : 0); ++i) {
+      this->template at_y<O, n>(h, centre, L::own(0) + i, p, x[0][i], x[1][i]);
+    }
+    if constexpr (needs_uy) {
+#pragma unroll
+      for (int i = 0; i < n; ++i) this->template at_y<P, p>(h, centre, L::own(1) + i, n, y[0][i], y[1][i]);
+    }
+    if constexpr (needs_uz) {
+#pragma unroll
+      for (int i = 0; i < n; ++i) this->template at_y<O, n>(h, centre, L::own(2) + i, n, z[0][i], z[1][i]);
+    }
+    if constexpr (has_y) x_faces<1, P, p>(h, centre, x, y, x_faces_of_y_);
+    if constexpr (has_xz) x_faces<2, O, n>(h, centre, x, z, x_faces_of_z_);
+
+    double ux[2][points];
+    double uy[2][points];
+    double uz[2][points];
+#pragma unroll
+    for (int r = 0; r < count; ++r) {
+      if constexpr (needs_ux) this->template to_points<P>(x[r], ux[r]);
+      if constexpr (needs_uy) this->template to_points<O>(y[r], uy[r]);
+      if constexpr (needs_uz) this->template to_points<O>(z[r], uz[r]);
+    }
+    if constexpr (has_rate) {
+#pragma unroll
+      for (int r = 0; r < count; ++r) {
+#pragma unroll
+        for (int q = 0; q < points; ++q) crossing(ux[r][q], uy[r][q], L::flat ? 0.0 : uz[r][q]);
+      }
+    }
+    if constexpr (has_x) {
+      product<centre, O, O, n, n, n, n>(h, ux, ux, xx_);
+      // Of phi_i(x) phi_j(y) those that a derivative in one of them needs.
+      product<centre, P, P, p, order, p, order>(h, ux, uy, xy_);
+    }
+    if constexpr (has_y) product<centre, O, O, n, n, n, n>(h, uy, uy, yy_);
+    if constexpr (has_xz) product<centre, P, O, p, p, n, n>(h, ux, uz, xz_);
+    if constexpr (has_yz) product<centre, O, P, n, n, p, p>(h, uy, uz, yz_);
+    if constexpr (has_z) product<centre, O, O, n, n, n, n>(h, uz, uz, zz_);
+  }
+  __device__ void crossing(double x, double y, double z) {
+    const double crossing = fabs(tables_.scale[0] * x) + fabs(tables_.scale[1] * y) + fabs(tables_.scale[2] * z);
+    // As bits, so that no NaN is lost.
+    const auto bits = static_cast<std::uint64_t>(__double_as_longlong(crossing));
+    rate_ = bits > rate_ ? bits : rate_;
+  }
+  /// Adds integrals of u v against nx functions of x, and of y ny with the first `whole` of these and `less` with
+  /// others.
+  template <bool centre, Space of_x, Space of_y, int nx, int whole, int ny, int less, int room>
+  __device__ void product(int h, const double (&u)[2][points], const double (&v)[2][points],
+                          double (&sums)[nx][room]) const {
+    double rows[2][nx];
+#pragma unroll
+    for (int r = 0; r < (centre ? 1 : 2); ++r) {
+      double values[points];
+#pragma unroll
+      for (int q = 0; q < points; ++q) values[q] = u[r][q] * v[r][q];
+      this->template from_points<of_x>(values, rows[r]);
+    }
+#pragma unroll
+    for (int i = 0; i < nx; ++i) {
+      const double upper = centre ? 0.0 : rows[1][i];
+      if (i < whole) {
+        this->template add_along_y<of_y, ny>(h, centre, rows[0][i], upper, sums[i]);
+      } else {
+        this->template add_along_y<of_y, less>(h, centre, rows[0][i], upper, sums[i]);
+      }
+    }
+  }
+  /// Faces across x, which the lines meet at both ends: of component c, the sum and the difference of both fluxes.
+  template <int c, Space of_y, int ny>
+  __device__ void x_faces(int h, bool centre, const double (&x)[2][p], const double (&u)[2][n],
+                          double (&sums)[2][ny]) const {
+    double beyond[2][2];  // [side][line]
+#pragma unroll
+    for (int side = 0; side < 2; ++side) {
+      this->template at_y<of_y, ny>(h, centre, L::trace(c, side), 1, beyond[side][0], beyond[side][1]);
+    }
+    double sum[2]{};
+    double difference[2]{};
+#pragma unroll
+    for (int r = 0; r < 2; ++r) {
+      if (r == 1 && centre) continue;
+      double lower;
+      double upper;
+      this->ends([&](int i) { return u[r][i]; }, lower, upper);
+      const double below = this->flux(x[r][0] - 0.5 * x[r][1], beyond[0][r], lower, upwind(0));
+      const double above = this->flux(x[r][0] + 0.5 * x[r][1], upper, beyond[1][r], upwind(1));
+      sum[r] = above + below;
+      difference[r] = above - below;
+    }
+    this->template add_along_y<of_y, ny>(h, centre, sum[0], sum[1], sums[0]);
+    this->template add_along_y<of_y, ny>(h, centre, difference[0], difference[1], sums[1]);
+  }
+
+  /// Component x: psi_j(y) with the lower hat, the upper one and bubbles of x.
+  __device__ void store_x() {
+#pragma unroll
+    for (int j = 0; j < n; ++j) {
+      double rows[p];
+#pragma unroll
+      for (int i = 0; i < p; ++i) {
+        rows[i] = tables_.scale[1] * (this->faces(j, y_faces_of_x_[0][i], y_faces_of_x_[1][i]) -
+                                      this->derivative(j, [&](int l) { return xy_[i][l]; }));
+        if (i > 0) rows[i] -= tables_.scale[0] * xx_[i - 1][j];
+      }
+      Member::to_hats(rows);
+#pragma unroll
+      for (int i = 0; i < p; ++i) at(L::own(0) + j * p + i) = rows[i];
+    }
+  }
+  __device__ void store_y() {
+#pragma unroll
+    for (int i = 0; i < n; ++i) {
+      double rows[p];
+#pragma unroll
+      for (int j = 0; j < p; ++j) {
+        rows[j] = tables_.scale[0] * this->faces(i, x_faces_of_y_[0][j], x_faces_of_y_[1][j]);
+        if constexpr (has_x) rows[j] -= tables_.scale[0] * this->derivative(i, [&](int l) { return xy_[l][j]; });
+        if (j > 0) rows[j] -= tables_.scale[1] * yy_[i][j - 1];
+      }
+      Member::to_hats(rows);
+#pragma unroll
+      for (int j = 0; j < p; ++j) at(L::own(1) + j * n + i) = rows[j];
+    }
+  }
+  __device__ void add_xy() const {
+#pragma unroll
+    for (int i = 1; i < n; ++i) {
+      double rows[p];
+#pragma unroll
+      for (int j = 0; j < p; ++j) rows[j] = -tables_.scale[0] * this->derivative(i, [&](int l) { return xy_[l][j]; });
+      Member::to_hats(rows);
+#pragma unroll
+      for (int j = 0; j < p; ++j) at(L::own(1) + j * n + i) += rows[j];
+    }
+  }
+  __device__ void store_xz() {
+#pragma unroll
+    for (int j = 0; j < n; ++j) {
+#pragma unroll
+      for (int i = 0; i < n; ++i) {
+        double sum = tables_.scale[0] * (this->faces(i, x_faces_of_z_[0][j], x_faces_of_z_[1][j]) -
+                                         this->derivative(i, [&](int l) { return xz_[l][j]; }));
+        if constexpr (has_yz) sum += z_of_yz(i, j);
+        at(L::own(2) + j * n + i) = sum;
+      }
+    }
+#pragma unroll
+    for (int j = 0; j < n; ++j) {
+      double rows[p];
+#pragma unroll
+      for (int i = 0; i < p; ++i) rows[i] = xz_[i][j];
+      Member::to_hats(rows);
+#pragma unroll
+      for (int i = 0; i < p; ++i) at(L::derived(0) + j * p + i) = rows[i];
+    }
+  }
+  __device__ void store_yz() const {
+#pragma unroll
+    for (int i = 0; i < n; ++i) {
+      double rows[p];
+#pragma unroll
+      for (int j = 0; j < p; ++j) rows[j] = yz_[i][j];
+      Member::to_hats(rows);
+#pragma unroll
+      for (int j = 0; j < p; ++j) at(L::derived(1) + j * n + i) = rows[j];
+    }
+  }
+  /// What component z has of yz and of the faces across y.
+  [[nodiscard]] __device__ double z_of_yz(int i, int j) const {
+    return tables_.scale[1] * (this->faces(j, y_faces_of_z_[0][i], y_faces_of_z_[1][i]) -
+                               this->derivative(j, [&](int l) { return yz_[i][l]; }));
+  }
+  __device__ void add_yz() const {
+#pragma unroll
+    for (int j = 0; j < n; ++j) {
+#pragma unroll
+      for (int i = 0; i < n; ++i) at(L::own(2) + j * n + i) += z_of_yz(i, j);
+    }
+  }
+
+  const unsigned upwind_;
+  // Sums over the points of the plane, [function of x][function of y]; of faces first the sum, then the difference.
+  // What a share does not have is never used, and takes no registers.
+  double xx_[n][n]{};
+  double xy_[p][p]{};
+  double yy_[n][n]{};
+  double zz_[n][n]{};
+  double xz_[p][n]{};
+  double yz_[n][p]{};
+  double x_faces_of_y_[2][p]{};
+  double x_faces_of_z_[2][n]{};
+  double y_faces_of_x_[2][p]{};
+  double y_faces_of_z_[2][n]{};
+  std::uint64_t rate_ = 0;
+};
+
+/// 2. A face across z: integrals of the fluxes, with hats, in place of what is inside.
+template <int dim, int order>
+class ConvectionZFace : ConvectionMember<dim, order> {
+  using Member = ConvectionMember<dim, order>;
+  using L = ConvectionLayout<dim, order>;
+  using Member::at;
+  using Member::n;
+  using Member::O;
+  using Member::P;
+  using Member::p;
+  using Member::points;
+  using typename Member::Space;
+
+ public:
+  __device__ ConvectionZFace(const ConvectionArguments& arguments, double* shared, bool upper, bool upwind)
+      : Member(arguments, shared), upper_(upper), upwind_(upwind) {}
+
+  __device__ void integrate() const {
+    double x[p][n]{};  // [function of x][of y]
+    double y[n][p]{};
+#pragma unroll L::unrolled
+    for (int h = 0; h < points / 2; ++h) lines<false>(h, x, y);
+    if constexpr (L::has_centre) lines<true>(points / 2, x, y);
+#pragma unroll
+    for (int j = 0; j < n; ++j) {
+      double rows[p];
+#pragma unroll
+      for (int i = 0; i < p; ++i) rows[i] = x[i][j];
+      Member::to_hats(rows);
+#pragma unroll
+      for (int i = 0; i < p; ++i) at(L::own(0) + j * p + i) = rows[i];
+    }
+#pragma unroll
+    for (int i = 0; i < n; ++i) {
+      Member::to_hats(y[i]);
+#pragma unroll
+      for (int j = 0; j < p; ++j) at(L::own(1) + j * n + i) = y[i][j];
+    }
+  }
+
+ private:
+  template <bool centre>
+  __device__ void lines(int h, double (&x)[p][n], double (&y)[n][p]) const {
+    double w[2][points];
+    {
+      double normal[2][n];
+#pragma unroll
+      for (int i = 0; i < n; ++i) {
+        this->template at_y<O, n>(h, centre, L::normal + i, n, normal[0][i], normal[1][i]);
+      }
+#pragma unroll
+      for (int r = 0; r < (centre ? 1 : 2); ++r) this->template to_points<O>(normal[r], w[r]);
+    }
+    lines<centre, 0, P, O>(h, w, x);
+    lines<centre, 1, O, P>(h, w, y);
+  }
+  template <bool centre, int c, Space of_x, Space of_y, int nx, int ny>
+  __device__ void lines(int h, const double (&w)[2][points], double (&sums)[nx][ny]) const {
+    double before[2][nx];
+    double behind[2][nx];
+    const int first = upper_ ? L::own(c) : L::beyond(c);
+    const int second = upper_ ? L::beyond(c) : L::own(c);
+#pragma unroll
+    for (int i = 0; i < nx; ++i) {
+      this->template at_y<of_y, ny>(h, centre, first + i, nx, before[0][i], before[1][i]);
+      this->template at_y<of_y, ny>(h, centre, second + i, nx, behind[0][i], behind[1][i]);
+    }
+    double rows[2][nx];
+#pragma unroll
+    for (int r = 0; r < (centre ? 1 : 2); ++r) {
+      this->template fluxes<of_x>(w[r], before[r], behind[r], upwind_, rows[r]);
+    }
+#pragma unroll
+    for (int i = 0; i < nx; ++i) {
+      this->template add_along_y<of_y, ny>(h, centre, rows[0][i], centre ? 0.0 : rows[1][i], sums[i]);
+    }
+  }
+
+  const bool upper_;
+  const bool upwind_;
+};
+
+template <int dim, int order>
+class ConvectionBlock : ConvectionMember<dim, order> {
+  using Member = ConvectionMember<dim, order>;
+  using L = ConvectionLayout<dim, order>;
+  using Member::arguments_;
+  using Member::at;
+  using Member::half_points;
+  using Member::n;
+  using Member::O;
+  using Member::P;
+  using Member::p;
+  using Member::points;
+  using Member::shared_;
+  using Member::tables_;
+  using typename Member::Space;
   static constexpr int columns_of_component = power(n, dim - 1);
 
  public:
   __device__ ConvectionBlock(const ConvectionArguments& arguments, double* shared)
-      : arguments_(arguments),
-        tables_(arguments.tables),
-        shared_(shared + threadIdx.x),
+      : Member(arguments, shared + threadIdx.x),
         records_(reinterpret_cast<std::int32_t*>(shared + L::memory * L::lanes) + threadIdx.x),
         member_(static_cast<int>(threadIdx.y)) {
-    constexpr int parts = interleave / L::lanes;
-    const auto block = static_cast<std::int32_t>(blockIdx.x);
-    const std::int32_t cell = arguments.blocks.list[block / parts] * interleave + block % parts * L::lanes +
-                              static_cast<std::int32_t>(threadIdx.x);
+    const auto place = static_cast<std::int32_t>(blockIdx.x * L::lanes + threadIdx.x);
+    const std::int32_t cell = place / interleave < arguments.blocks.count
+                                  ? arguments.blocks.list[place / interleave] * interleave + place % interleave
+                                  : arguments.cells;
     cell_ = cell < arguments.cells ? cell : arguments.topology.null;
     find_records();
-    // Functions at the point of y of this member's line.
-    const int q = member_ % points;
-    const int h = q < half_points ? q : points - 1 - q;
-#pragma unroll
-    for (int j = 0; j < p; ++j) at_y_[j] = (q == h || j % 2 == 0 ? 1.0 : -1.0) * tables_.value[h][j];
-#pragma unroll
-    for (int j = 0; j < p; ++j) own_at_y_[j] = at_y_[j];
-    to_continuous(own_at_y_);
   }
 
   __device__ void run() {
+    if constexpr (L::prefetches) prefetch_records();
     load();
     __syncthreads();
-    if constexpr (L::flat) {
-      plane_pair(0, false);
-    } else {
-      z_faces();
-#pragma unroll 1
-      for (int h = 0; h < points / 2; ++h) plane_pair(h, false);
-      if constexpr (L::has_centre) plane_pair(points / 2, true);
-    }
-    store_products();
+    integrate();
     __syncthreads();
     write();
   }
@@ -185,9 +692,10 @@ class ConvectionBlock {
     const CellTopology& topology = arguments_.topology;
 #pragma unroll
     for (int side = 0; side < 2 * dim; ++side) {
-      if (cell_ < arguments_.cells && topology.face[side][cell_] == Face::interior) inner_ |= 1U << side;
+      const bool inner = cell_ < arguments_.cells && topology.face[side][cell_] == Face::interior;
+      if (arguments_.upwind || !inner) upwind_ |= 1U << side;
     }
-    if (member_ < 2 * dim) records_[member_ * L::lanes] = topology.neighbour[member_][cell_];
+    for_jobs<2 * dim>([&](int side) { records_[side * L::lanes] = topology.neighbour[side][cell_]; });
     __syncthreads();
     for_jobs<2 * dim*(dim - 1)>([&](int job) {
       const int side = job / (dim - 1);
@@ -205,85 +713,7 @@ class ConvectionBlock {
   __device__ const double* component(std::int32_t record, int c) const {
     return arguments_.u + Shape<dim, order>::offset(record) + c * power(n, dim) * interleave;
   }
-
-  // --- transforms ----------------------------------------------------------------------------------------------------
-
-  __device__ double& at(int place) const { return shared_[place * L::lanes]; }
-
-  /// Values at the points of a line.
-  template <int size>
-  __device__ void to_points(const double (&a)[size], double (&values)[points]) const {
-#pragma unroll
-    for (int h = 0; h < half_points; ++h) {
-      double even = tables_.value[h][0] * a[0];
-      double odd = 0.0;
-#pragma unroll
-      for (int i = 1; i < size; ++i) {
-        if (i % 2 == 1 && h == points - 1 - h) continue;
-        (i % 2 == 0 ? even : odd) += tables_.value[h][i] * a[i];
-      }
-      values[h] = even + odd;
-      if (h != points - 1 - h) values[points - 1 - h] = even - odd;
-    }
-  }
-  /// Integrals of f(q) psi_i over a line.
-  template <int size, class F>
-  __device__ void from_points(const F& f, double (&sums)[size]) const {
-#pragma unroll
-    for (int i = 0; i < size; ++i) sums[i] = 0.0;
-#pragma unroll
-    for (int h = 0; h < half_points; ++h) {
-      const bool centre = h == points - 1 - h;
-      const double lower = f(h);
-      const double upper = centre ? 0.0 : f(points - 1 - h);
-      const double even = lower + upper;
-      const double odd = lower - upper;
-#pragma unroll
-      for (int i = 0; i < size; ++i) {
-        if (i % 2 == 1 && centre) continue;
-        sums[i] += tables_.test[h][i] * (i % 2 == 0 ? even : odd);
-      }
-    }
-  }
-  /// Values at both ends of a line.
-  template <int size>
-  __device__ void ends(const double (&a)[size], double& lower, double& upper) const {
-    double even = a[0];
-    double odd = 0.0;
-#pragma unroll
-    for (int i = 1; i < size; ++i) (i % 2 == 0 ? even : odd) += tables_.end[i] * a[i];
-    lower = even - odd;
-    upper = even + odd;
-  }
-  /// Coefficients in P become those in Legendre functions; and integrals against these those against P.
-  __device__ void to_legendre(double (&a)[p]) const {
-    double b[p];
-#pragma unroll
-    for (int i = 0; i < p; ++i) b[i] = a[i];
-#pragma unroll
-    for (int i = 0; i < p; ++i) {
-      double sum = i == 0   ? 0.5 * (b[0] + b[n])
-                   : i == 1 ? tables_.primitive[1] * (b[n] - b[0])
-                            : tables_.primitive[i] * b[i - 1];
-      if (i + 1 < n) sum -= tables_.primitive[i + 1] * b[i + 1];
-      a[i] = sum;
-    }
-  }
-  __device__ void to_continuous(double (&t)[p]) const {
-    double b[p];
-    b[0] = 0.5 * t[0] - tables_.primitive[1] * t[1];
-    b[n] = 0.5 * t[0] + tables_.primitive[1] * t[1];
-#pragma unroll
-    for (int j = 1; j < n; ++j) b[j] = tables_.primitive[j + 1] * t[j + 1] - tables_.primitive[j] * t[j - 1];
-#pragma unroll
-    for (int i = 0; i < p; ++i) t[i] = b[i];
-  }
-  /// <w {u} + s |w| / 2 [u], .>: w outward, mine and its from inside and outside; leaving: (1 + s) / 2.
-  __device__ static double flux(double w, double mine, double its, double leaving) {
-    return w * (its + (w > 0.0 ? leaving : 1.0 - leaving) * (mine - its));
-  }
-  __device__ double leaving(int side) const { return (inner_ >> side & 1U) != 0 ? 0.5 + 0.5 * arguments_.upwind : 1.0; }
-
+  static constexpr int stride(int c, int a) { return a < dim ? velocity_stride(dim, order, c, a) : 0; }
   /// visit(job) for this member's jobs.
   template <int count, class F>
   __device__ void for_jobs(const F& visit) const {
@@ -292,572 +722,320 @@ class ConvectionBlock {
 
   // --- 1. coefficients -----------------------------------------------------------------------------------------------
 
-  /// Function i of component c in its own direction, from the component in its record or in that above it.
-  template <int c>
-  __device__ static double read(const double* own, const double* above, int i, int offset) {
-    return __ldg(i < n ? own + (i * velocity_stride(dim, order, c, c) + offset) * interleave
-                       : above + offset * interleave);
-  }
+  static constexpr int along_z = L::flat ? 1 : n;
 
-  __device__ void load() const {
-    constexpr int own = dim * n;
-    constexpr int traces = own + 4 * p;
-    constexpr int traces_of_z = traces + (L::flat ? 0 : 4 * n);
-    constexpr int beyond_z = traces_of_z + (L::flat ? 0 : 4 * n);
-    for_jobs<beyond_z>([&](int job) {
-      if (job < own) {
-        with_constant<dim>(job / n, [&](auto of) { load_own<decltype(of)::value>(job % n); });
-      } else if (job < traces) {
-        const int side = (job - own) / p;
-        with_constant<2>(side / 2, [&](auto across) { load_trace<decltype(across)::value>(side, (job - own) % p); });
-      } else if constexpr (!L::flat) {
-        if (job < traces_of_z) {
-          const int side = (job - traces) / n;
-          with_constant<2>(side / 2,
-                           [&](auto across) { load_trace_of_z<decltype(across)::value>(side, (job - traces) % n); });
-        } else {
-          const int line = (job - traces_of_z) / n;
-          with_constant<2>(line / 2,
-                           [&](auto of) { load_beyond_z<decltype(of)::value>(line % 2, (job - traces_of_z) % n); });
+  /// Asks for most of what load() reads, so that many requests are under way at once.
+  __device__ void prefetch_records() const {
+    for_jobs<power(n, dim)>([&](int i) {
+#pragma unroll
+      for (int c = 0; c < dim; ++c) prefetch(component(cell_, c) + i * interleave);
+#pragma unroll
+      for (int side = 2; side < 2 * dim; ++side) {
+#pragma unroll
+        for (int c = 0; c < dim; ++c) {
+          if (c != side / 2) prefetch(component(beside(side), c) + i * interleave);
         }
       }
     });
   }
-  /// Component x or y, with function i of the other direction of planes; or z with function i of x.
+
+  /// Component x and y: those with hats, two lines each, come first.
+  __device__ void load() const {
+    constexpr int own = 2 * n * n;
+    constexpr int own_z = own + (L::flat ? 0 : n * n);
+    constexpr int traces = own_z + 4 * n;
+    constexpr int traces_of_z = traces + (L::flat ? 0 : 4 * n);
+    for_jobs<traces_of_z>([&](int job) {
+      if (job < own) {
+        with_constant<2>(job / n % 2, [&](auto of) { load_own<decltype(of)::value>(job / (2 * n), job % n); });
+      } else if (job >= own_z && job < traces) {
+        const int side = (job - own_z) % 4;
+        with_constant<2>(side / 2, [&](auto over) { load_trace<decltype(over)::value>(side, (job - own_z) / 4); });
+      } else if constexpr (!L::flat) {
+        if (job < own_z) {
+          load_own_z(job - own);
+        } else {
+          const int side = (job - traces) % 4;
+          with_constant<2>(side / 2,
+                           [&](auto over) { load_trace_of_z<decltype(over)::value>(side, (job - traces) / 4); });
+        }
+      }
+    });
+  }
+  /// Coefficients of hats become those of phi_0, phi_1.
+  template <int size>
+  __device__ static void from_hats(double (&lower)[size], double (&upper)[size]) {
+#pragma unroll
+    for (int l = 0; l < size; ++l) {
+      const double a = lower[l];
+      const double b = upper[l];
+      lower[l] = 0.5 * (a + b);
+      upper[l] = b - a;
+    }
+  }
   template <int c>
-  __device__ void load_own(int i) const {
-    constexpr int other = c == 0 ? 1 : 0;
-    const int first = i * velocity_stride(dim, order, c, other) * interleave;
-    const double* const own = component(cell_, c) + first;
-    const double* const above = component(beside(2 * c + 1), c) + first;
-    if constexpr (c < 2) {
-      double lines[p][L::o_length];  // in z
+  __device__ static void read(const double* from, double (&line)[along_z]) {
 #pragma unroll
-      for (int l = 0; l < L::o_length; ++l) {
-        double line[p];
+    for (int l = 0; l < along_z; ++l) line[l] = __ldg(from + l * stride(c, 2) * interleave);
+  }
+  /// Lines of component x or y, of the cell and of those beyond the faces across z: of its hats (function 0) or of a
+  /// bubble, with function `other` of the other direction of planes.
+  template <int c>
+  __device__ void load_own(int function, int other) const {
+    constexpr int records = L::flat ? 1 : 3;
+    double lines[records][along_z];
+    double hats[records][along_z];
+    const auto record = [&](int i) { return i == 0 ? cell_ : beside(3 + i); };
+    const int offset = other * stride(c, 1 - c) * interleave;
 #pragma unroll
-        for (int m = 0; m < p; ++m) line[m] = read<c>(own, above, m, l * stride_of_z<c>());
-        to_legendre(line);
+    for (int i = 0; i < records; ++i) {
+      read<c>(component(record(i), c) + offset + function * stride(c, c) * interleave, lines[i]);
+    }
+    if (function == 0) {
 #pragma unroll
-        for (int m = 0; m < p; ++m) lines[m][l] = line[m];
+      for (int i = 0; i < records; ++i) {
+        read<c>(component(i == 0 ? beside(2 * c + 1) : above(3 + i, c), c) + offset, hats[i]);
       }
 #pragma unroll
-      for (int m = 0; m < p; ++m) {
-        const int column = L::own(c) + (c == 0 ? i * p + m : m * n + i);
-        to_planes(lines[m], column);
-        to_faces(lines[m], column);
+      for (int i = 0; i < records; ++i) from_hats(lines[i], hats[i]);
+    }
+    int column = c == 0 ? other * p : other;
+    constexpr int step = c == 0 ? 1 : n;
+    if (function > 0) column += (function + 1) * step;
+#pragma unroll 1
+    for (int i = 0;; ++i) {
+      to_planes<O>(lines[0], L::own(c) + column);
+      if constexpr (!L::flat) {
+        double lower;
+        double upper;
+        this->ends([&](int l) { return lines[0][l]; }, lower, upper);
+        at(L::face_at(0) + L::own(c) + column) = lower;
+        at(L::face_at(1) + L::own(c) + column) = upper;
+        this->ends([&](int l) { return lines[1][l]; }, lower, upper);
+        at(L::face_at(0) + L::beyond(c) + column) = upper;
+        this->ends([&](int l) { return lines[2][l]; }, lower, upper);
+        at(L::face_at(1) + L::beyond(c) + column) = lower;
       }
-    } else {
+      if (function > 0 || i == 1) break;
+      column += step;
 #pragma unroll
-      for (int j = 0; j < n; ++j) {
-        double line[p];
+      for (int r = 0; r < records; ++r) {
 #pragma unroll
-        for (int l = 0; l < p; ++l) line[l] = read<c>(own, above, l, j * velocity_stride(dim, order, c, 1));
-        to_legendre(line);
-        const int column = L::own(c) + j * n + i;
-        to_planes(line, column);
-        to_faces(line, column);
+        for (int l = 0; l < along_z; ++l) lines[r][l] = hats[r][l];
       }
     }
   }
-  /// The other component of planes beyond a side across a (x, y), its function i in its own direction.
-  template <int a>
-  __device__ void load_trace(int side, int i) const {
-    constexpr int c = 1 - a;
-    const double* const from = component(i < n ? beside(side) : above(side, c), c) +
-                               (i < n ? i * velocity_stride(dim, order, c, c) * interleave : 0);
-    double line[L::o_length];
-#pragma unroll
-    for (int l = 0; l < L::o_length; ++l) line[l] = trace_of<c, a>(side, from, from, 0, l * stride_of_z<c>());
-    to_planes(line, L::trace(c, side) + i);
-  }
-  /// Component z beyond a side across a, with function i of the other direction of planes.
-  template <int a>
-  __device__ void load_trace_of_z(int side, int i) const {
-    const int first = i * velocity_stride(dim, order, 2, 1 - a) * interleave;
-    const double* const own = component(beside(side), 2) + first;
-    const double* const top = component(above(side, 2), 2) + first;
+  /// A line of component z, i + n j for functions i of x and j of y.
+  __device__ void load_own_z(int column) const {
+    const int offset = (column % n * stride(2, 0) + column / n * stride(2, 1)) * interleave;
     double line[p];
 #pragma unroll
-    for (int l = 0; l < p; ++l) line[l] = trace_of<2, a>(side, own, top, l, 0);
-    to_legendre(line);
-    to_planes(line, L::trace(2, side) + i);
+    for (int l = 0; l < n; ++l) line[l] = __ldg(component(cell_, 2) + offset + l * stride(2, 2) * interleave);
+    line[n] = __ldg(component(beside(5), 2) + offset);
+    at(L::face_at(0) + L::normal + column) = line[0];
+    at(L::face_at(1) + L::normal + column) = line[n];
+    to_phi(line);
+    to_planes<P>(line, L::own(2) + column);
   }
-  /// Component c beyond a side across z, with function i of the other direction of planes.
-  template <int c>
-  __device__ void load_beyond_z(int upper, int i) const {
-    const int first = i * velocity_stride(dim, order, c, 1 - c) * interleave;
-    const double* const own = component(beside(4 + upper), c) + first;
-    const double* const top = component(above(4 + upper, c), c) + first;
-    double line[p];
+  __device__ static void to_phi(double (&line)[p]) {
+    const double a = line[0];
+    const double b = line[n];
 #pragma unroll
-    for (int m = 0; m < p; ++m) line[m] = trace_of<c, 2>(4 + upper, own, top, m, 0);
-    to_legendre(line);
-#pragma unroll
-    for (int m = 0; m < p; ++m) {
-      at(L::face_planes_at + upper * L::face_columns + L::beyond(c) + (c == 0 ? i * p + m : m * n + i)) = line[m];
-    }
+    for (int l = n; l > 1; --l) line[l] = line[l - 1];
+    line[0] = 0.5 * (a + b);
+    line[1] = b - a;
   }
-  /// Trace of component c, function i of its own direction, from beyond a side across a.
+  /// Trace of component c at the end of a line along a that begins there; beyond an upper side it is the lower one.
   template <int c, int a>
-  __device__ double trace_of(int side, const double* own, const double* above, int i, int offset) const {
-    double even = read<c>(own, above, i, offset);
-    double odd = 0.0;
-#pragma unroll
-    for (int m = 1; m < n; ++m) {
-      (m % 2 == 0 ? even : odd) +=
-          tables_.end[m] * read<c>(own, above, i, offset + m * velocity_stride(dim, order, c, a));
-    }
-    return side % 2 == 1 ? even - odd : even + odd;  // beyond an upper side is its lower end
-  }
-  template <int c>
-  __device__ static constexpr int stride_of_z() {
-    return L::flat ? 0 : velocity_stride(dim, order, c, 2);
-  }
-  /// A line of coefficients along z to a column of all planes,
-  template <int size>
-  __device__ void to_planes(const double (&line)[size], int column) const {
-    if constexpr (L::flat) {
-      at(L::planes_at + column) = line[0];
-    } else {
-      double values[points];
-      to_points(line, values);
-#pragma unroll
-      for (int q = 0; q < points; ++q) at(L::planes_at + q * L::columns + column) = values[q];
-    }
-  }
-  /// and of both faces.
-  template <int size>
-  __device__ void to_faces(const double (&line)[size], int column) const {
-    if constexpr (!L::flat) {
-      double lower;
-      double upper;
-      ends(line, lower, upper);
-      at(L::face_planes_at + column) = lower;
-      at(L::face_planes_at + L::face_columns + column) = upper;
-    }
-  }
-
-  // --- lines ---------------------------------------------------------------------------------------------------------
-
-  /// Coefficients along x at this member's y, of ny lines.
-  template <int nx, int ny>
-  __device__ void at_y(int place, double (&line)[nx]) const {
-#pragma unroll
-    for (int i = 0; i < nx; ++i) {
-      line[i] = at_y_[0] * at(place + i);
-#pragma unroll
-      for (int j = 1; j < ny; ++j) line[i] += at_y_[j] * at(place + j * nx + i);
-    }
-  }
-  /// A trace at this member's y; of a component with functions of P in y, or of O.
-  template <int c>
-  __device__ double trace_at_y(int place) const {
-    double sum = 0.0;
-#pragma unroll
-    for (int j = 0; j < L::size(c, 1); ++j) sum += (c == 1 ? own_at_y_ : at_y_)[j] * at(place + j);
-    return sum;
-  }
-  template <int size>
-  __device__ void store_line(int plane, int row, const double (&sums)[size]) const {
-#pragma unroll
-    for (int i = 0; i < size; ++i) line_at(plane, row + i) = sums[i];
-  }
-  __device__ double& line_at(int plane, int row) const {
-    return at(L::lines_at + (plane * L::rows + row) * points + member_ % points);
-  }
-  /// Where the values of a plane of the pair z = h-th point and 1 - z begin.
-  __device__ static int values_at(int plane, int h) {
-    return L::planes_at + (plane == 0 ? h : points - 1 - h) * L::columns;
-  }
-
-  /// u_a u_c along the line.
-  template <int size>
-  __device__ void integrate(int plane, int row, const double (&u)[points], const double (&v)[points]) const {
-    double sums[size];
-    from_points([&](int q) { return u[q] * v[q]; }, sums);
-    store_line(plane, row, sums);
-  }
-  /// Faces across x, met by the line at both ends: component c, of which `line` are the coefficients.
-  template <int c, int size>
-  __device__ void x_faces(int values, int plane, int row, double lower_w, double upper_w,
-                          const double (&line)[size]) const {
+  __device__ double trace(int side, const double* from) const {
     double lower;
     double upper;
-    ends(line, lower, upper);
-    const double below = flux(-lower_w, lower, trace_at_y<c>(values + L::trace(c, 0)), leaving(0));
-    const double above = flux(upper_w, upper, trace_at_y<c>(values + L::trace(c, 1)), leaving(1));
-    line_at(plane, row) = above + below;
-    line_at(plane, row + 1) = above - below;
+    this->ends([&](int m) { return __ldg(from + m * stride(c, a) * interleave); }, lower, upper);
+    return side % 2 == 1 ? lower : upper;
   }
-  /// 3a. The line of a member.
-  __device__ void line(int plane, int values) {
-    double ux[points];
-    double uy[points];
-    double line_x[p];
-    double line_y[n];
-    at_y<p, n>(values + L::own(0), line_x);
-    at_y<n, p>(values + L::own(1), line_y);
-    double lower_w;
-    double upper_w;
-    ends(line_x, lower_w, upper_w);
-    x_faces<1>(values, plane, L::row(L::xy) + p, lower_w, upper_w, line_y);
-    to_points(line_x, ux);
-    to_points(line_y, uy);
-    integrate<n>(plane, L::row(L::xx), ux, ux);
-    integrate<p>(plane, L::row(L::xy), ux, uy);
-    integrate<n>(plane, L::row(L::yy), uy, uy);
-    double crossing[points];
+  /// The other component of planes beyond a side across a (x, y): its hats (function 0) or a bubble.
+  template <int a>
+  __device__ void load_trace(int side, int function) const {
+    constexpr int c = 1 - a;
+    double line[along_z];
+    double hats[along_z];
+    const double* const from = component(beside(side), c) + function * stride(c, c) * interleave;
 #pragma unroll
-    for (int q = 0; q < points; ++q) crossing[q] = fabs(tables_.scale[0] * ux[q]) + fabs(tables_.scale[1] * uy[q]);
-    if constexpr (!L::flat) {
-      double uz[points];
-      double line_z[n];
-      at_y<n, n>(values + L::own(2), line_z);
-      x_faces<2>(values, plane, L::row(L::xz) + p, lower_w, upper_w, line_z);
-      to_points(line_z, uz);
-      integrate<p>(plane, L::row(L::xz), ux, uz);
-      integrate<n>(plane, L::row(L::yz), uy, uz);
-      integrate<n>(plane, L::row(L::zz), uz, uz);
-#pragma unroll
-      for (int q = 0; q < points; ++q) crossing[q] += fabs(tables_.scale[2] * uz[q]);
+    for (int l = 0; l < along_z; ++l) line[l] = trace<c, a>(side, from + l * stride(c, 2) * interleave);
+    if (function > 0) {
+      to_planes<O>(line, L::trace(c, side) + function + 1);
+      return;
     }
+    const double* const top = component(above(side, c), c);
 #pragma unroll
-    for (int q = 0; q < points; ++q) {
-      // As bits, so that no NaN is lost.
-      const auto bits = static_cast<std::uint64_t>(__double_as_longlong(crossing[q]));
-      rate_ = bits > rate_ ? bits : rate_;
-    }
+    for (int l = 0; l < along_z; ++l) hats[l] = trace<c, a>(side, top + l * stride(c, 2) * interleave);
+    from_hats(line, hats);
+    to_planes<O>(line, L::trace(c, side));
+    to_planes<O>(hats, L::trace(c, side) + 1);
   }
-
-  /// Coefficients along x at an end of a plane, of ny lines.
-  template <int nx, int ny>
-  __device__ void at_end(int place, int upper, double (&line)[nx]) const {
+  /// Component z beyond a side across a, with a function of the other direction of planes.
+  template <int a>
+  __device__ void load_trace_of_z(int side, int function) const {
+    const int offset = function * stride(2, 1 - a) * interleave;
+    double line[p];
+    const double* const from = component(beside(side), 2) + offset;
 #pragma unroll
-    for (int i = 0; i < nx; ++i) {
-      double even = at(place + i);
-      double odd = 0.0;
-#pragma unroll
-      for (int j = 1; j < ny; ++j) (j % 2 == 0 ? even : odd) += tables_.end[j] * at(place + j * nx + i);
-      line[i] = upper != 0 ? even + odd : even - odd;
-    }
+    for (int l = 0; l < n; ++l) line[l] = trace<2, a>(side, from + l * stride(2, 2) * interleave);
+    line[n] = trace<2, a>(side, component(above(side, 2), 2) + offset);
+    to_phi(line);
+    to_planes<P>(line, L::trace(2, side) + function);
   }
-  /// Integrals of the flux on a line: `mine` and `its` are coefficients.
-  template <int size>
-  __device__ void face_line(const double (&w)[points], double sign, const double (&mine)[size],
-                            const double (&its)[size], double leaving, double (&sums)[size]) const {
-    double inside[points];
-    double outside[points];
-    to_points(mine, inside);
-    to_points(its, outside);
-    from_points([&](int q) { return flux(sign * w[q], inside[q], outside[q], leaving); }, sums);
-  }
-  /// The face across y at an end of the plane.
-  __device__ void y_face(int plane, int values, int upper) const {
-    double w[points];
-    {
-      double normal[n];
-      at_end<n, p>(values + L::own(1), upper, normal);
-      to_points(normal, w);
-    }
-    y_face<0>(plane, values, upper, w);
-    if constexpr (!L::flat) y_face<2>(plane, values, upper, w);
-  }
-  template <int c>
-  __device__ void y_face(int plane, int values, int upper, const double (&w)[points]) const {
-    constexpr int nx = L::size(c, 0);
-    double mine[nx];
-    double its[nx];
-    at_end<nx, n>(values + L::own(c), upper, mine);
-#pragma unroll
-    for (int i = 0; i < nx; ++i) its[i] = at(values + L::trace(c, 2 + upper) + i);
-    if constexpr (c == 0) to_legendre(its);
-    double sums[nx];
-    face_line(w, upper != 0 ? 1.0 : -1.0, mine, its, leaving(2 + upper), sums);
-#pragma unroll
-    for (int i = 0; i < nx; ++i) {
-      at(L::y_faces_at + (plane * 2 + upper) * L::trace_size + (c == 0 ? 0 : p) + i) = sums[i];
-    }
-  }
-
-  /// 3b. A row of a product: integrals along y, added up along z.
-  template <Product product>
-  __device__ void accumulate(int row, int h, bool centre) {
-    constexpr int ny = L::size_y(product);
-    constexpr int nz = L::size_z(product);
-    const auto value = [&](int plane, int q) { return at(L::lines_at + (plane * L::rows + row) * points + q); };
-    double lower[ny];
-    from_points([&](int q) { return value(0, q); }, lower);
+  /// A line of coefficients along z to a column of all planes.
+  template <Space space, int size>
+  __device__ void to_planes(const double (&line)[size], int column) const {
     if constexpr (L::flat) {
-#pragma unroll
-      for (int j = 0; j < ny; ++j) sums_[j] = lower[j];
+      at(column) = line[0];
     } else {
-      double upper[ny]{};
-      if (!centre) from_points([&](int q) { return value(1, q); }, upper);
+      double values[points];
+      this->template to_points<space>(line, values);
 #pragma unroll
-      for (int j = 0; j < ny; ++j) add_along_z<nz>(j * nz, lower[j], upper[j], h);
+      for (int q = 0; q < points; ++q) at(L::plane_at(q) + column) = values[q];
     }
   }
-  template <int nz>
-  __device__ void add_along_z(int place, double lower, double upper, int h) {
-    if constexpr (L::flat) {
-      sums_[place] = lower;
+
+  // --- 2. planes -----------------------------------------------------------------------------------------------------
+
+  __device__ void integrate() {
+    const int share = member_ / L::plane_team;
+    const int plane = member_ % L::plane_team;
+    if (share < L::shares) {
+      with_constant<L::shares>(share, [&](auto of) { integrate<L::share(decltype(of)::value)>(plane); });
     } else {
-#pragma unroll
-      for (int l = 0; l < nz; ++l)
-        sums_[place + l] += tables_.test[h][l] * (l % 2 == 0 ? lower + upper : lower - upper);
-    }
-  }
-  /// Faces across y that a row takes along, behind its own.
-  template <int behind, int nz>
-  __device__ void accumulate_y_faces(int function, int h, bool centre) {
-#pragma unroll
-    for (int side = 0; side < 2; ++side) {
-      const int place = L::y_faces_at + side * L::trace_size + function;
-      const double upper = L::flat || centre ? 0.0 : at(place + 2 * L::trace_size);
-      add_along_z<nz>(behind + side * nz, at(place), upper, h);
-    }
-  }
-  /// visit(product, first row, rows taken along for component x, for z) for the product of this member's row.
-  template <class F>
-  __device__ void with_product(const F& visit) const {
-    const auto is = [&](Product product) {
-      return member_ >= L::row(product) &&
-             member_ < L::row(product) + (product == L::xy || product == L::xz ? p + 2 : n);
-    };
-    if (is(L::xy)) {
-      visit(std::integral_constant<Product, L::xy>());
-    } else if (!L::flat && is(L::xz)) {
-      visit(std::integral_constant<Product, L::xz>());
-    } else if (!L::flat && is(L::yz)) {
-      visit(std::integral_constant<Product, L::yz>());
-    } else if (member_ < L::rows) {
-      visit(std::integral_constant<Product, L::xx>());  // all squares are alike
-    }
-  }
-  __device__ void accumulate(int h, bool centre) {
-    with_product([&](auto of) {
-      constexpr Product product = decltype(of)::value;
-      accumulate<product>(member_, h, centre);
-      const int function = member_ - L::row(product);
-      if constexpr (product == L::with_x) {
-        if (function < p) accumulate_y_faces<L::size_of(product), L::o_length>(function, h, centre);
-      }
-      if constexpr (!L::flat && product == L::xx) {
-        if (function < n) accumulate_y_faces<L::size_of(product), p>(p + function, h, centre);
-      }
-    });
-  }
-
-  /// The planes z and 1 - z, or that in the middle.
-  __device__ void plane_pair(int h, bool centre) {
-    const int count = centre ? 1 : L::planes;
-    if (member_ < L::line_jobs) {
-      const int plane = member_ / points;
-      if (plane < count) line(plane, values_at(plane, h));
-    } else if (const int job = member_ - L::line_jobs; job < 2 * count) {
-      y_face(job / 2, values_at(job / 2, h), job % 2);
-    }
-    __syncthreads();
-    accumulate(h, centre);
-    __syncthreads();
-  }
-
-  /// 2. Faces across z: lines, and integrals along y.
-  __device__ void z_faces() const {
-    if (member_ < L::line_jobs) {
-      const int side = member_ / points;
-      const int values = L::face_planes_at + side * L::face_columns;
-      double w[points];
-      {
-        double normal[n];
-        at_y<n, n>(values + L::own(2), normal);
-        to_points(normal, w);
-      }
-      z_face_line<0>(side, values, w);
-      z_face_line<1>(side, values, w);
-    }
-    __syncthreads();
-    for_jobs<2 * L::trace_size>([&](int job) {
-      const int side = job / L::trace_size;
-      const int row = job % L::trace_size;
-      if (row < p) {
-        z_face_row<0>(side, row, row);
-      } else {
-        z_face_row<1>(side, row, row - p);
-      }
-    });
-    __syncthreads();
-  }
-  template <int c>
-  __device__ void z_face_line(int side, int values, const double (&w)[points]) const {
-    constexpr int nx = L::size(c, 0);
-    constexpr int ny = L::size(c, 1);
-    double mine[nx];
-    double its[nx];
-    at_y<nx, ny>(values + L::own(c), mine);
-    at_y<nx, ny>(values + L::beyond(c), its);
-    double sums[nx];
-    face_line(w, side != 0 ? 1.0 : -1.0, mine, its, leaving(4 + side), sums);
-#pragma unroll
-    for (int i = 0; i < nx; ++i) {
-      at(L::face_lines_at + (side * L::trace_size + (c == 0 ? 0 : p) + i) * points + member_ % points) = sums[i];
-    }
-  }
-  template <int c>
-  __device__ void z_face_row(int side, int row, int i) const {
-    constexpr int nx = L::size(c, 0);
-    constexpr int ny = L::size(c, 1);
-    double sums[ny];
-    from_points([&](int q) { return at(L::face_lines_at + (side * L::trace_size + row) * points + q); }, sums);
-#pragma unroll
-    for (int j = 0; j < ny; ++j) at(L::z_faces_at + side * L::z_face + L::own(c) + j * nx + i) = sums[j];
-  }
-
-  // --- 4. rows -------------------------------------------------------------------------------------------------------
-
-  /// What is left of rows of products once those along y and z are known.
-  __device__ void store_products() const {
-    with_product([&](auto of) {
-      constexpr Product product = decltype(of)::value;
-      constexpr int size = L::size_of(product);
-      const int row = member_ - L::row(product);  // squares: of all of them
-      if constexpr (product == L::xx) {
-#pragma unroll
-        for (int i = 0; i < size; ++i) at(L::squares_at + row * size + i) = sums_[i];
+      if (plane < 2) {
         if constexpr (!L::flat) {
-          if (row < n) {
-#pragma unroll
-            for (int l = 0; l < p; ++l) {
-              const double lower = sums_[size + l];
-              const double upper = sums_[size + p + l];
-              at(L::y_faces_of_z_at + row * p + l) = upper + lower;
-              at(L::y_faces_of_z_at + (n + row) * p + l) = upper - lower;
-            }
-          }
+          ConvectionZFace<dim, order>(arguments_, &at(L::face_at(plane)), plane == 1,
+                                      (upwind_ >> (4 + plane) & 1U) != 0)
+              .integrate();
         }
-      } else if constexpr (product == L::yz) {
-        store_rest<product, 1>(L::rest_at(1), row);
-        store_rest<product, 2>(L::rest_at(2), row);
-      } else {
-        if (row < L::tested_rows || row >= p) {
-          const int place = L::tested_at(product) + (row < p ? row : row - p + L::tested_rows) * size;
-#pragma unroll
-          for (int i = 0; i < size; ++i) at(place + i) = sums_[i];
-        }
-        if (row < p) store_rest<product, 0>(L::rest_at(0) + (product == L::xz ? L::rest_x : 0), row);
       }
-    });
-  }
-  /// Against functions of component c: the derivative along the other direction of the product, and faces.
-  template <Product product, int c>
-  __device__ void store_rest(int place, int i) const {
-    constexpr int ny = L::size(c, 1);
-    constexpr int nz = L::size(c, 2);
-    constexpr int stride = L::size_z(product);
-    constexpr bool along_y = product == L::xy || (product == L::yz && c == 2);
-#pragma unroll
-    for (int j = 0; j < ny; ++j) {
-#pragma unroll
-      for (int l = 0; l < nz; ++l) {
-        double sum = 0.0;
-        if constexpr (along_y) {
-          sum -= tables_.scale[1] * derivative(j, [&](int m) { return sums_[m * stride + l]; });
-        } else {
-          const int face = L::z_faces_at + L::own(c) + j * L::size(c, 0) + i;
-          sum += tables_.scale[2] * (faces(l, at(face), at(face + L::z_face)) -
-                                     derivative(l, [&](int m) { return sums_[j * stride + m]; }));
-        }
-        if constexpr (product == L::with_x) {
-          constexpr int behind = L::size_of(product);
-          sum += tables_.scale[1] * faces(j, sums_[behind + l], sums_[behind + nz + l]);
-        }
-        at(place + (i * ny + j) * nz + l) = sum;
-      }
+      wait_for_others();
     }
   }
-  /// sum_m D_im f(m): psi_i' = 2 psi_i(1) sum psi_m(1) psi_m over m < i of the other parity.
-  template <class F>
-  __device__ double derivative(int i, const F& f) const {
-    double sum = 0.0;
-#pragma unroll
-    for (int m = 0; m + 1 < n; ++m) {
-      if (m < i && (i - m) % 2 == 1) sum += tables_.end[m] * f(m);
-    }
-    return 2.0 * tables_.end[i] * sum;
+  __device__ static void wait_for_others() {
+    if constexpr (L::shares > 1) barrier();
+    if constexpr (L::adds) barrier();
   }
-  /// What both faces of a direction give to function i: of outward fluxes.
-  __device__ double faces(int i, double lower, double upper) const {
-    return tables_.end[i] * (i % 2 == 0 ? upper + lower : upper - lower);
+  template <unsigned share>
+  __device__ void integrate(int plane) {
+    if (plane >= L::planes) {
+      wait_for_others();
+      return;
+    }
+    ConvectionPlane<dim, order, share> sums(arguments_, &at(L::plane_at(plane)), upwind_);
+    sums.integrate();
+    if constexpr (L::shares > 1) barrier();
+    sums.store();
+    if constexpr (L::adds) barrier();
+    sums.add();
+    rate_ = sums.rate();
   }
 
-  /// (C(u)u, .) less the derivative in the component's own direction, against function i of x, j of y, l of z.
-  template <int c>
-  __device__ double tangential(int i, int j, int l) const {
-    double sum = 0.0;
-    const int place = (i * L::size(c, 1) + j) * L::size(c, 2) + l;
-    if constexpr (c == 0) {
-      sum = at(L::rest_at(0) + place);
-      if constexpr (!L::flat) sum += at(L::rest_at(0) + L::rest_x + place);
-    } else {
-      constexpr Product product = c == 1 ? L::xy : L::xz;
-      const auto tested = [&](int row) {
-        return at(L::tested_at(product) + (row * L::size_y(product) + j) * L::size_z(product) + l);
-      };
-      if constexpr (!L::flat) sum = at(L::rest_at(c) + place);
-      sum += tables_.scale[0] * (tables_.end[i] * tested(L::tested_rows + i % 2) - derivative(i, tested));
-      if constexpr (c == 2) {
-        sum += tables_.scale[1] * (tables_.end[j] * at(L::y_faces_of_z_at + (j % 2 * n + i) * p + l));
-      }
-    }
-    return sum;
-  }
-  /// A line in direction c of component c, [c + 1][c + 2].
-  template <int c>
-  __device__ void write_line(int first, int second) const {
-    constexpr int a = (c + 1) % dim;
-    constexpr int b = (c + 2) % dim;
-    int index[3]{};
-    index[a] = first;
-    if (dim == 3) index[b] = second;
-    double rows[p];
-#pragma unroll
-    for (int i = 0; i < p; ++i) {
-      index[c] = i;
-      rows[i] = tangential<c>(index[0], index[1], index[2]);
-    }
-    to_continuous(rows);
-    // The derivatives of P's functions: psi_j of bubbles, -+psi_0 of hats.
-    double own[n];
-#pragma unroll
-    for (int i = 0; i < n; ++i) {
-      index[c] = i;
-      own[i] = tables_.scale[c] *
-               at(L::squares_at + c * n * L::size_of(L::xx) + (index[0] * n + index[1]) * L::o_length + index[2]);
-    }
-    rows[0] += own[0];
-    rows[n] -= own[0];
-#pragma unroll
-    for (int i = 1; i < n; ++i) rows[i] -= own[i];
-    if (cell_ == arguments_.topology.null) return;
-    const int column = first + (dim == 3 ? n * second : 0);
-    double* const y = arguments_.y + Shape<dim, order>::offset(cell_) + (c * power(n, dim) + column) * interleave;
-#pragma unroll
-    for (int i = 0; i < n; ++i) y[i * columns_of_component * interleave] = rows[i];
-    double* const upper = arguments_.upper + record_offset(cell_, dim * columns_of_component);
-    upper[(c * columns_of_component + column) * interleave] = rows[n];
-  }
+  // --- 3. rows -------------------------------------------------------------------------------------------------------
+
+  /// Columns of components x and y, then of z.
   __device__ void write() const {
-    for_jobs<dim * columns_of_component>([&](int job) {
-      const int column = job % columns_of_component;
-      with_constant<dim>(job / columns_of_component,
-                         [&](auto of) { write_line<decltype(of)::value>(column % n, column / n); });
+    for_jobs<L::own_columns>([&](int column) {
+      const int c = column / (n * p);
+      with_constant<dim>(c, [&](auto of) {
+        constexpr int component = decltype(of)::value;
+        if constexpr (component < 2) {
+          write_tangential<component>(column - L::own(component));
+        } else {
+          write_normal(column - L::own(2));
+        }
+      });
     });
     if (cell_ != arguments_.topology.null) {
       double* const pressure = arguments_.y + Shape<dim, order>::offset(cell_) + dim * power(n, dim) * interleave;
       for_jobs<power(n, dim)>([&](int job) { pressure[job * interleave] = 0.0; });
     }
     write_rate();
+  }
+  __device__ double* own(int c) const {
+    return arguments_.y + Shape<dim, order>::offset(cell_) + c * power(n, dim) * interleave;
+  }
+  __device__ double* upper(int c) const {
+    return arguments_.upper + record_offset(cell_, dim * columns_of_component) + c * columns_of_component * interleave;
+  }
+  /// Even and odd parts of a column of planes.
+  __device__ void halves(int column, double (&even)[half_points], double (&odd)[half_points]) const {
+#pragma unroll
+    for (int h = 0; h < half_points; ++h) {
+      const double lower = at(L::plane_at(h) + column);
+      const double upper = h == points - 1 - h ? 0.0 : at(L::plane_at(points - 1 - h) + column);
+      even[h] = lower + upper;
+      odd[h] = h == points - 1 - h ? 0.0 : lower - upper;
+    }
+  }
+  /// Integral against function i of even and odd parts.
+  __device__ static double against(const double (*test)[max_n + 1], int i, const double (&even)[half_points],
+                                   const double (&odd)[half_points], bool is_even) {
+    double sum = 0.0;
+#pragma unroll
+    for (int h = 0; h < half_points; ++h) {
+      if (!is_even && h == points - 1 - h) continue;
+      sum += test[h][i] * (is_even ? even[h] : odd[h]);
+    }
+    return sum;
+  }
+  /// Component x, [y][x], or y, [y][x]: a hat or bubble in its own direction.
+  template <int c>
+  __device__ void write_tangential(int column) const {
+    const int first = c == 0 ? column % p : column / n;
+    const int other = c == 0 ? column / p : column % n;
+    double rows[along_z];
+    if constexpr (L::flat) {
+      rows[0] = at(L::own(c) + column);
+    } else {
+      double even[half_points];
+      double odd[half_points];
+      double derived_even[half_points];
+      double derived_odd[half_points];
+      halves(L::own(c) + column, even, odd);
+      halves(L::derived(c) + column, derived_even, derived_odd);
+      const double lower = at(L::face_at(0) + L::own(c) + column);
+      const double upper = at(L::face_at(1) + L::own(c) + column);
+#pragma unroll
+      for (int l = 0; l < n; ++l) {
+        rows[l] = against(tables_.test[O], l, even, odd, l % 2 == 0);
+        double over = this->faces(l, upper + lower, upper - lower);
+        if (l > 0) over -= against(tables_.test_derivative, l, derived_even, derived_odd, l % 2 == 1);
+        rows[l] += tables_.scale[2] * over;
+      }
+    }
+    if (cell_ == arguments_.topology.null) return;
+    double* const y = (first == 1 ? upper(c) : own(c) + (first == 0 ? 0 : first - 1) * stride(c, c) * interleave) +
+                      other * stride(c, 1 - c) * interleave;
+#pragma unroll
+    for (int l = 0; l < along_z; ++l) y[l * stride(c, 2) * interleave] = rows[l];
+  }
+  /// Component z, [y][x].
+  __device__ void write_normal(int column) const {
+    double even[half_points];
+    double odd[half_points];
+    double derived_even[half_points];
+    double derived_odd[half_points];
+    halves(L::own(2) + column, even, odd);
+    halves(L::derived(2) + column, derived_even, derived_odd);
+    double rows[p];
+#pragma unroll
+    for (int l = 0; l < p; ++l) {
+      rows[l] = against(tables_.test[P], l, even, odd, l % 2 == 0);
+      if (l > 0) rows[l] -= tables_.scale[2] * against(tables_.test[O], l - 1, derived_even, derived_odd, l % 2 == 1);
+    }
+    Member::to_hats(rows);
+    if (cell_ == arguments_.topology.null) return;
+    const int offset = (column % n * stride(2, 0) + column / n * stride(2, 1)) * interleave;
+    double* const y = own(2) + offset;
+    y[0] = rows[0];
+    upper(2)[offset] = rows[1];
+#pragma unroll
+    for (int l = 1; l < n; ++l) y[l * stride(2, 2) * interleave] = rows[l + 1];
   }
   /// Most find that another has written as much.
   __device__ void write_rate() const {
@@ -870,21 +1048,10 @@ class ConvectionBlock {
     if (thread % 32 == 0 && rate > *static_cast<volatile unsigned long long*>(most)) atomicMax(most, rate);
   }
 
-  // Sums of a member's row, [y][z], and of faces that it takes along.
-  static constexpr int most_sums =
-      L::most(L::most(L::size_of(L::xy), L::size_of(L::yz)),
-              L::most(L::size_of(L::with_x) + 2 * L::o_length, L::size_of(L::xx) + (L::flat ? 0 : 2 * p)));
-
-  const ConvectionArguments& arguments_;
-  const ConvectionTables& tables_;
-  double* const shared_;
   std::int32_t* const records_;
   const int member_;
   std::int32_t cell_;
-  unsigned inner_ = 0;  // faces behind which there is a cell, one bit each
-  double at_y_[p];      // psi_j
-  double own_at_y_[p];  // b_j
-  double sums_[most_sums]{};
+  unsigned upwind_ = 0;  // faces with the upwind flux, one bit each
   std::uint64_t rate_ = 0;
 };
 
@@ -900,7 +1067,7 @@ __global__ void __launch_bounds__(ConvectionLayout<dim, order>::threads, Convect
 template <int dim, int order>
 void convect(const ConvectionArguments& arguments, Stream stream) {
   using L = ConvectionLayout<dim, order>;
-  const auto blocks = static_cast<unsigned>(arguments.blocks.count * (interleave / L::lanes));
+  const auto blocks = static_cast<unsigned>((arguments.blocks.count * interleave + L::lanes - 1) / L::lanes);
   launch("convection", convection_kernel<dim, order>, blocks, dim3(L::lanes, L::team), L::shared_bytes, stream,
          arguments);
 }

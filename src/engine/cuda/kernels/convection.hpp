@@ -7,16 +7,17 @@
 
 namespace solenoid::cuda {
 
-/// Legendre functions at the Gauss points of the unit interval. All spaces are spanned by psi_0..psi_{k+1}; points and
-/// functions are symmetric, so that the lower half of the points is enough.
+/// Functions of O, psi_0..psi_k, and of P, phi_0 = 1, phi_1 = x - 1/2, phi_{j+1} = b_j, at the Gauss points of the unit
+/// interval. Points and functions are symmetric, so that the lower half of the points is enough.
 struct ConvectionTables {
   static constexpr int half_points = (convection_points(max_n - 1) + 1) / 2;
+  enum Space { O, P };
 
-  double value[half_points][max_n + 1];  ///< [point][function]
-  double test[half_points][max_n + 1];   ///< times the weights of the points
-  double end[max_n + 1];                 ///< psi_i(1) = sqrt(2 i + 1)
-  /// r_i: b_j = r_{j+1} psi_{j+1} - r_j psi_{j-1} for bubbles, and psi_0 / 2 -+ r_1 psi_1 for hats.
-  double primitive[max_n + 1];
+  double value[2][half_points][max_n + 1];         ///< of O and of P, [point][function]
+  double test[2][half_points][max_n + 1];          ///< times the weights of the points
+  double test_derivative[half_points][max_n + 1];  ///< psi_i' times the weights
+  double derivative[max_n][max_n];                 ///< psi_i' = sum of derivative[i][l] phi_l
+  double end[max_n];                               ///< psi_i(1) = sqrt(2 i + 1)
   /// 1 / (h_a sqrt(volume)), of integrals with a derivative in direction a, of those over faces across it and of |u_a|
   /// / h_a.
   double scale[3];
@@ -27,7 +28,7 @@ struct ConvectionArguments {
   CellTopology topology;
   RecordBlocks blocks;
   std::int32_t cells;  ///< that are computed: the first ones
-  double upwind;       ///< s (engine/convection.hpp)
+  bool upwind;         ///< s = 1 (engine/convection.hpp), or 0
   const double* u;
   double* y;            ///< gets the records of the cells, where their own hats lack what cells below have of them;
   double* upper;        ///< that goes here: dim n^(dim-1) numbers for each cell, interleaved
