@@ -14,8 +14,10 @@
 /// ranks too.
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -41,11 +43,24 @@ std::array<std::vector<double>, 3> axes_of(const ArrayPoints& at);
 /// The points in space, in the order of an array. \throws InputError if there are no such points.
 std::vector<Point> points_of(const ArrayPoints& at);
 
+/// Numbers in an array of so many components. \throws InputError if there are no such points.
+std::size_t array_size(const ArrayPoints& at, int components);
+
 /// The vector field that is in each cell, or on each face, the polynomial of degree m - 1 in each direction through the
 /// values of an array of dim components: constant in cells for m = 1. As force it is integrated exactly for m <= k + 3,
 /// as velocity on a side for m <= k + 4. `label` names it in messages. \throws InputError if the number of values is
 /// another, or there are no such points; where the field is evaluated if a value in the domain is not finite.
 VectorField field_of(const ArrayPoints& at, std::vector<double> values, const std::string& label);
+
+/// An array in the memory of the CUDA device, in the same order. Flows on that device read it where it is, and all work
+/// on the device is waited for before. It has to stay what it is as long as the field is in use; `owner` is what keeps
+/// it.
+struct DeviceArray {
+  const double* data = nullptr;
+  std::size_t size = 0;
+  std::shared_ptr<const void> owner{};
+};
+VectorField field_of(const ArrayPoints& at, const DeviceArray& values, const std::string& label);
 
 /// The same of an array of one component.
 ScalarField scalar_field_of(const ArrayPoints& at, std::vector<double> values, const std::string& label);
@@ -93,6 +108,8 @@ std::vector<double> normal_stress_at(const Solution& solution, int side, int poi
 ///
 /// Of several ranks all ask, and get the same. \throws InputError for Poisson's equation.
 std::array<std::vector<double>, 3> face_fluxes(const Solution& solution);
+/// Numbers in that of direction a.
+std::int64_t face_flux_count(const Mesh& mesh, int a);
 
 /// The same, added up over each plane of faces across an axis, the lowest first: cells along the axis, and one more.
 /// \throws InputError as face_fluxes.

@@ -16,6 +16,7 @@
 namespace solenoid {
 
 class Formula;
+class PointArray;
 struct Program;
 
 /// Names that stand for numbers in expressions, such as the time `t`, and their values.
@@ -40,6 +41,8 @@ class ScalarField {
   ScalarField(Bulk f, std::string label);
   /// A bulk callable that has a faster way on grids.
   ScalarField(Bulk f, OnGrid on_grid, std::string label);
+  /// The same, which is component `component` of an array.
+  ScalarField(Bulk f, OnGrid on_grid, std::shared_ptr<const PointArray> array, int component, std::string label);
   /// An expression in x, y, z and parameters (muParser syntax; `pi` and `e` are known), for example "sin(pi*x)*y".
   /// `label` names it in error messages, for example "[physics] force[0]".
   /// \throws InputError with the position of a syntax error.
@@ -71,6 +74,9 @@ class ScalarField {
   /// What an expression in space was compiled to, for engines that evaluate it themselves; nullptr for numbers and
   /// functions of the caller.
   [[nodiscard]] const Program* program() const { return program_.get(); }
+  /// The array at Gauss points that this is a component of, for engines that evaluate it themselves; or nullptr.
+  [[nodiscard]] const std::shared_ptr<const PointArray>& array() const { return array_; }
+  [[nodiscard]] int component() const { return component_; }
   [[nodiscard]] const std::string& label() const { return label_; }
   void set_label(std::string label) { label_ = std::move(label); }
 
@@ -82,6 +88,8 @@ class ScalarField {
   OnGrid on_grid_;  ///< or empty: then a grid is evaluated as points
   std::shared_ptr<const Program> program_;
   std::shared_ptr<const Formula> formula_;  ///< of an expression with parameters
+  std::shared_ptr<const PointArray> array_;
+  int component_ = 0;
   Parameters parameters_;
   std::string label_;
 };

@@ -146,6 +146,16 @@ class TimeStepper {
   /// The flow at a time between the last steps, interpolated with the order of the scheme. \throws InputError for a
   /// time that is not there.
   [[nodiscard]] Solution solution(double time) const;
+  /// velocity_at() and face_fluxes() of arrays.hpp for the flow at time(). A GPU makes them, unless cells are sheared
+  /// or shared by ranks; only they are copied to the host then, not the flow.
+  [[nodiscard]] std::vector<double> velocity_at(int points = 1) const;
+  [[nodiscard]] std::array<std::vector<double>, 3> face_fluxes() const;
+  /// The same to arrays in the memory of the device: on processors to that of the host. Nothing is copied on a GPU,
+  /// unless cells are sheared or shared by ranks.
+  void velocity_at(int points, double* values) const;
+  void face_fluxes(const std::array<double*, 3>& fluxes) const;
+  /// Whether that is the memory of a GPU.
+  [[nodiscard]] bool on_gpu() const;
   /// Averages from TimeOptions::average_start to time(), or nothing as long as that has not come. Those of a checkpoint
   /// go on from when they began; a checkpoint without has them begin at its time at the earliest. Of several ranks each
   /// has its part.

@@ -226,6 +226,28 @@ void bind_flow(nb::module_& m) {
       .def("set_reaction", &Flow::set_reaction)
       .def("set_viscosity", &Flow::set_viscosity)
       .def_prop_ro("next_step", [](const Flow& f) { return f.stepper().next_step(); })
+      .def_prop_ro("on_gpu", [](const Flow& f) { return f.stepper().on_gpu(); })
+      .def("velocity_at",
+           [](const Flow& f, int points) { return scalars(released([&] { return f.stepper().velocity_at(points); })); })
+      .def("face_fluxes",
+           [](const Flow& f) {
+             nb::list arrays;
+             for (auto& fluxes : released([&] { return f.stepper().face_fluxes(); })) {
+               if (!fluxes.empty()) arrays.append(scalars(std::move(fluxes)));
+             }
+             return arrays;
+           })
+      // To arrays that begin at these addresses in the memory of the device.
+      .def("velocity_to",
+           [](const Flow& f, int points, std::uintptr_t address) {
+             released([&] { f.stepper().velocity_at(points, reinterpret_cast<double*>(address)); });
+           })
+      .def("face_fluxes_to",
+           [](const Flow& f, const std::vector<std::uintptr_t>& addresses) {
+             std::array<double*, 3> fluxes{};
+             for (std::size_t a = 0; a < addresses.size(); ++a) fluxes[a] = reinterpret_cast<double*>(addresses[a]);
+             released([&] { f.stepper().face_fluxes(fluxes); });
+           })
       .def("step", &Flow::step)
       .def("advance", &Flow::advance)
       .def_prop_ro("time", [](const Flow& f) { return f.stepper().time(); })

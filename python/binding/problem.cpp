@@ -273,6 +273,18 @@ std::vector<ScalarField> array_field(const MeshParts& mesh, int points, int side
   return entries(field_of(at, {values.data(), values.data() + values.size()}, label), at.mesh.dim);
 }
 
+/// Of an array in the memory of a GPU that begins at an address, and which `owner` keeps.
+std::vector<ScalarField> device_array_field(const MeshParts& mesh, int points, int side, std::uintptr_t address,
+                                            const nb::object& owner, const std::string& label) {
+  const ArrayPoints at = array_points(mesh, points, side);
+  const std::shared_ptr<const nb::object> kept(new nb::object(owner), [](const nb::object* object) {
+    const nb::gil_scoped_acquire gil;
+    delete object;
+  });
+  const DeviceArray array{reinterpret_cast<const double*>(address), array_size(at, at.mesh.dim), kept};
+  return entries(field_of(at, array, label), at.mesh.dim);
+}
+
 /// From an array [z, y, x], in 2D [y, x]: of numbers for cells, or of m times as many along each axis: at points.
 ScalarField coefficient_field(const MeshParts& parts, const Values& values, const std::string& label) {
   const Mesh mesh = std::apply(make_mesh, parts);
@@ -487,6 +499,7 @@ void bind_problem(nb::module_& m) {
         return rows(points_of(array_points(mesh, points, side)), static_cast<int>(std::get<2>(mesh).size()));
       },
       nb::arg("mesh"), nb::arg("points"), nb::arg("side"));
+  m.def("device_array_field", &device_array_field);
   m.def("array_field", &array_field, nb::arg("mesh"), nb::arg("points"), nb::arg("side"), nb::arg("values"),
         nb::arg("label"));
   m.def("coefficient_field", &coefficient_field, nb::arg("mesh"), nb::arg("values"), nb::arg("label"));

@@ -14,6 +14,7 @@ import numpy as np
 from . import _core
 from ._core import InputError
 from .fields import Scalar, Vector, vector
+from .gpu_array import gpu_address
 from .problem import Problem
 from .ranks import ranks_of
 from .solution import Report, Solution
@@ -296,13 +297,41 @@ class Flow:
             return self.problem.mesh.field(data, side, label=label)
         return vector(data, self.problem.dim, label, {**self.problem.parameters, "t": self.time})
 
-    def velocity_at_points(self, m: int = 1) -> np.ndarray:
-        """Of solution(), as Solution.velocity_at_points(): in the middles of cells, or at `problem.mesh.points(m)`."""
-        return self.solution().velocity_at_points(m)
+    def velocity_at_points(self, m: int = 1, out: Any = None) -> Any:
+        """As Solution.velocity_at_points(), of the flow now: in the middles of cells, or at `problem.mesh.points(m)`. On a
+        GPU they are made there, and only they are copied to the host.
 
-    def face_fluxes(self) -> tuple[np.ndarray, ...]:
-        """Of solution(), as Solution.face_fluxes(): single-valued, divergence-free to rounding in each cell."""
-        return self.solution().face_fluxes()
+        Args:
+            out: an array of this shape in the memory of the GPU that the flow is on (by the CUDA array interface), which gets
+                them in place of a new one on the host. Nothing is copied then, but on sheared meshes and between ranks.
+        """
+        mesh = self.problem.mesh
+        shape = (*(m * count for count in mesh._extent()), mesh.dim)
+        if out is None:
+            return self._core.velocity_at(m).reshape(shape)
+        self._core.velocity_to(m, self._address(out, shape, "out"))
+        return out
+
+    def face_fluxes(self, out: Sequence[Any] | None = None) -> tuple[Any, ...]:
+        """As Solution.face_fluxes(), of the flow now: single-valued, divergence-free to rounding in each cell.
+
+        Args:
+            out: arrays of these shapes, one for each direction, as that of velocity_at_points().
+        """
+        extent = self.problem.mesh._extent()
+        shapes = [tuple(count + (a == b) for b, count in enumerate(extent)) for a in range(len(extent))]
+        if out is None:
+            return tuple(flux.reshape(shape) for flux, shape in zip(self._core.face_fluxes(), shapes))
+        if len(out) != len(shapes):
+            raise InputError(f"out: expected {len(shapes)} arrays, got {len(out)}")
+        self._core.face_fluxes_to([self._address(o, s, f"out[{a}]") for a, (o, s) in enumerate(zip(out, shapes))])
+        return tuple(out)
+
+    def _address(self, array: Any, shape: tuple[int, ...], name: str) -> int:
+        address = gpu_address(array, shape, name, writable=True)
+        if not self._core.on_gpu:
+            raise InputError(f"{name}: the array lies in the memory of a GPU, but the flow is on processors")
+        return address
 
     def step(self) -> StepReport:
         """One step. A step that would be too long without viscosity is warned of, once: RuntimeWarning.

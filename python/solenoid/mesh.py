@@ -8,7 +8,17 @@ from typing import Any
 
 import numpy as np
 
-from ._core import Field, Image, InputError, array_field, array_points, make_image, validate_mesh
+from ._core import (
+    Field,
+    Image,
+    InputError,
+    array_field,
+    array_points,
+    device_array_field,
+    make_image,
+    validate_mesh,
+)
+from .gpu_array import gpu_address, is_on_gpu
 
 Box = tuple[tuple[int, ...], tuple[int, ...]]
 #: Of the bounding box, by number.
@@ -228,24 +238,33 @@ class Mesh:
             >>> force = mesh.field(np.stack([y, -x], axis=-1))
 
         Args:
-            values: of the shape of points(m, side), in the memory of the host. They are copied.
+            values: of the shape of points(m, side). Those in the memory of the host are copied; those of a GPU (by the CUDA array
+                interface) are kept as they are, and must not change as long as the field is in use.
             side: "xmin", ...: values on the faces of this side.
             label: names the field in messages.
         """
         number = self._side(side)
+        if is_on_gpu(values):
+            m = self._points_of(tuple(values.shape), number, label)
+            address = gpu_address(values, tuple(values.shape), label)
+            return device_array_field(self._parts(), m, number, address, values, label)
         try:
             array = np.ascontiguousarray(values, dtype=np.float64)
         except (TypeError, ValueError) as error:
             raise InputError(
                 f"{label}: expected an array of numbers in the memory of the host, got {type(values).__name__}: {error}"
             ) from None
-        m = self._points_per_cell(array.shape, number)
+        return array_field(self._parts(), self._points_of(array.shape, number, label), number, array, label)
+
+    def _points_of(self, shape: tuple[int, ...], side: int, label: str) -> int:
+        """m for which points(m, side) have this shape."""
+        m = self._points_per_cell(shape, side)
         if m is None:
             raise InputError(
-                f"{label}: expected an array of shape {(*self._extent(number), self.dim)}, or with m times as many points along each "
-                f"axis but the last, got {array.shape}"
+                f"{label}: expected an array of shape {(*self._extent(side), self.dim)}, or with m times as many points along each "
+                f"axis but the last, got {shape}"
             )
-        return array_field(self._parts(), m, number, array, label)
+        return m
 
     def _extent(self, side: int = -1) -> tuple[int, ...]:
         """Cells per direction, or faces on a side."""

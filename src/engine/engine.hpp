@@ -216,6 +216,11 @@ class Integrator {
   /// the same reasons or because there are many parts.
   [[nodiscard]] virtual std::optional<std::vector<Variance>> scalar_errors(const ScalarField& exact,
                                                                            const double* x) = 0;
+  /// Arrays over all cells of the mesh (solenoid/arrays.hpp) in the engine's memory: the velocity at so many points per
+  /// direction, NaN where there are no cells; and fluxes through faces, for each direction. Not of levels that ranks
+  /// share.
+  virtual void velocity_at(int points, const double* x, double* values) = 0;
+  virtual void face_fluxes(const double* x, const std::array<double*, 3>& fluxes) = 0;
 };
 
 /// Unknowns up to which an engine would rather solve a coarse level by a dense inverse (Kernels::dense)
@@ -389,6 +394,8 @@ std::unique_ptr<Engine> make_cuda_engine();
 /// Of this host; the one that engines are made on from now on, by this thread.
 int cuda_devices();
 void use_cuda_device(int device);
+/// From the memory of a CUDA device, once all work on it is done. \throws ResourceError where there is none.
+void copy_from_cuda(void* host, const void* device, std::size_t bytes);
 /// Why no CUDA device can be used: no driver, no device, not in this build; empty if one can.
 std::string cuda_unavailable();
 /// The engine of a choice: `automatic` takes a CUDA device if there is one. `threads` is for the cpu engine. Of several

@@ -136,6 +136,13 @@ ScalarField::ScalarField(Bulk f, OnGrid on_grid, std::string label)
   if (!bulk_) throw InputError(prefix(label_) + "a field needs a function, got an empty one");
 }
 
+ScalarField::ScalarField(Bulk f, OnGrid on_grid, std::shared_ptr<const PointArray> array, int component,
+                         std::string label)
+    : ScalarField(std::move(f), std::move(on_grid), std::move(label)) {
+  array_ = std::move(array);
+  component_ = component;
+}
+
 ScalarField ScalarField::piecewise(ScalarField elsewhere, std::vector<Piece> pieces) {
   if (pieces.empty()) return elsewhere;
   auto program = joined_program(elsewhere, pieces);

@@ -14,11 +14,13 @@
 
 #include "base/parallel.hpp"
 #include "element/basis.hpp"
+#include "engine/engine.hpp"
 #include "image/array_file.hpp"
 #include "mesh/grid.hpp"
 #include "mesh/metric.hpp"
 #include "mesh/record.hpp"
 #include "problem/names.hpp"
+#include "problem/point_array.hpp"
 #include "problem/validate.hpp"
 #include "problem/vectors.hpp"
 #include "solenoid/cellwise.hpp"
@@ -59,12 +61,13 @@ std::size_t index(const Counts& count, int i, int j, int k) {
 /// In each cell a polynomial through values at Gauss points.
 class Interpolant {
  public:
-  Interpolant(const ArrayPoints& at, int components, std::vector<double> values)
-      : metric_(Metric::of(at.mesh)), rule_(gauss(at.points)), components_(components), values_(std::move(values)) {
-    for (int a = 0; a < 3; ++a) {
-      has_axis_[a] = a < at.mesh.dim && a != normal_of(at);
-      count_[a] = has_axis_[a] ? metric_.extent(a) * at.points : 1;
-    }
+  explicit Interpolant(const ArrayPoints& at, std::shared_ptr<const PointArray> array)
+      : metric_(Metric::of(at.mesh)),
+        rule_(gauss(at.points)),
+        count_(array->shape().count),
+        components_(array->shape().components),
+        array_(std::move(array)) {
+    for (int a = 0; a < 3; ++a) has_axis_[a] = a < at.mesh.dim && a != normal_of(at);
     for (const double x : rule_.points) psi_.push_back(legendre(at.points - 1, x));
   }
 
@@ -72,14 +75,9 @@ class Interpolant {
   static int normal_of(const ArrayPoints& at) { return at.side < 0 ? -1 : at.side / 2; }
 
   [[nodiscard]] bool has_boxes() const { return metric_.map() == nullptr; }
-  [[nodiscard]] const Counts& count() const { return count_; }
-  /// Numbers in an array.
-  [[nodiscard]] std::size_t size() const {
-    return static_cast<std::size_t>(count_[0]) * count_[1] * count_[2] * components_;
-  }
-
   /// Coordinates are those of boxes, as axes_of() has them.
   void evaluate(const Axes& axes, int component, std::span<double> values) const {
+    const std::vector<double>& values_of_array = array_->values();
     std::array<Line, 3> lines;
     for (int a = 0; a < 3; ++a) lines[a] = line(a, axes[a]);
     const auto& [x, y, z] = lines;
@@ -88,7 +86,8 @@ class Interpolant {
     for (const Place& at : x.places) {
       for (int j = y.begin; j < y.end; ++j) {
         for (int k = z.begin; k < z.end; ++k) {
-          along_x.push_back(at.sum([&](int i) { return values_[index(count_, i, j, k) * components_ + component]; }));
+          along_x.push_back(
+              at.sum([&](int i) { return values_of_array[index(count_, i, j, k) * components_ + component]; }));
         }
       }
     }
@@ -166,10 +165,20 @@ class Interpolant {
   Quadrature rule_;
   std::vector<std::vector<double>> psi_;  // [point]
   std::array<bool, 3> has_axis_{};
-  Counts count_{};
+  Counts count_;
   std::size_t components_;
-  std::vector<double> values_;
+  std::shared_ptr<const PointArray> array_;
 };
+
+/// Of an array of so many components.
+PointArray::Shape shape_of(const ArrayPoints& at, int components) {
+  const Metric metric = Metric::of(at.mesh);
+  PointArray::Shape shape{at.points, {1, 1, 1}, components, at.side < 0};
+  for (int a = 0; a < at.mesh.dim; ++a) {
+    if (a != Interpolant::normal_of(at)) shape.count[a] = metric.extent(a) * at.points;
+  }
+  return shape;
+}
 
 }  // namespace
 
@@ -191,6 +200,11 @@ std::array<std::vector<double>, 3> axes_of(const ArrayPoints& at) {
   return axes;
 }
 
+std::size_t array_size(const ArrayPoints& at, int components) {
+  check(at);
+  return shape_of(at, components).size();
+}
+
 std::vector<Point> points_of(const ArrayPoints& at) {
   const auto axes = axes_of(at);
   const Metric metric = Metric::of(at.mesh);
@@ -208,17 +222,20 @@ std::vector<Point> points_of(const ArrayPoints& at) {
 
 namespace {
 
-/// The components of an array of so many as fields.
-std::vector<ScalarField> components_of(const ArrayPoints& at, int components, std::vector<double> values,
-                                       const std::string& label) {
+/// \throws InputError unless an array has so many numbers.
+PointArray::Shape checked_shape(const ArrayPoints& at, int components, std::size_t given, const std::string& label) {
   check(at);
-  const std::size_t given = values.size();
-  const auto interpolant = std::make_shared<const Interpolant>(at, components, std::move(values));
-  if (given != interpolant->size()) {
-    throw InputError(fmt::format("{}: expected {} numbers, {} component{} at {} points, got {}", label,
-                                 interpolant->size(), components, components == 1 ? "" : "s",
-                                 fmt::join(interpolant->count(), " x "), given));
-  }
+  const PointArray::Shape shape = shape_of(at, components);
+  if (given == shape.size()) return shape;
+  throw InputError(fmt::format("{}: expected {} numbers, {} component{} at {} points, got {}", label, shape.size(),
+                               components, components == 1 ? "" : "s", fmt::join(shape.count, " x "), given));
+}
+
+/// The components of an array as fields.
+std::vector<ScalarField> components_of(const ArrayPoints& at, const std::shared_ptr<const PointArray>& array,
+                                       const std::string& label) {
+  const int components = array->shape().components;
+  const auto interpolant = std::make_shared<const Interpolant>(at, array);
   std::vector<ScalarField> fields;
   for (int c = 0; c < components; ++c) {
     const std::string name = components == 1 ? label : fmt::format("{}[{}]", label, c);
@@ -228,12 +245,18 @@ std::vector<ScalarField> components_of(const ArrayPoints& at, int components, st
     if (interpolant->has_boxes()) {
       fields.emplace_back(
           at_points, [interpolant, c](const Axes& axes, std::span<double> to) { interpolant->evaluate(axes, c, to); },
-          name);
+          array, c, name);
     } else {
       fields.emplace_back(at_points, name);
     }
   }
   return fields;
+}
+
+std::vector<ScalarField> components_of(const ArrayPoints& at, int components, std::vector<double> values,
+                                       const std::string& label) {
+  const PointArray::Shape shape = checked_shape(at, components, values.size(), label);
+  return components_of(at, std::make_shared<const PointArray>(shape, std::move(values)), label);
 }
 
 /// "4 x 8 x 2": how an array is written whose last index is the fastest.
@@ -289,6 +312,15 @@ std::vector<ScalarField> read_file(const Mesh& mesh, const FieldFile& from, bool
 VectorField field_of(const ArrayPoints& at, std::vector<double> values, const std::string& label) {
   VectorField field;
   std::ranges::copy(components_of(at, at.mesh.dim, std::move(values), label), field.begin());
+  return field;
+}
+
+VectorField field_of(const ArrayPoints& at, const DeviceArray& values, const std::string& label) {
+  const PointArray::Shape shape = checked_shape(at, at.mesh.dim, values.size, label);
+  const auto fetch = [values](double* host) { copy_from_cuda(host, values.data, values.size * sizeof(double)); };
+  VectorField field;
+  std::ranges::copy(components_of(at, std::make_shared<const PointArray>(shape, values.data, fetch), label),
+                    field.begin());
   return field;
 }
 
@@ -515,6 +547,12 @@ std::array<std::vector<double>, 3> face_fluxes(const Solution& solution) {
     grid.add_up<double>(fluxes[a]);
   }
   return fluxes;
+}
+
+std::int64_t face_flux_count(const Mesh& mesh, int a) {
+  std::int64_t count = 1;
+  for (int b = 0; b < mesh.dim; ++b) count *= (mesh.cells[b] << mesh.refine) + (b == a ? 1 : 0);
+  return count;
 }
 
 std::vector<double> plane_fluxes(const Solution& solution, int axis) {

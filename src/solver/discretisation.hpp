@@ -93,12 +93,12 @@ class Discretisation {
   [[nodiscard]] FlowIntegrals integrals(Engine& engine, const Vector<double>& completed);
   /// The same where the engine takes them, sooner than the host would.
   [[nodiscard]] std::optional<FlowIntegrals> engine_integrals(Engine& engine, const Vector<double>& completed);
+  /// Of vectors that are completed; nullptr where the host integrates.
+  Integrator* integrator(Engine& engine);
   /// \throws InputError where an exact field is not finite.
   [[nodiscard]] Errors errors(Engine& engine, const Vector<double>& completed, const Exact& exact);
 
  private:
-  /// Of vectors that are completed; nullptr where the host integrates.
-  Integrator* integrator(Engine& engine);
   [[nodiscard]] bool on_some_rank(bool here) const;
   /// b = the load of this problem, which has the boundary velocities, for homogeneous ones. `work` is left zero.
   void assemble_lifted(Engine& engine, Kernels<double>& kernels, const Problem& problem, Vector<double>& work,

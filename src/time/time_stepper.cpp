@@ -21,6 +21,7 @@
 #include "problem/other_coefficients.hpp"
 #include "problem/regions.hpp"
 #include "problem/validate.hpp"
+#include "solenoid/arrays.hpp"
 #include "solenoid/error.hpp"
 #include "solenoid/interrupt.hpp"
 #include "solution/summary.hpp"
@@ -257,6 +258,10 @@ struct TimeStepper::Data {
   }
 
   [[nodiscard]] const Level& all() const { return discretisation.level_with_sides(); }
+  /// What makes arrays of the flow on the device, or nullptr where the host has to.
+  [[nodiscard]] Integrator* array_maker() {
+    return all().grid.partition() == nullptr ? discretisation.integrator(*engine) : nullptr;
+  }
   [[nodiscard]] bool by_cell() const { return all().has_coefficients_by_cell(); }
   [[nodiscard]] Vector<double> vector() const { return {*engine, discretisation.room()}; }
   Kernels<double>& kernels() { return solver->outer(); }
@@ -875,6 +880,58 @@ FlowSummary TimeStepper::summary() const {
       discretisation.solution_of(data_->problem_at(time()), data_->coefficients.at(time()), flow, all).dissipation();
   return summary;
 }
+
+std::vector<double> TimeStepper::velocity_at(int points) const {
+  Engine& engine = *data_->engine;
+  Integrator* const device = data_->array_maker();
+  if (device == nullptr) return solenoid::velocity_at(solution(), points);
+  Vector<double> values(engine, array_size({data_->problem.mesh, points}, data_->problem.mesh.dim));
+  device->velocity_at(points, data_->states.front().flow.data(), values.data());
+  std::vector<double> host(values.size());
+  values.download(host.data());
+  return host;
+}
+
+void TimeStepper::velocity_at(int points, double* values) const {
+  const std::size_t size = array_size({data_->problem.mesh, points}, data_->problem.mesh.dim);
+  if (Integrator* const device = data_->array_maker()) {
+    return device->velocity_at(points, data_->states.front().flow.data(), values);
+  }
+  data_->engine->upload(solenoid::velocity_at(solution(), points).data(), values, size * sizeof(double));
+  data_->engine->synchronise();
+}
+
+std::array<std::vector<double>, 3> TimeStepper::face_fluxes() const {
+  Engine& engine = *data_->engine;
+  Integrator* const device = data_->array_maker();
+  if (device == nullptr) return solenoid::face_fluxes(solution());
+  std::array<Vector<double>, 3> fluxes;
+  std::array<double*, 3> pointers{};
+  for (int a = 0; a < data_->problem.mesh.dim; ++a) {
+    fluxes[a] = {engine, face_flux_count(data_->problem.mesh, a)};
+    pointers[a] = fluxes[a].data();
+  }
+  device->face_fluxes(data_->states.front().flow.data(), pointers);
+  std::array<std::vector<double>, 3> host;
+  for (int a = 0; a < data_->problem.mesh.dim; ++a) {
+    host[a].resize(fluxes[a].size());
+    fluxes[a].download(host[a].data());
+  }
+  return host;
+}
+
+void TimeStepper::face_fluxes(const std::array<double*, 3>& fluxes) const {
+  if (Integrator* const device = data_->array_maker()) {
+    return device->face_fluxes(data_->states.front().flow.data(), fluxes);
+  }
+  const auto host = solenoid::face_fluxes(solution());
+  for (int a = 0; a < data_->problem.mesh.dim; ++a) {
+    data_->engine->upload(host[a].data(), fluxes[a], host[a].size() * sizeof(double));
+  }
+  data_->engine->synchronise();
+}
+
+bool TimeStepper::on_gpu() const { return data_->engine->stream() != nullptr; }
 
 Solution TimeStepper::solution() const { return solution(time()); }
 

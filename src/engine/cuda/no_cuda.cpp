@@ -12,6 +12,9 @@ std::string cuda_unavailable() {
 
 int cuda_devices() { return 0; }
 void use_cuda_device(int /*device*/) {}
+void copy_from_cuda(void* /*host*/, const void* /*device*/, std::size_t /*bytes*/) {
+  throw ResourceError("arrays in the memory of a CUDA device: " + cuda_unavailable());
+}
 
 std::unique_ptr<Engine> make_cuda_engine() {
   throw ResourceError("device cuda was asked for, but " + cuda_unavailable() + "; use --device cpu");

@@ -45,23 +45,26 @@ class LoadBlock {
   using Points = FixedPoints<dim, points, cells>;
 
   __device__ void prepare() const {
-    const CellPlaces& places = arguments_.places;
-    const std::int32_t last = arguments_.topology.cells - 1;
+    const auto& [places, first, last] = block_cells();
     for_all(cells, [&](int cell) {
       double product = 1.0;
 #pragma unroll
-      for (int a = 0; a < dim; ++a) product *= width(places, min(first_ + cell, last), a);
+      for (int a = 0; a < dim; ++a) product *= width(places, min(first + cell, last), a);
       shared_[memory.scale_at() + cell] = sqrt(product);
     });
-    values_.find_points(places, first_, last, arguments_.tables.point, memory.coordinates_at());
+    values_.find_points(block_cells(), arguments_.tables.point, memory.coordinates_at());
     __syncthreads();
+  }
+
+  __device__ typename PointValues<Points>::Cells block_cells() const {
+    return {arguments_.places, first_, arguments_.topology.cells - 1};
   }
 
   template <int c>
   __device__ void component() const {
     const PointField& field = arguments_.component[c];
     if (field.zero) return;
-    if (!values_.evaluate(field, memory.free_at(), memory.values_at())) *arguments_.not_finite = 1;
+    if (!values_.evaluate(field, block_cells(), memory.free_at(), memory.values_at())) *arguments_.not_finite = 1;
     __syncthreads();
     integrate<c>();
   }

@@ -81,10 +81,16 @@ class PointValues {
  public:
   __device__ PointValues(const Points& rule, double* shared) : rule_(rule), shared_(shared) {}
 
-  /// Coordinates of the points of the cells `first` and on, in an array [direction][point][cell]; those behind the last
-  /// cell have the last one's.
-  __device__ void find_points(const CellPlaces& places, std::int32_t first, std::int32_t last, const double* points,
-                              int coordinates_at) const {
+  /// Of which cells points are: the cells `first` and on; those behind the last cell stand for the last one.
+  struct Cells {
+    const CellPlaces& places;
+    std::int32_t first;
+    std::int32_t last;
+  };
+
+  /// Coordinates of the points of cells, in an array [direction][point][cell].
+  __device__ void find_points(const Cells& cells, const double* points, int coordinates_at) const {
+    const auto& [places, first, last] = cells;
     for_all(rule_.dim * rule_.points * rule_.cells, [&](int i) {
       const int q = i / rule_.cells % rule_.points;
       const int a = i / rule_.cells / rule_.points;
@@ -93,9 +99,50 @@ class PointValues {
     });
   }
 
-  /// Values of a field at all points, in an array [q_z][q_y][q_x][cell]; programs have the memory from `free_at` on.
-  /// False in threads that met one that is not finite. The caller synchronises the block.
-  __device__ bool evaluate(const PointField& field, int free_at, int values_at) const {
+  /// Values of a field at all points of cells, in an array [q_z][q_y][q_x][cell]; programs have the memory from
+  /// `free_at` on. False in threads that met one that is not finite. The caller synchronises the block.
+  __device__ bool evaluate(const PointField& field, const Cells& cells, int free_at, int values_at) const {
+    return field.array.values != nullptr ? interpolate(field.array, cells, values_at)
+                                         : carry_out(field, free_at, values_at);
+  }
+
+ private:
+  using Op = Program::Op;
+
+  __device__ bool interpolate(const ArrayField& array, const Cells& cells, int values_at) const {
+    bool finite = true;
+    for_all(rule_.count, [&](int i) {
+      const Point at = point(every(), i);
+      const std::int32_t cell = min(cells.first + at.cell, cells.last);
+      std::int64_t first[3]{};
+      const double* factors[3];
+      int points[3]{1, 1, 1};
+#pragma unroll
+      for (int a = 0; a < 3; ++a) {
+        factors[a] = array.factors + at.q[a] * array.points;
+        if (a >= rule_.dim) continue;
+        first[a] = static_cast<std::int64_t>(lattice(cells.places, cell, a)) * array.points;
+        points[a] = array.points;
+      }
+      double sum = 0.0;
+      for (int x = 0; x < points[0]; ++x) {
+        for (int y = 0; y < points[1]; ++y) {
+          const double* const line =
+              array.values +
+              (((first[0] + x) * array.count[1] + first[1] + y) * array.count[2] + first[2]) * array.components;
+          double of_line = rule_.dim == 3 ? 0.0 : __ldg(line);
+          for (int z = 0; rule_.dim == 3 && z < points[2]; ++z) {
+            of_line += __ldg(factors[2] + z) * __ldg(line + z * array.components);
+          }
+          sum += __ldg(factors[0] + x) * (__ldg(factors[1] + y) * of_line);
+        }
+      }
+      finite = finite && isfinite(sum);
+      shared_[values_at + i] = sum;
+    });
+    return finite;
+  }
+  __device__ bool carry_out(const PointField& field, int free_at, int values_at) const {
     for_all(field.constant_count, [&](int i) { shared_[free_at + i] = field.constants[i]; });
     __syncthreads();
     for (int i = 0; i < field.partial; ++i) {
@@ -130,9 +177,6 @@ class PointValues {
     }
     return finite;
   }
-
- private:
-  using Op = Program::Op;
 
   /// A point of one of the block's cells.
   struct Point {

@@ -30,7 +30,16 @@ struct alignas(4) PointInstruction {
   PointOperand operand[3];
 };
 
-/// A field, as a program for the points of a block's cells.
+/// A component of an array at Gauss points of cells (problem/point_array.hpp). Pointers are to device memory.
+struct ArrayField {
+  const double* values;   ///< of this component, or nullptr: the field is a program
+  const double* factors;  ///< [point of a rule][point of the array], of values along a direction
+  int points;             ///< of a cell in each direction
+  int components;
+  int count[3];  ///< of points along each direction, in all
+};
+
+/// A field, as a program for the points of a block's cells, or as an array.
 struct PointField {
   const PointInstruction* instructions;
   const double* constants;  ///< go to the first free number of the memory
@@ -39,6 +48,7 @@ struct PointField {
   int constant_count;
   PointOperand result;
   bool zero;
+  ArrayField array;
 };
 
 }  // namespace solenoid::cuda

@@ -1,7 +1,13 @@
 #include "engine/cuda/points/device_fields.hpp"
 
+#include <cuda_runtime.h>
+
 #include <algorithm>
+#include <numeric>
 #include <utility>
+
+#include "element/basis.hpp"
+#include "engine/cuda/error.hpp"
 
 namespace solenoid::cuda {
 namespace {
@@ -9,6 +15,35 @@ namespace {
 /// Of a thread block's memory: so much that three fit on a multiprocessor, or else one.
 constexpr int sparing_numbers = (72 << 10) / sizeof(double);
 constexpr int most_numbers = (224 << 10) / sizeof(double);
+
+/// For work of others on an array, in any stream.
+void wait_for_device() { check(cudaDeviceSynchronize(), "waiting for the device"); }
+
+/// Whether it is given at points of the cells of this grid.
+bool is_array_on(const Grid& grid, const ScalarField& field) {
+  if (field.array() == nullptr || !field.array()->shape().in_cells) return false;
+  const PointArray::Shape& shape = field.array()->shape();
+  for (int a = 0; a < grid.dim(); ++a) {
+    if (shape.count[a] != grid.extent()[a] * shape.points) return false;
+  }
+  return true;
+}
+
+/// Factors of the values at m Gauss points of [0, 1], at the points of the rule of `points`, for the polynomial through
+/// them: [point][value]. It is the sum of Legendre polynomials times its moments, which the m points take exactly.
+std::vector<double> interpolation(int m, int points) {
+  const Quadrature given = gauss(m);
+  const Quadrature wanted = gauss(points);
+  std::vector<double> factors;
+  for (const double x : wanted.points) {
+    const auto here = legendre(m - 1, x);
+    for (int q = 0; q < m; ++q) {
+      const auto there = legendre(m - 1, given.points[q]);
+      factors.push_back(given.weights[q] * std::inner_product(here.begin(), here.end(), there.begin(), 0.0));
+    }
+  }
+  return factors;
+}
 
 }  // namespace
 
@@ -36,10 +71,14 @@ CellPlaces DevicePlaces::places() const {
   return places;
 }
 
-std::optional<DeviceFields> DeviceFields::compile(Engine& engine, std::span<const ScalarField> fields,
+std::optional<DeviceFields> DeviceFields::compile(Engine& engine, const Grid& grid, std::span<const ScalarField> fields,
                                                   PointMemory memory) {
   DeviceFields result;
   for (const ScalarField& field : fields) {
+    if (is_array_on(grid, field)) {
+      result.fields_.push_back({{}, false, {}, {}, result.component_of(engine, field, memory.points)});
+      continue;
+    }
     const auto program = program_of(field);
     if (!program) return {};
     std::optional<PointProgram> compiled;
@@ -50,25 +89,43 @@ std::optional<DeviceFields> DeviceFields::compile(Engine& engine, std::span<cons
     if (!compiled) return {};
     Array<PointInstruction> instructions(engine, compiled->instructions);
     Array<double> constants(engine, compiled->constants);
-    result.programs_.push_back({std::move(*compiled), field.is_zero(), std::move(instructions), std::move(constants)});
+    result.fields_.push_back(
+        {std::move(*compiled), field.is_zero(), std::move(instructions), std::move(constants), {}});
   }
   return result;
 }
 
+ArrayField DeviceFields::component_of(Engine& engine, const ScalarField& field, int points) {
+  const PointArray& array = *field.array();
+  auto uploaded = std::ranges::find(arrays_, &array, &UploadedArray::array);
+  if (uploaded == arrays_.end()) {
+    const bool is_there = array.on_device() != nullptr;
+    if (is_there) wait_for_device();
+    arrays_.push_back({&array,
+                       is_there ? Array<double>() : Array<double>(engine, array.values()),
+                       {engine, interpolation(array.shape().points, points)}});
+    uploaded = arrays_.end() - 1;
+  }
+  const auto& [m, count, components, in_cells] = array.shape();
+  const double* const values = array.on_device() != nullptr ? array.on_device() : uploaded->values.data();
+  return {values + field.component(), uploaded->factors.data(), m, components, {count[0], count[1], count[2]}};
+}
+
 PointField DeviceFields::operator[](std::size_t i) const {
-  const auto& [program, zero, instructions, constants] = programs_[i];
+  const auto& [program, zero, instructions, constants, array] = fields_[i];
   return {instructions.data(),
           constants.data(),
           program.partial,
           static_cast<int>(program.instructions.size()),
           static_cast<int>(program.constants.size()),
           program.result,
-          zero};
+          zero,
+          array};
 }
 
 int DeviceFields::numbers() const {
   int numbers = 0;
-  for (const Uploaded& uploaded : programs_) numbers = std::max(numbers, uploaded.program.end);
+  for (const Uploaded& uploaded : fields_) numbers = std::max(numbers, uploaded.program.end);
   return numbers;
 }
 

@@ -12,6 +12,7 @@
 #include "engine/cuda/kernels/points.hpp"
 #include "engine/cuda/points/point_program.hpp"
 #include "mesh/grid.hpp"
+#include "problem/point_array.hpp"
 #include "solenoid/field.hpp"
 
 namespace solenoid::cuda {
@@ -29,15 +30,16 @@ class DevicePlaces {
   std::array<Array<double>, 3> widths_;
 };
 
-/// Given fields, as programs for the points of a block's cells.
+/// Given fields, as programs for the points of a block's cells, or as arrays at points of cells of the grid.
 class DeviceFields {
  public:
   /// `memory.most` is not looked at: programs take so much that several blocks fit on a multiprocessor, or else all
   /// there is. nullopt if one is a function of the caller or needs too much memory.
-  static std::optional<DeviceFields> compile(Engine& engine, std::span<const ScalarField> fields, PointMemory memory);
+  static std::optional<DeviceFields> compile(Engine& engine, const Grid& grid, std::span<const ScalarField> fields,
+                                             PointMemory memory);
 
   [[nodiscard]] PointField operator[](std::size_t i) const;
-  [[nodiscard]] std::size_t size() const { return programs_.size(); }
+  [[nodiscard]] std::size_t size() const { return fields_.size(); }
   /// Of a block's memory that they need.
   [[nodiscard]] int numbers() const;
 
@@ -49,8 +51,19 @@ class DeviceFields {
     bool zero;
     Array<PointInstruction> instructions;
     Array<double> constants;
+    ArrayField array;
   };
-  std::vector<Uploaded> programs_;
+  /// What components of an array share.
+  struct UploadedArray {
+    const PointArray* array;
+    Array<double> values;  // empty if it is there already
+    Array<double> factors;
+  };
+
+  ArrayField component_of(Engine& engine, const ScalarField& field, int points);
+
+  std::vector<Uploaded> fields_;
+  std::vector<UploadedArray> arrays_;
 };
 
 }  // namespace solenoid::cuda

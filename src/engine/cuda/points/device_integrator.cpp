@@ -112,7 +112,30 @@ class DeviceIntegrator final : public Integrator {
     return errors;
   }
 
+  void velocity_at(int points, const double* x, double* values) override {
+    const Rule rule(shared_.engine, level_.equation, points);
+    const LatticeArray array{values, {counts(points)[0], counts(points)[1], counts(points)[2]}};
+    cuda::velocity_at(field(rule, x), array, blocks_, shared_.stream);
+    shared_.engine.synchronise();
+  }
+  void face_fluxes(const double* x, const std::array<double*, 3>& fluxes) override {
+    for (int a = 0; a < level_.equation.dim; ++a) {
+      auto count = counts(1);
+      ++count[a];
+      const LatticeArray array{fluxes[a], {count[0], count[1], count[2]}};
+      cuda::face_fluxes(field(exact_, x), a, array, shared_.stream);
+    }
+    shared_.engine.synchronise();
+  }
+
  private:
+  /// Of points along each direction, so many in each cell.
+  [[nodiscard]] std::array<int, 3> counts(int points) const {
+    std::array<int, 3> counts{1, 1, 1};
+    for (int a = 0; a < level_.equation.dim; ++a) counts[a] = level_.grid.extent()[a] * points;
+    return counts;
+  }
+
   /// A part takes two passes over all cells; more of them are left to the host.
   static constexpr int most_parts = 8;
 
@@ -128,7 +151,7 @@ class DeviceIntegrator final : public Integrator {
   [[nodiscard]] std::optional<DeviceFields> compiled(std::span<const ScalarField> exact) const {
     const IntegralMemory& memory = for_errors_.memory;
     return DeviceFields::compile(
-        shared_.engine, exact,
+        shared_.engine, level_.grid, exact,
         {memory.dim, memory.points, memory.cells, memory.coordinates_at(), memory.fourth_at(), 0});
   }
   [[nodiscard]] DifferenceArguments difference(const DeviceFields& fields, int component, const double* x) {

@@ -38,7 +38,7 @@ bool DeviceLoad::operator()(const VectorField& force, double* b) {
   const std::size_t components = equation.velocities() > 0 ? equation.dim : 1;
   const LoadMemory memory(equation.dim, equation.n());
   const auto fields =
-      DeviceFields::compile(engine, std::span(force).first(components),
+      DeviceFields::compile(engine, level_.grid, std::span(force).first(components),
                             {memory.dim, memory.points(), memory.cells, memory.coordinates_at(), memory.free_at(), 0});
   if (!fields) return false;
 

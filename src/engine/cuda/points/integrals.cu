@@ -272,11 +272,14 @@ __global__ void __launch_bounds__(point_threads)
   CellFields cells(field, shared);
   for_cells(field, [&](std::int32_t first) {
     cells.move_to(first);
-    points.find_points(field.places, first, field.cells - 1, shared, memory.coordinates_at());
+    const PointValues<AnyPoints>::Cells here{field.places, first, field.cells - 1};
+    points.find_points(here, shared, memory.coordinates_at());
     __syncthreads();
     for (int c = 0; c < arguments.components; ++c) {
       const PointField& exact = arguments.exact[c];
-      if (!exact.zero && !points.evaluate(exact, memory.fourth_at(), memory.third_at())) *arguments.not_finite = 1;
+      if (!exact.zero && !points.evaluate(exact, here, memory.fourth_at(), memory.third_at())) {
+        *arguments.not_finite = 1;
+      }
       const double* const value = cells.values(arguments.component + c);
       for_all(memory.value_count(), [&](int i) {
         const int cell = i % memory.cells;
@@ -296,7 +299,78 @@ __global__ void __launch_bounds__(point_threads)
   if (threadIdx.x == 0) partials[blockIdx.x] = all;
 }
 
+/// Where a point of a cell is in an array of all points.
+__device__ std::int64_t place_in(const LatticeArray& array, const std::int64_t (&at)[3]) {
+  return (at[0] * array.count[1] + at[1]) * array.count[2] + at[2];
+}
+
+__global__ void __launch_bounds__(point_threads)
+    velocity_at_kernel(const __grid_constant__ DiscreteField field, const __grid_constant__ LatticeArray array) {
+  extern __shared__ __align__(16) double shared[];
+  wait_for_earlier_kernels();
+  const IntegralMemory memory = field.memory;
+  CellFields cells(field, shared);
+  for_cells(field, [&](std::int32_t first) {
+    cells.move_to(first);
+    for (int c = 0; c < memory.dim; ++c) {
+      const double* const value = cells.values(c);
+      for_all(memory.value_count(), [&](int i) {
+        const int cell = i % memory.cells;
+        if (!cells.has(cell)) return;
+        std::int64_t at[3]{};
+        for (int a = 0, rest = i / memory.cells; a < memory.dim; ++a, rest /= memory.points) {
+          at[a] =
+              static_cast<std::int64_t>(lattice(field.places, first + cell, a)) * memory.points + rest % memory.points;
+        }
+        array.values[place_in(array, at) * memory.dim + c] = value[i] / sqrt(cells.volume(cell));
+      });
+    }
+  });
+}
+
+/// A thread has a cell: the fluxes through both of its faces across a direction, that of which is the hat's mean.
+__global__ void face_fluxes_kernel(const __grid_constant__ DiscreteField field, int a,
+                                   const __grid_constant__ LatticeArray array) {
+  wait_for_earlier_kernels();
+  const auto cell = static_cast<std::int32_t>(blockIdx.x * blockDim.x + threadIdx.x);
+  if (cell >= field.cells) return;
+  const int dim = field.memory.dim;
+  int block = 1;
+  double volume = 1.0;
+  std::int64_t at[3]{};
+  for (int b = 0; b < dim; ++b) {
+    block *= field.memory.n;
+    volume *= width(field.places, cell, b);
+    at[b] = lattice(field.places, cell, b);
+  }
+  // A hat is 1 / sqrt(volume) on its face.
+  const double area = sqrt(volume) / width(field.places, cell, a);
+  for (int upper = 0; upper < 2; ++upper) {
+    const std::int32_t record = upper == 0 ? cell : field.upper[a][cell];
+    const double hat = field.x[record_offset(record, (dim + 1) * block) + std::int64_t{interleave} * a * block];
+    at[a] += upper;
+    array.values[place_in(array, at)] = area * hat;
+  }
+}
+
 }  // namespace
+
+void velocity_at(const DiscreteField& field, const LatticeArray& array, int blocks, Stream stream) {
+  check(cudaDeviceSynchronize(), "velocity at points");  // others may still read the array, in any stream
+  constexpr int nan = 0xff;                              // in each byte
+  const std::size_t size = sizeof(double) * array.count[0] * array.count[1] * array.count[2] * field.memory.dim;
+  check(cudaMemsetAsync(array.values, nan, size, stream), "velocity at points");
+  launch("velocity at points", velocity_at_kernel, blocks, point_threads, field.memory.numbers() * sizeof(double),
+         stream, field, array);
+}
+
+void face_fluxes(const DiscreteField& field, int a, const LatticeArray& array, Stream stream) {
+  check(cudaDeviceSynchronize(), "fluxes through faces");
+  const std::size_t size = sizeof(double) * array.count[0] * array.count[1] * array.count[2];
+  check(cudaMemsetAsync(array.values, 0, size, stream), "fluxes through faces");
+  launch("fluxes through faces", face_fluxes_kernel, blocks_for(field.cells, point_threads), point_threads, 0, stream,
+         field, a, array);
+}
 
 void integrate_flow(const DiscreteField& field, int blocks, FlowPartial* partials, Stream stream) {
   launch("integrate flow", integrate_flow_kernel, blocks, point_threads, field.memory.numbers() * sizeof(double),

@@ -29,10 +29,12 @@ struct IntegralMemory {
 
   constexpr IntegralMemory() = default;
   constexpr IntegralMemory(int dim_, int n_, int points_) : dim(dim_), n(n_), points(points_), cells(interleave) {
-    while (cells > 1 && value_count() > most_values) cells /= 2;
+    while (cells > 1 && room() > most_values) cells /= 2;
   }
   [[nodiscard]] constexpr int cell_points() const { return power(points, dim); }
   [[nodiscard]] constexpr int value_count() const { return cells * cell_points(); }
+  /// Of values, or of what there is on the way from functions to points.
+  [[nodiscard]] constexpr int room() const { return cells * power(points > n ? points : n + 1, dim); }
 
   [[nodiscard]] constexpr int weight_at() const { return points; }
   [[nodiscard]] constexpr int function_at(bool continuous, bool derivative) const {
@@ -44,10 +46,10 @@ struct IntegralMemory {
   [[nodiscard]] constexpr int widths_at() const { return coordinates_at() + dim * points * cells; }
   [[nodiscard]] constexpr int volume_at() const { return widths_at() + dim * cells; }
   [[nodiscard]] constexpr int first_at() const { return volume_at() + cells; }
-  [[nodiscard]] constexpr int second_at() const { return first_at() + value_count(); }
-  [[nodiscard]] constexpr int third_at() const { return second_at() + value_count(); }
-  [[nodiscard]] constexpr int fourth_at() const { return third_at() + value_count(); }
-  [[nodiscard]] constexpr int numbers() const { return fourth_at() + value_count(); }
+  [[nodiscard]] constexpr int second_at() const { return first_at() + room(); }
+  [[nodiscard]] constexpr int third_at() const { return second_at() + room(); }
+  [[nodiscard]] constexpr int fourth_at() const { return third_at() + room(); }
+  [[nodiscard]] constexpr int numbers() const { return fourth_at() + room(); }
 
  private:
   static constexpr int most_values = 2048;
@@ -91,6 +93,18 @@ struct DifferencePartial {
   double sum;
   double square;
 };
+
+/// An array over places of a lattice, [x][y][z].
+struct LatticeArray {
+  double* values;
+  int count[3];  ///< of places along each direction
+};
+
+/// Values of the velocity at the points of the field's rule, an array of dim components; NaN where there are no cells.
+void velocity_at(const DiscreteField& field, const LatticeArray& array, int blocks, Stream stream);
+/// Fluxes through the faces of cells across direction a, an array of one more in this direction than there are cells;
+/// 0 where there are no cells.
+void face_fluxes(const DiscreteField& field, int a, const LatticeArray& array, Stream stream);
 
 /// Partial sums of each of `blocks` thread blocks, which share the cells in a way that depends on nothing else.
 void integrate_flow(const DiscreteField& field, int blocks, FlowPartial* partials, Stream stream);
