@@ -113,6 +113,64 @@ TEST(EnginesCoupled, TakeTheSameArrays) {
   }
 }
 
+void expect_equal(const std::vector<double>& got, const std::vector<double>& expected, double tolerance) {
+  ASSERT_EQ(got.size(), expected.size());
+  double most = 0.0;
+  for (const double value : expected) most = std::isnan(value) ? most : std::max(most, std::abs(value));
+  ASSERT_GT(most, 0.0);
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    ASSERT_EQ(std::isnan(got[i]), std::isnan(expected[i])) << i;
+    if (!std::isnan(expected[i])) ASSERT_NEAR(got[i], expected[i], tolerance * most) << i;
+  }
+}
+
+/// What the device makes of a flow is what the host makes of its solution, and a force is the same wherever its array
+/// lies.
+TEST_P(EnginesInTime, HaveTheSameArrays) {
+  const auto [which, order] = GetParam();
+  Case what = parse_case(flows()[which].text, flows()[which].name);
+  if (!cuda_unavailable().empty()) GTEST_SKIP() << cuda_unavailable();
+  what.problem.order = order;
+  const int dim = what.problem.mesh.dim;
+  const auto orders = orders_for(DeviceChoice::cuda, dim, EquationKind::stokes);
+  if (std::find(orders.begin(), orders.end(), order) == orders.end()) GTEST_SKIP() << "not in this build";
+  const auto engine = make_engine(DeviceChoice::cuda, 0);
+  const Mesh& mesh = what.problem.mesh;
+  what.solver.precision = Precision::full_double;
+  const auto begin = [&](DeviceChoice device) {
+    what.solver.device = device;
+    return TimeStepper(what.problem, what.time->options, what.solver);
+  };
+  for (const int m : {1, 2, 3, 5}) {
+    TimeStepper of_host = begin(DeviceChoice::cuda);
+    TimeStepper of_device = begin(DeviceChoice::cuda);
+    TimeStepper on_processors = begin(DeviceChoice::cpu);
+    std::vector<double> force(array_size({mesh, m}, dim));
+    for (std::size_t i = 0; i < force.size(); ++i) force[i] = std::sin(0.7 * static_cast<double>(i));
+    const Vector<double> there = on_device(*engine, force);
+    of_host.set_force(field_of({mesh, m}, force, "force"));
+    of_device.set_force(field_of({mesh, m}, DeviceArray{there.data(), force.size()}, "force"));
+    on_processors.set_force(field_of({mesh, m}, DeviceArray{there.data(), force.size()}, "force"));
+    for (TimeStepper* const flow : {&of_host, &of_device, &on_processors}) flow->step();
+    const Solution reached = of_host.solution();
+    EXPECT_EQ(test::difference_of_unknowns(of_device.solution(), reached), 0.0);
+    EXPECT_LE(test::difference_of_unknowns(on_processors.solution(), reached), 3e-4);
+    const std::vector<double> expected = velocity_at(reached, m);
+    expect_equal(of_host.velocity_at(m), expected, 1e-12);
+    Vector<double> values(*engine, static_cast<std::int64_t>(expected.size()));
+    of_host.velocity_at(m, values.data());
+    std::vector<double> got(expected.size());
+    values.download(got.data());
+    expect_equal(got, expected, 1e-12);
+  }
+  TimeStepper flow = begin(DeviceChoice::cuda);
+  flow.step();
+  flow.step();
+  const auto expected = face_fluxes(flow.solution());
+  const auto got = flow.face_fluxes();
+  for (int a = 0; a < dim; ++a) expect_equal(got[a], expected[a], 1e-12);
+}
+
 INSTANTIATE_TEST_SUITE_P(Flows, EnginesInTime, testing::Combine(testing::Range(0, 4), testing::Range(0, 5)),
                          [](const auto& info) {
                            return fmt::format("{}_k{}", flows()[std::get<0>(info.param)].name, std::get<1>(info.param));

@@ -340,3 +340,46 @@ def test_loads_of_other_forces(cavity, system, xp):
     assert np.allclose(on_host(system.load(xp=xp)), theirs.load(), atol=1e-14)
     with pytest.raises(so.InputError, match="force.0.: the value is nan"):
         system.load(["log(x-0.5)", 0], xp=xp)
+
+
+def test_arrays_of_flows(xp, watch):
+    mesh = so.Mesh.box(cells=(3, 2, 2), refine=2, holes=[((1, 1, 0), (2, 2, 1))])
+    problem = so.Problem(mesh, order=2, viscosity=0.01, convection=True)
+    flow, expected = (so.Flow(problem, step=0.01, **GPU) for _ in range(2))
+    force = np.sin(np.arange(mesh.points(2).size)).reshape(mesh.points(2).shape)
+    there = on_gpu(xp, force)
+    velocity = on_gpu(xp, np.zeros(mesh.points(3).shape))
+    fluxes = [on_gpu(xp, np.zeros(f.shape)) for f in flow.face_fluxes()]
+    for _ in range(3):
+        flow.set_force(there)
+        expected.set_force(force)
+        flow.step()
+        expected.step()
+    assert flow.velocity_at_points(3, out=velocity) is velocity
+    flow.face_fluxes(out=fluxes)
+    np.testing.assert_array_equal(on_host(velocity), expected.velocity_at_points(3))
+    for got, wanted in zip(fluxes, expected.face_fluxes()):
+        np.testing.assert_array_equal(on_host(got), wanted)
+    np.testing.assert_allclose(on_host(velocity), flow.solution().velocity_at_points(3), rtol=0, atol=1e-12)
+
+    def couple():
+        flow.set_force(there)
+        flow.step()
+        flow.velocity_at_points(3, out=velocity)
+        flow.face_fluxes(out=fluxes)
+
+    copies, _ = watch(couple)
+    assert max((size for _, size in copies), default=0) < force.nbytes / 4
+
+
+def test_arrays_of_flows_have_to_fit(xp):
+    mesh = so.Mesh.box(cells=(1, 1), refine=2)
+    flow = so.Flow(so.Problem(mesh, viscosity=0.01), step=0.01, **GPU)
+    values = on_gpu(xp, np.zeros((4, 4, 2)))
+    for wrong in (values[:3], values[:, ::2], values[..., :1], values.astype("float32") if hasattr(values, "astype") else values.float()):
+        with pytest.raises(so.InputError, match="expected a"):
+            flow.velocity_at_points(out=wrong)
+    with pytest.raises(so.InputError, match="expected an array of shape"):
+        flow.set_force(values[:3])
+    with pytest.raises(so.InputError, match="on processors"):
+        so.Flow(so.Problem(mesh, viscosity=0.01), step=0.01, **CPU).velocity_at_points(out=values)
