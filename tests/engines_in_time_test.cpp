@@ -141,7 +141,8 @@ TEST_P(EnginesInTime, HaveTheSameArrays) {
     what.solver.device = device;
     return TimeStepper(what.problem, what.time->options, what.solver);
   };
-  for (const int m : {1, 2, 3, 5}) {
+  for (const int m : {1, 2, 3, 5, 16}) {
+    if (m == 16 && order > 1) continue;
     TimeStepper of_host = begin(DeviceChoice::cuda);
     TimeStepper of_device = begin(DeviceChoice::cuda);
     TimeStepper on_processors = begin(DeviceChoice::cpu);
@@ -168,7 +169,13 @@ TEST_P(EnginesInTime, HaveTheSameArrays) {
   flow.step();
   const auto expected = face_fluxes(flow.solution());
   const auto got = flow.face_fluxes();
-  for (int a = 0; a < dim; ++a) expect_equal(got[a], expected[a], 1e-12);
+  double most = 0.0;  // of all directions: a flow need not go in each
+  for (const double flux : expected[0]) most = std::max(most, std::abs(flux));
+  ASSERT_GT(most, 0.0);
+  for (int a = 0; a < dim; ++a) {
+    ASSERT_EQ(got[a].size(), expected[a].size());
+    for (std::size_t i = 0; i < expected[a].size(); ++i) ASSERT_NEAR(got[a][i], expected[a][i], 1e-12 * most);
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Flows, EnginesInTime, testing::Combine(testing::Range(0, 4), testing::Range(0, 5)),

@@ -278,6 +278,7 @@ std::vector<ScalarField> device_array_field(const MeshParts& mesh, int points, i
                                             const nb::object& owner, const std::string& label) {
   const ArrayPoints at = array_points(mesh, points, side);
   const std::shared_ptr<const nb::object> kept(new nb::object(owner), [](const nb::object* object) {
+    if (!nb::is_alive()) return;
     const nb::gil_scoped_acquire gil;
     delete object;
   });

@@ -14,7 +14,7 @@ import numpy as np
 from . import _core
 from ._core import InputError
 from .fields import Scalar, Vector, vector
-from .gpu_array import gpu_address
+from .gpu_array import gpu_address, is_on_gpu
 from .problem import Problem
 from .ranks import ranks_of
 from .solution import Report, Solution
@@ -293,7 +293,7 @@ class Flow:
 
     def _data(self, data: Vector | np.ndarray, side: str | None, label: str) -> list[_core.Field]:
         """Fields, or an array on a mesh."""
-        if hasattr(data, "shape") and len(data.shape) > 1:
+        if is_on_gpu(data) or (hasattr(data, "shape") and len(data.shape) > 1):
             return self.problem.mesh.field(data, side, label=label)
         return vector(data, self.problem.dim, label, {**self.problem.parameters, "t": self.time})
 

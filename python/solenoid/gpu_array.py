@@ -11,6 +11,10 @@ def is_on_gpu(array: Any) -> bool:
     return hasattr(array, "__cuda_array_interface__")
 
 
+def gpu_shape(array: Any) -> tuple[int, ...]:
+    return tuple(array.__cuda_array_interface__["shape"])
+
+
 def gpu_address(array: Any, shape: tuple[int, ...], name: str, writable: bool = False) -> int:
     """Where a contiguous array of float64 with this shape begins. Raises InputError for any other."""
     if not is_on_gpu(array):

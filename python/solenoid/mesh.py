@@ -18,7 +18,7 @@ from ._core import (
     make_image,
     validate_mesh,
 )
-from .gpu_array import gpu_address, is_on_gpu
+from .gpu_array import gpu_address, gpu_shape, is_on_gpu
 
 Box = tuple[tuple[int, ...], tuple[int, ...]]
 #: Of the bounding box, by number.
@@ -245,8 +245,9 @@ class Mesh:
         """
         number = self._side(side)
         if is_on_gpu(values):
-            m = self._points_of(tuple(values.shape), number, label)
-            address = gpu_address(values, tuple(values.shape), label)
+            shape = gpu_shape(values)
+            m = self._points_of(shape, number, label)
+            address = gpu_address(values, shape, label)
             return device_array_field(self._parts(), m, number, address, values, label)
         try:
             array = np.ascontiguousarray(values, dtype=np.float64)

@@ -20,7 +20,9 @@ class PointArray {
     int points;                ///< per direction, of a cell
     std::array<int, 3> count;  ///< along each direction, in all
     int components;
-    bool in_cells;  ///< not on a side
+    bool in_cells;                  ///< not on a side
+    std::array<double, 3> lower{};  ///< of the lattice of cells
+    std::array<double, 3> upper{};
 
     [[nodiscard]] std::size_t size() const {
       return static_cast<std::size_t>(count[0]) * count[1] * count[2] * components;

@@ -175,6 +175,9 @@ PointArray::Shape shape_of(const ArrayPoints& at, int components) {
   const Metric metric = Metric::of(at.mesh);
   PointArray::Shape shape{at.points, {1, 1, 1}, components, at.side < 0};
   for (int a = 0; a < at.mesh.dim; ++a) {
+    const int last = metric.extent(a) - 1;
+    shape.lower[a] = metric.plane(a, 0);
+    shape.upper[a] = metric.plane(a, last) + metric.width(a, last);
     if (a != Interpolant::normal_of(at)) shape.count[a] = metric.extent(a) * at.points;
   }
   return shape;
@@ -317,6 +320,7 @@ VectorField field_of(const ArrayPoints& at, std::vector<double> values, const st
 
 VectorField field_of(const ArrayPoints& at, const DeviceArray& values, const std::string& label) {
   const PointArray::Shape shape = checked_shape(at, at.mesh.dim, values.size, label);
+  if (values.data == nullptr) throw InputError(fmt::format("{}: there is no array", label));
   const auto fetch = [values](double* host) { copy_from_cuda(host, values.data, values.size * sizeof(double)); };
   VectorField field;
   std::ranges::copy(components_of(at, std::make_shared<const PointArray>(shape, values.data, fetch), label),

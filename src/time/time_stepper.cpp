@@ -258,6 +258,14 @@ struct TimeStepper::Data {
   }
 
   [[nodiscard]] const Level& all() const { return discretisation.level_with_sides(); }
+  /// To an array of others in the memory of the device.
+  void copy_out(const std::vector<double>& values, double* array) const {
+    if (engine->stream() == nullptr) {
+      std::ranges::copy(values, array);
+    } else {
+      copy_to_cuda(array, values.data(), values.size() * sizeof(double));
+    }
+  }
   /// What makes arrays of the flow on the device, or nullptr where the host has to.
   [[nodiscard]] Integrator* array_maker() {
     return all().grid.partition() == nullptr ? discretisation.integrator(*engine) : nullptr;
@@ -893,12 +901,11 @@ std::vector<double> TimeStepper::velocity_at(int points) const {
 }
 
 void TimeStepper::velocity_at(int points, double* values) const {
-  const std::size_t size = array_size({data_->problem.mesh, points}, data_->problem.mesh.dim);
+  (void)array_size({data_->problem.mesh, points}, data_->problem.mesh.dim);  // throws for points that there are not
   if (Integrator* const device = data_->array_maker()) {
     return device->velocity_at(points, data_->states.front().flow.data(), values);
   }
-  data_->engine->upload(solenoid::velocity_at(solution(), points).data(), values, size * sizeof(double));
-  data_->engine->synchronise();
+  data_->copy_out(solenoid::velocity_at(solution(), points), values);
 }
 
 std::array<std::vector<double>, 3> TimeStepper::face_fluxes() const {
@@ -925,10 +932,7 @@ void TimeStepper::face_fluxes(const std::array<double*, 3>& fluxes) const {
     return device->face_fluxes(data_->states.front().flow.data(), fluxes);
   }
   const auto host = solenoid::face_fluxes(solution());
-  for (int a = 0; a < data_->problem.mesh.dim; ++a) {
-    data_->engine->upload(host[a].data(), fluxes[a], host[a].size() * sizeof(double));
-  }
-  data_->engine->synchronise();
+  for (int a = 0; a < data_->problem.mesh.dim; ++a) data_->copy_out(host[a], fluxes[a]);
 }
 
 bool TimeStepper::on_gpu() const { return data_->engine->stream() != nullptr; }

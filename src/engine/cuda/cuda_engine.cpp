@@ -308,11 +308,6 @@ int cuda_devices() {
 
 void use_cuda_device(int device) { check(cudaSetDevice(device), "cudaSetDevice"); }
 
-void copy_from_cuda(void* host, const void* device, std::size_t bytes) {
-  check(cudaDeviceSynchronize(), "waiting for the device");  // for those who write the array, in any stream
-  check(cudaMemcpy(host, device, bytes, cudaMemcpyDeviceToHost), "copy to the host");
-}
-
 std::unique_ptr<Engine> make_cuda_engine() {
   if (const std::string reason = why_unavailable(); !reason.empty()) {
     throw ResourceError(fmt::format("device cuda was asked for, but {}; use --device cpu", reason));

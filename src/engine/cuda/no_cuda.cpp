@@ -12,7 +12,10 @@ std::string cuda_unavailable() {
 
 int cuda_devices() { return 0; }
 void use_cuda_device(int /*device*/) {}
-void copy_from_cuda(void* /*host*/, const void* /*device*/, std::size_t /*bytes*/) {
+void copy_from_cuda(void* /*host*/, const void* /*array*/, std::size_t /*bytes*/) {
+  throw ResourceError("arrays in the memory of a CUDA device: " + cuda_unavailable());
+}
+void copy_to_cuda(void* /*array*/, const void* /*host*/, std::size_t /*bytes*/) {
   throw ResourceError("arrays in the memory of a CUDA device: " + cuda_unavailable());
 }
 

@@ -1,13 +1,11 @@
 #include "engine/cuda/points/device_fields.hpp"
 
-#include <cuda_runtime.h>
-
 #include <algorithm>
 #include <numeric>
 #include <utility>
 
 #include "element/basis.hpp"
-#include "engine/cuda/error.hpp"
+#include "engine/cuda/foreign_array.hpp"
 
 namespace solenoid::cuda {
 namespace {
@@ -16,15 +14,16 @@ namespace {
 constexpr int sparing_numbers = (72 << 10) / sizeof(double);
 constexpr int most_numbers = (224 << 10) / sizeof(double);
 
-/// For work of others on an array, in any stream.
-void wait_for_device() { check(cudaDeviceSynchronize(), "waiting for the device"); }
-
 /// Whether it is given at points of the cells of this grid.
 bool is_array_on(const Grid& grid, const ScalarField& field) {
   if (field.array() == nullptr || !field.array()->shape().in_cells) return false;
   const PointArray::Shape& shape = field.array()->shape();
-  for (int a = 0; a < grid.dim(); ++a) {
-    if (shape.count[a] != grid.extent()[a] * shape.points) return false;
+  for (int a = 0; a < 3; ++a) {
+    const int cells = a < grid.dim() ? grid.extent()[a] : 1;
+    if (shape.count[a] != (a < grid.dim() ? cells * shape.points : 1)) return false;
+    if (a >= grid.dim()) continue;
+    const double upper = grid.metric().plane(a, cells - 1) + grid.metric().width(a, cells - 1);
+    if (shape.lower[a] != grid.metric().plane(a, 0) || shape.upper[a] != upper) return false;
   }
   return true;
 }
@@ -100,7 +99,7 @@ ArrayField DeviceFields::component_of(Engine& engine, const ScalarField& field, 
   auto uploaded = std::ranges::find(arrays_, &array, &UploadedArray::array);
   if (uploaded == arrays_.end()) {
     const bool is_there = array.on_device() != nullptr;
-    if (is_there) wait_for_device();
+    if (is_there) take_array(array.on_device(), "force");
     arrays_.push_back({&array,
                        is_there ? Array<double>() : Array<double>(engine, array.values()),
                        {engine, interpolation(array.shape().points, points)}});

@@ -10,6 +10,7 @@
 
 #include "base/statistics.hpp"
 #include "element/basis.hpp"
+#include "engine/cuda/foreign_array.hpp"
 #include "engine/cuda/points/device_fields.hpp"
 #include "engine/cuda/points/integrals.hpp"
 
@@ -113,6 +114,7 @@ class DeviceIntegrator final : public Integrator {
   }
 
   void velocity_at(int points, const double* x, double* values) override {
+    take_array(values, "velocities");
     const Rule rule(shared_.engine, level_.equation, points);
     const LatticeArray array{values, {counts(points)[0], counts(points)[1], counts(points)[2]}};
     cuda::velocity_at(field(rule, x), array, blocks_, shared_.stream);
@@ -120,6 +122,7 @@ class DeviceIntegrator final : public Integrator {
   }
   void face_fluxes(const double* x, const std::array<double*, 3>& fluxes) override {
     for (int a = 0; a < level_.equation.dim; ++a) {
+      take_array(fluxes[a], "fluxes");
       auto count = counts(1);
       ++count[a];
       const LatticeArray array{fluxes[a], {count[0], count[1], count[2]}};

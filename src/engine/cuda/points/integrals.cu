@@ -356,16 +356,14 @@ __global__ void face_fluxes_kernel(const __grid_constant__ DiscreteField field, 
 }  // namespace
 
 void velocity_at(const DiscreteField& field, const LatticeArray& array, int blocks, Stream stream) {
-  check(cudaDeviceSynchronize(), "velocity at points");  // others may still read the array, in any stream
-  constexpr int nan = 0xff;                              // in each byte
+  constexpr int nan = 0xff;  // in each byte
   const std::size_t size = sizeof(double) * array.count[0] * array.count[1] * array.count[2] * field.memory.dim;
   check(cudaMemsetAsync(array.values, nan, size, stream), "velocity at points");
-  launch("velocity at points", velocity_at_kernel, blocks, point_threads, field.memory.numbers() * sizeof(double),
+  launch("velocity at points", velocity_at_kernel, blocks, point_threads, field.memory.third_at() * sizeof(double),
          stream, field, array);
 }
 
 void face_fluxes(const DiscreteField& field, int a, const LatticeArray& array, Stream stream) {
-  check(cudaDeviceSynchronize(), "fluxes through faces");
   const std::size_t size = sizeof(double) * array.count[0] * array.count[1] * array.count[2];
   check(cudaMemsetAsync(array.values, 0, size, stream), "fluxes through faces");
   launch("fluxes through faces", face_fluxes_kernel, blocks_for(field.cells, point_threads), point_threads, 0, stream,
