@@ -106,7 +106,7 @@ function(solenoid_add_cuda_engine library)
   # Kernels of several files have helpers of the same names: not to be compiled as one.
   set_target_properties(solenoid_cuda_kernels PROPERTIES POSITION_INDEPENDENT_CODE ON UNITY_BUILD OFF)
   target_sources(${library} PRIVATE
-    ${sources}/convection.cpp ${sources}/point_viscosity.cpp ${sources}/cuda_engine.cpp ${sources}/cuda_kernels.cpp ${sources}/dense_inverse.cpp ${sources}/device_level.cpp ${sources}/error.cpp
+    ${sources}/convection.cpp ${sources}/point_viscosity.cpp ${sources}/cuda_engine.cpp ${sources}/cuda_kernels.cpp ${sources}/dense_inverse.cpp ${sources}/device_level.cpp ${sources}/error.cpp ${sources}/foreign_array.cpp
     ${sources}/points/device_fields.cpp ${sources}/points/device_integrator.cpp ${sources}/points/device_load.cpp
     ${peer}/peer_transport.cpp ${sources}/profile.cpp ${sources}/staging.cpp ${sources}/tiles.cpp ${generated}/dispatch.cpp
     ${sources}/smoother/colour_smoother.cpp ${sources}/smoother/general_smoother.cpp
