@@ -105,9 +105,13 @@ ArrayField DeviceFields::component_of(Engine& engine, const ScalarField& field, 
                        {engine, interpolation(array.shape().points, points)}});
     uploaded = arrays_.end() - 1;
   }
-  const auto& [m, count, components, in_cells] = array.shape();
+  const PointArray::Shape& shape = array.shape();
   const double* const values = array.on_device() != nullptr ? array.on_device() : uploaded->values.data();
-  return {values + field.component(), uploaded->factors.data(), m, components, {count[0], count[1], count[2]}};
+  return {values + field.component(),
+          uploaded->factors.data(),
+          shape.points,
+          shape.components,
+          {shape.count[0], shape.count[1], shape.count[2]}};
 }
 
 PointField DeviceFields::operator[](std::size_t i) const {
