@@ -82,7 +82,7 @@ class CudaConvection final : public Convection {
         device_(shared.level(level)),
         kernel_(kernel_table<double>(equation_.kind, equation_.dim, equation_.order).convect),
         cells_(level.grid.layout().near_cells().size()),
-        upwind_(flux == ConvectiveFlux::upwind),
+        flux_(flux),
         tables_(make_tables(level)),
         rate_(shared.engine, 1) {
     const auto faces = open_faces(level.grid);
@@ -93,7 +93,7 @@ class CudaConvection final : public Convection {
   /// `upper`: what cells have of the hats on their upper faces, fewer numbers than they have themselves.
   double apply(const double* u, double* y, double* upper) override {
     shared_.engine.zero(rate_.data(), sizeof(std::uint64_t));
-    kernel_({tables_, device_->topology(), device_->blocks(), cells_, upwind_, u, y, upper, rate_.data()},
+    kernel_({tables_, device_->topology(), device_->blocks(), cells_, flux_, u, y, upper, rate_.data()},
             shared_.stream);
     add_upper_hats({device_->topology(), equation_.dim, equation_.order, cells_, upper, y, true}, shared_.stream);
     add_outflow({tables_, equation_.dim, equation_.order, u, y}, open_faces_.data(), open_face_count_, shared_.stream);
@@ -108,7 +108,7 @@ class CudaConvection final : public Convection {
   std::shared_ptr<DeviceLevel> device_;
   void (*kernel_)(const ConvectionArguments&, Stream);
   std::int32_t cells_;
-  bool upwind_;
+  ConvectiveFlux flux_;
   ConvectionTables tables_;
   Vector<std::uint64_t> rate_;
   Array<OpenFace> open_faces_;

@@ -13,8 +13,7 @@
 /// A thread block has `lanes` cells side by side, a thread a lane and a member of the team; what is shared has the lane
 /// as the fastest index. With barriers between them:
 ///   1. a member has lines of coefficients along z, of the cell and of the traces of what lies beyond its faces across
-///   x
-///      and y: to the planes of points; both ends and the traces beyond them, to the faces across z;
+///      x and y: to the planes of points; both ends and the traces beyond them, to the faces across z;
 ///   2. a member has a share of the products of a plane, and their sums over the points of the plane in registers: for
 ///      two lines of points y and 1 - y at a time velocities, products, integrals along x, then along y. It meets the
 ///      faces across x at the ends of the lines, and has those across y. Two members have the faces across z;
@@ -31,11 +30,10 @@ namespace solenoid::cuda {
 
 /// Products of velocities in a plane that one member has, with all that is integrated against the same functions.
 enum PlaneShare : unsigned {
-  in_x = 1,   ///< xx, xy; faces of component x across y
-  in_y = 2,   ///< yy; faces of y across x
-  in_z = 4,   ///< zz
-  in_xz = 8,  ///< xz; faces of z across x
-  in_yz = 16  ///< yz; faces of z across y; the rate
+  in_x = 1,     ///< xx, xy; faces of component x across y
+  in_y = 2,     ///< yy; faces of y across x
+  in_z = 4,     ///< zz
+  in_mixed = 8  ///< xz, yz; faces of z across x and y; the rate
 };
 
 /// Sizes, and what lies where in shared memory, in numbers of a lane.
@@ -76,20 +74,19 @@ struct ConvectionLayout {
   static constexpr int records = 2 * dim * dim;
   static constexpr int bytes_of_lane = memory * static_cast<int>(sizeof(double)) + records * 4;
 
-  // Shares, as many as it takes to have their sums in registers.
-  static constexpr int shares = flat ? (order < 4 ? 1 : 2) : order < 2 ? 1 : order < 4 ? 2 : 4;
+  // Shares: as many as it takes to have their sums in registers, as long as no more warps than eight share these.
+  static constexpr int shares = flat ? (order < 4 ? 1 : 2) : order < 2 ? 1 : order < 4 || order == 5 ? 2 : 3;
   static constexpr unsigned share(int i) {
     if constexpr (flat) return shares == 1 ? in_x | in_y : i == 0 ? in_x : in_y;
-    if constexpr (shares == 1) return in_x | in_y | in_z | in_xz | in_yz;
-    if constexpr (shares == 2) return i == 0 ? in_x | in_y : in_z | in_xz | in_yz;
-    if constexpr (shares == 3) return i == 0 ? in_x : i == 1 ? in_y | in_z : in_xz | in_yz;
-    return i == 0 ? in_x : i == 1 ? in_y | in_z : i == 2 ? in_xz : in_yz;
+    if constexpr (shares == 1) return in_x | in_y | in_z | in_mixed;
+    if constexpr (shares == 2) return i == 0 ? in_x | in_y : in_z | in_mixed;
+    return i == 0 ? in_x : i == 1 ? in_y | in_z : in_mixed;
   }
   /// Whether members add to what others have stored.
   static constexpr bool adds = flat ? shares > 1 : shares > 2;
 
-  /// As many as two thread blocks have room for with few functions, then one.
-  static constexpr int lanes = order < 3 ? 32 : order == 3 ? 16 : order < 6 ? 8 : order < 8 ? 4 : 2;
+  /// As many as shared memory and the registers of one thread block have room for.
+  static constexpr int lanes = flat || order < 3 ? 32 : order == 3 ? 16 : order < 6 ? 8 : order < 8 ? 4 : 2;
   static constexpr int in_warp = 32 / lanes;
   static constexpr int whole_warps(int members) { return (members + in_warp - 1) / in_warp * in_warp; }
   /// Members with planes of one share: whole warps, so that these take one way.
@@ -97,18 +94,18 @@ struct ConvectionLayout {
   static constexpr int team = shares * plane_team + (flat ? 0 : whole_warps(2));
   static constexpr int threads = lanes * team;
   static constexpr int shared_bytes = lanes * bytes_of_lane;
-  /// Pairs of lines at a time: more than that many instructions do not fit the cache.
+  /// Pairs of lines at a time. The whole kernel has to fit the cache of instructions, 8192 of them: with two more pairs
+  /// of k = 4, or a second copy of load() for k = 3, it would take a quarter to a half longer.
   static constexpr int unrolled = order < 4 ? half_points : 1;
-  static constexpr bool prefetches = !flat && order == 2;
   /// Thread blocks for a multiprocessor, for which registers are kept few.
-  static constexpr int resident = flat ? (order < 3 ? 16 : 8) : order < 2 ? 4 : 1;
+  static constexpr int resident = flat ? (order < 4 ? 16 : 4) : order < 2 ? 4 : 1;
 };
 
 /// Of all threads of a block, wherever in the code they are.
 __device__ inline void barrier() { asm volatile("barrier.sync 0;" ::: "memory"); }
 
 /// What a member sees of tables and of shared memory.
-template <int dim, int order>
+template <int dim, int order, ConvectiveFlux flux_>
 class ConvectionMember {
  protected:
   using L = ConvectionLayout<dim, order>;
@@ -121,8 +118,9 @@ class ConvectionMember {
   static constexpr Space P = ConvectionTables::P;
   static constexpr Space space_of(int c, int a) { return c == a ? P : O; }
 
-  __device__ ConvectionMember(const ConvectionArguments& arguments, double* shared)
-      : arguments_(arguments), tables_(arguments.tables), shared_(shared) {}
+  /// `central`: faces that do not have the upwind flux, a bit for each side.
+  __device__ ConvectionMember(const ConvectionArguments& arguments, double* shared, unsigned central)
+      : arguments_(arguments), tables_(arguments.tables), shared_(shared), central_(central) {}
 
   __device__ double& at(int place) const { return shared_[place * L::lanes]; }
 
@@ -193,19 +191,23 @@ class ConvectionMember {
       sums[j] += tables_.test[space][h][j] * (j % 2 == 0 ? even : odd);
     }
   }
-  /// The flux w u in the direction of the axis through a face with these values before and behind it.
-  __device__ double flux(double w, double before, double behind, bool upwind) const {
-    return w * (upwind ? (w > 0.0 ? before : behind) : 0.5 * (before + behind));
+  /// The flux w u, in the direction of the axis, through a face of the cell.
+  __device__ double flux(int side, double w, double inside, double beyond) const {
+    if constexpr (flux_ == ConvectiveFlux::central) {
+      if ((central_ >> side & 1U) != 0) return 0.5 * w * (inside + beyond);
+    }
+    const bool backwards = __double2hiint(w) < 0;  // either will do where w = 0
+    return w * (backwards == (side % 2 == 0) ? inside : beyond);
   }
   template <Space space, int size>
-  __device__ void fluxes(const double (&w)[points], const double (&before)[size], const double (&behind)[size],
-                         bool upwind, double (&sums)[size]) const {
+  __device__ void fluxes(int side, const double (&w)[points], const double (&inside)[size],
+                         const double (&beyond)[size], double (&sums)[size]) const {
     double a[points];
     double b[points];
-    to_points<space>(before, a);
-    to_points<space>(behind, b);
+    to_points<space>(inside, a);
+    to_points<space>(beyond, b);
 #pragma unroll
-    for (int q = 0; q < points; ++q) a[q] = flux(w[q], a[q], b[q], upwind);
+    for (int q = 0; q < points; ++q) a[q] = flux(side, w[q], a[q], b[q]);
     from_points<space>(a, sums);
   }
   /// What fluxes through the faces of a direction give to psi_i, from their sum and what the upper one has more.
@@ -233,12 +235,13 @@ class ConvectionMember {
   const ConvectionArguments& arguments_;
   const ConvectionTables& tables_;
   double* const shared_;
+  unsigned central_;
 };
 
 /// 2. A share of a plane.
-template <int dim, int order, unsigned share>
-class ConvectionPlane : ConvectionMember<dim, order> {
-  using Member = ConvectionMember<dim, order>;
+template <int dim, int order, ConvectiveFlux flux_, unsigned share>
+class ConvectionPlane : ConvectionMember<dim, order, flux_> {
+  using Member = ConvectionMember<dim, order, flux_>;
   using L = ConvectionLayout<dim, order>;
   using Member::at;
   using Member::n;
@@ -251,17 +254,15 @@ class ConvectionPlane : ConvectionMember<dim, order> {
   static constexpr bool has_x = (share & in_x) != 0;
   static constexpr bool has_y = (share & in_y) != 0;
   static constexpr bool has_z = (share & in_z) != 0;
-  static constexpr bool has_xz = (share & in_xz) != 0;
-  static constexpr bool has_yz = (share & in_yz) != 0;
-  static constexpr bool has_rate = L::flat ? has_x : has_yz;
-  static constexpr bool needs_ux = has_x || has_xz || has_rate;
-  static constexpr bool needs_uy = has_x || has_y || has_yz;
-  static constexpr bool needs_uz = has_z || has_xz || has_yz;
+  static constexpr bool has_mixed = (share & in_mixed) != 0;
+  static constexpr bool has_rate = L::flat ? has_x : has_mixed;
+  static constexpr bool needs_ux = has_x || has_mixed;
+  static constexpr bool needs_uy = has_x || has_y || has_mixed;
+  static constexpr bool needs_uz = has_z || has_mixed;
 
  public:
-  /// `upwind`: a bit for each face of the plane, lower and upper across x and y.
-  __device__ ConvectionPlane(const ConvectionArguments& arguments, double* shared, unsigned upwind)
-      : Member(arguments, shared), upwind_(upwind) {}
+  __device__ ConvectionPlane(const ConvectionArguments& arguments, double* shared, unsigned central)
+      : Member(arguments, shared, central) {}
 
   __device__ void integrate() {
     y_faces();
@@ -271,7 +272,7 @@ class ConvectionPlane : ConvectionMember<dim, order> {
     fetch_y_faces();
   }
   /// Over all that members with other shares of the plane have read before.
-  __device__ void store() {
+  __device__ void store() const {
     if constexpr (has_x) store_x();
     if constexpr (has_y) store_y();
     if constexpr (has_z) {
@@ -281,23 +282,19 @@ class ConvectionPlane : ConvectionMember<dim, order> {
         for (int i = 0; i < n; ++i) at(L::derived(2) + j * n + i) = zz_[i][j];
       }
     }
-    if constexpr (has_xz) store_xz();
-    if constexpr (has_yz) store_yz();
+    if constexpr (has_mixed) store_mixed();
   }
   /// To what another member has stored.
   __device__ void add() const {
     if constexpr (has_x && !has_y) add_xy();
-    if constexpr (has_yz && !has_xz) add_yz();
   }
   /// The bits of the largest |u_a| / h_a.
   [[nodiscard]] __device__ std::uint64_t rate() const { return rate_; }
 
  private:
-  [[nodiscard]] __device__ bool upwind(int side) const { return (upwind_ >> side & 1U) != 0; }
-
   /// Integrals over the faces across y, in place of the traces from beyond.
   __device__ void y_faces() const {
-    if constexpr (has_x || has_yz) {
+    if constexpr (has_x || has_mixed) {
 #pragma unroll 1
       for (int upper = 0; upper < 2; ++upper) {
         double w[points];
@@ -312,7 +309,7 @@ class ConvectionPlane : ConvectionMember<dim, order> {
           this->template to_points<O>(normal, w);
         }
         if constexpr (has_x) y_face<0>(upper, w);
-        if constexpr (has_yz) y_face<2>(upper, w);
+        if constexpr (has_mixed) y_face<2>(upper, w);
       }
     }
   }
@@ -330,21 +327,14 @@ class ConvectionPlane : ConvectionMember<dim, order> {
       inside[i] = upper != 0 ? upper_end : lower_end;
       beyond[i] = at(place + i);
     }
-    // The flux picks what is before the face where w > 0.
-    double before[nx];
-#pragma unroll
-    for (int i = 0; i < nx; ++i) {
-      before[i] = upper != 0 ? inside[i] : beyond[i];
-      beyond[i] = upper != 0 ? beyond[i] : inside[i];
-    }
     double sums[nx];
-    this->template fluxes<Member::space_of(c, 0)>(w, before, beyond, upwind(2 + upper), sums);
+    this->template fluxes<Member::space_of(c, 0)>(2 + upper, w, inside, beyond, sums);
 #pragma unroll
     for (int i = 0; i < nx; ++i) at(place + i) = sums[i];
   }
   __device__ void fetch_y_faces() {
     if constexpr (has_x) fetch_y_faces<0>(y_faces_of_x_);
-    if constexpr (has_yz) fetch_y_faces<2>(y_faces_of_z_);
+    if constexpr (has_mixed) fetch_y_faces<2>(y_faces_of_z_);
   }
   template <int c, int size>
   __device__ void fetch_y_faces(double (&sums)[2][size]) const {
@@ -378,7 +368,7 @@ class ConvectionPlane : ConvectionMember<dim, order> {
       for (int i = 0; i < n; ++i) this->template at_y<O, n>(h, centre, L::own(2) + i, n, z[0][i], z[1][i]);
     }
     if constexpr (has_y) x_faces<1, P, p>(h, centre, x, y, x_faces_of_y_);
-    if constexpr (has_xz) x_faces<2, O, n>(h, centre, x, z, x_faces_of_z_);
+    if constexpr (has_mixed) x_faces<2, O, n>(h, centre, x, z, x_faces_of_z_);
 
     double ux[2][points];
     double uy[2][points];
@@ -402,8 +392,10 @@ class ConvectionPlane : ConvectionMember<dim, order> {
       product<centre, P, P, p, order, p, order>(h, ux, uy, xy_);
     }
     if constexpr (has_y) product<centre, O, O, n, n, n, n>(h, uy, uy, yy_);
-    if constexpr (has_xz) product<centre, P, O, p, p, n, n>(h, ux, uz, xz_);
-    if constexpr (has_yz) product<centre, O, P, n, n, p, p>(h, uy, uz, yz_);
+    if constexpr (has_mixed) {
+      product<centre, P, O, p, p, n, n>(h, ux, uz, xz_);
+      product<centre, O, P, n, n, p, p>(h, uy, uz, yz_);
+    }
     if constexpr (has_z) product<centre, O, O, n, n, n, n>(h, uz, uz, zz_);
   }
   __device__ void crossing(double x, double y, double z) {
@@ -452,8 +444,8 @@ class ConvectionPlane : ConvectionMember<dim, order> {
       double lower;
       double upper;
       this->ends([&](int i) { return u[r][i]; }, lower, upper);
-      const double below = this->flux(x[r][0] - 0.5 * x[r][1], beyond[0][r], lower, upwind(0));
-      const double above = this->flux(x[r][0] + 0.5 * x[r][1], upper, beyond[1][r], upwind(1));
+      const double below = this->flux(0, x[r][0] - 0.5 * x[r][1], lower, beyond[0][r]);
+      const double above = this->flux(1, x[r][0] + 0.5 * x[r][1], upper, beyond[1][r]);
       sum[r] = above + below;
       difference[r] = above - below;
     }
@@ -462,7 +454,7 @@ class ConvectionPlane : ConvectionMember<dim, order> {
   }
 
   /// Component x: psi_j(y) with the lower hat, the upper one and bubbles of x.
-  __device__ void store_x() {
+  __device__ void store_x() const {
 #pragma unroll
     for (int j = 0; j < n; ++j) {
       double rows[p];
@@ -477,7 +469,7 @@ class ConvectionPlane : ConvectionMember<dim, order> {
       for (int i = 0; i < p; ++i) at(L::own(0) + j * p + i) = rows[i];
     }
   }
-  __device__ void store_y() {
+  __device__ void store_y() const {
 #pragma unroll
     for (int i = 0; i < n; ++i) {
       double rows[p];
@@ -503,52 +495,37 @@ class ConvectionPlane : ConvectionMember<dim, order> {
       for (int j = 0; j < p; ++j) at(L::own(1) + j * n + i) += rows[j];
     }
   }
-  __device__ void store_xz() {
+  /// Component z, then what components x and y have along z.
+  __device__ void store_mixed() const {
 #pragma unroll
     for (int j = 0; j < n; ++j) {
 #pragma unroll
       for (int i = 0; i < n; ++i) {
-        double sum = tables_.scale[0] * (this->faces(i, x_faces_of_z_[0][j], x_faces_of_z_[1][j]) -
-                                         this->derivative(i, [&](int l) { return xz_[l][j]; }));
-        if constexpr (has_yz) sum += z_of_yz(i, j);
-        at(L::own(2) + j * n + i) = sum;
+        at(L::own(2) + j * n + i) = tables_.scale[0] * (this->faces(i, x_faces_of_z_[0][j], x_faces_of_z_[1][j]) -
+                                                        this->derivative(i, [&](int l) { return xz_[l][j]; })) +
+                                    tables_.scale[1] * (this->faces(j, y_faces_of_z_[0][i], y_faces_of_z_[1][i]) -
+                                                        this->derivative(j, [&](int l) { return yz_[i][l]; }));
       }
     }
 #pragma unroll
     for (int j = 0; j < n; ++j) {
-      double rows[p];
+      double x_rows[p];
+      double y_rows[p];
 #pragma unroll
-      for (int i = 0; i < p; ++i) rows[i] = xz_[i][j];
-      Member::to_hats(rows);
+      for (int i = 0; i < p; ++i) {
+        x_rows[i] = xz_[i][j];
+        y_rows[i] = yz_[j][i];
+      }
+      Member::to_hats(x_rows);
+      Member::to_hats(y_rows);
 #pragma unroll
-      for (int i = 0; i < p; ++i) at(L::derived(0) + j * p + i) = rows[i];
-    }
-  }
-  __device__ void store_yz() const {
-#pragma unroll
-    for (int i = 0; i < n; ++i) {
-      double rows[p];
-#pragma unroll
-      for (int j = 0; j < p; ++j) rows[j] = yz_[i][j];
-      Member::to_hats(rows);
-#pragma unroll
-      for (int j = 0; j < p; ++j) at(L::derived(1) + j * n + i) = rows[j];
-    }
-  }
-  /// What component z has of yz and of the faces across y.
-  [[nodiscard]] __device__ double z_of_yz(int i, int j) const {
-    return tables_.scale[1] * (this->faces(j, y_faces_of_z_[0][i], y_faces_of_z_[1][i]) -
-                               this->derivative(j, [&](int l) { return yz_[i][l]; }));
-  }
-  __device__ void add_yz() const {
-#pragma unroll
-    for (int j = 0; j < n; ++j) {
-#pragma unroll
-      for (int i = 0; i < n; ++i) at(L::own(2) + j * n + i) += z_of_yz(i, j);
+      for (int i = 0; i < p; ++i) {
+        at(L::derived(0) + j * p + i) = x_rows[i];
+        at(L::derived(1) + i * n + j) = y_rows[i];
+      }
     }
   }
 
-  const unsigned upwind_;
   // Sums over the points of the plane, [function of x][function of y]; of faces first the sum, then the difference.
   // What a share does not have is never used, and takes no registers.
   double xx_[n][n]{};
@@ -565,9 +542,9 @@ class ConvectionPlane : ConvectionMember<dim, order> {
 };
 
 /// 2. A face across z: integrals of the fluxes, with hats, in place of what is inside.
-template <int dim, int order>
-class ConvectionZFace : ConvectionMember<dim, order> {
-  using Member = ConvectionMember<dim, order>;
+template <int dim, int order, ConvectiveFlux flux_>
+class ConvectionZFace : ConvectionMember<dim, order, flux_> {
+  using Member = ConvectionMember<dim, order, flux_>;
   using L = ConvectionLayout<dim, order>;
   using Member::at;
   using Member::n;
@@ -578,8 +555,8 @@ class ConvectionZFace : ConvectionMember<dim, order> {
   using typename Member::Space;
 
  public:
-  __device__ ConvectionZFace(const ConvectionArguments& arguments, double* shared, bool upper, bool upwind)
-      : Member(arguments, shared), upper_(upper), upwind_(upwind) {}
+  __device__ ConvectionZFace(const ConvectionArguments& arguments, double* shared, unsigned central, int side)
+      : Member(arguments, shared, central), side_(side) {}
 
   __device__ void integrate() const {
     double x[p][n]{};  // [function of x][of y]
@@ -622,19 +599,17 @@ class ConvectionZFace : ConvectionMember<dim, order> {
   }
   template <bool centre, int c, Space of_x, Space of_y, int nx, int ny>
   __device__ void lines(int h, const double (&w)[2][points], double (&sums)[nx][ny]) const {
-    double before[2][nx];
-    double behind[2][nx];
-    const int first = upper_ ? L::own(c) : L::beyond(c);
-    const int second = upper_ ? L::beyond(c) : L::own(c);
+    double inside[2][nx];
+    double beyond[2][nx];
 #pragma unroll
     for (int i = 0; i < nx; ++i) {
-      this->template at_y<of_y, ny>(h, centre, first + i, nx, before[0][i], before[1][i]);
-      this->template at_y<of_y, ny>(h, centre, second + i, nx, behind[0][i], behind[1][i]);
+      this->template at_y<of_y, ny>(h, centre, L::own(c) + i, nx, inside[0][i], inside[1][i]);
+      this->template at_y<of_y, ny>(h, centre, L::beyond(c) + i, nx, beyond[0][i], beyond[1][i]);
     }
     double rows[2][nx];
 #pragma unroll
     for (int r = 0; r < (centre ? 1 : 2); ++r) {
-      this->template fluxes<of_x>(w[r], before[r], behind[r], upwind_, rows[r]);
+      this->template fluxes<of_x>(side_, w[r], inside[r], beyond[r], rows[r]);
     }
 #pragma unroll
     for (int i = 0; i < nx; ++i) {
@@ -642,16 +617,16 @@ class ConvectionZFace : ConvectionMember<dim, order> {
     }
   }
 
-  const bool upper_;
-  const bool upwind_;
+  const int side_;
 };
 
-template <int dim, int order>
-class ConvectionBlock : ConvectionMember<dim, order> {
-  using Member = ConvectionMember<dim, order>;
+template <int dim, int order, ConvectiveFlux flux_>
+class ConvectionBlock : ConvectionMember<dim, order, flux_> {
+  using Member = ConvectionMember<dim, order, flux_>;
   using L = ConvectionLayout<dim, order>;
   using Member::arguments_;
   using Member::at;
+  using Member::central_;
   using Member::half_points;
   using Member::n;
   using Member::O;
@@ -665,7 +640,7 @@ class ConvectionBlock : ConvectionMember<dim, order> {
 
  public:
   __device__ ConvectionBlock(const ConvectionArguments& arguments, double* shared)
-      : Member(arguments, shared + threadIdx.x),
+      : Member(arguments, shared + threadIdx.x, 0),
         records_(reinterpret_cast<std::int32_t*>(shared + L::memory * L::lanes) + threadIdx.x),
         member_(static_cast<int>(threadIdx.y)) {
     const auto place = static_cast<std::int32_t>(blockIdx.x * L::lanes + threadIdx.x);
@@ -673,11 +648,12 @@ class ConvectionBlock : ConvectionMember<dim, order> {
                                   ? arguments.blocks.list[place / interleave] * interleave + place % interleave
                                   : arguments.cells;
     cell_ = cell < arguments.cells ? cell : arguments.topology.null;
-    find_records();
   }
 
   __device__ void run() {
-    if constexpr (L::prefetches) prefetch_records();
+    prefetch_cell();
+    find_records();
+    prefetch_neighbours();
     load();
     __syncthreads();
     integrate();
@@ -690,17 +666,23 @@ class ConvectionBlock : ConvectionMember<dim, order> {
 
   __device__ void find_records() {
     const CellTopology& topology = arguments_.topology;
+    if constexpr (flux_ == ConvectiveFlux::central) {
 #pragma unroll
-    for (int side = 0; side < 2 * dim; ++side) {
-      const bool inner = cell_ < arguments_.cells && topology.face[side][cell_] == Face::interior;
-      if (arguments_.upwind || !inner) upwind_ |= 1U << side;
+      for (int side = 0; side < 2 * dim; ++side) {
+        const bool inner = cell_ < arguments_.cells && topology.face[side][cell_] == Face::interior;
+        if (inner) central_ |= 1U << side;
+      }
     }
-    for_jobs<2 * dim>([&](int side) { records_[side * L::lanes] = topology.neighbour[side][cell_]; });
-    __syncthreads();
-    for_jobs<2 * dim*(dim - 1)>([&](int job) {
-      const int side = job / (dim - 1);
-      const int c = (side / 2 + 1 + job % (dim - 1)) % dim;
-      records_[(2 * dim + job) * L::lanes] = topology.neighbour[2 * c + 1][beside(side)];
+    const auto beyond = [&](int side, std::int32_t record) { return topology.neighbour[side][record]; };
+    constexpr int above = 2 * dim * (dim - 1);
+    for_jobs<above + 2 * dim>([&](int job) {
+      if (job < above) {
+        const int side = job / (dim - 1);
+        const int c = (side / 2 + 1 + job % (dim - 1)) % dim;
+        records_[(2 * dim + job) * L::lanes] = beyond(2 * c + 1, beyond(side, cell_));
+      } else {
+        records_[(job - above) * L::lanes] = beyond(job - above, cell_);
+      }
     });
     __syncthreads();
   }
@@ -724,11 +706,15 @@ class ConvectionBlock : ConvectionMember<dim, order> {
 
   static constexpr int along_z = L::flat ? 1 : n;
 
-  /// Asks for most of what load() reads, so that many requests are under way at once.
-  __device__ void prefetch_records() const {
+  // Asks for most of what load() reads, so that many requests are under way at once.
+  __device__ void prefetch_cell() const {
     for_jobs<power(n, dim)>([&](int i) {
 #pragma unroll
       for (int c = 0; c < dim; ++c) prefetch(component(cell_, c) + i * interleave);
+    });
+  }
+  __device__ void prefetch_neighbours() const {
+    for_jobs<power(n, dim)>([&](int i) {
 #pragma unroll
       for (int side = 2; side < 2 * dim; ++side) {
 #pragma unroll
@@ -739,6 +725,9 @@ class ConvectionBlock : ConvectionMember<dim, order> {
     });
   }
 
+  // What differs between components x and y, or between faces across x and y, is decided at run time: twice as many
+  // instructions would not fit the cache.
+
   /// Component x and y: those with hats, two lines each, come first.
   __device__ void load() const {
     constexpr int own = 2 * n * n;
@@ -747,17 +736,14 @@ class ConvectionBlock : ConvectionMember<dim, order> {
     constexpr int traces_of_z = traces + (L::flat ? 0 : 4 * n);
     for_jobs<traces_of_z>([&](int job) {
       if (job < own) {
-        with_constant<2>(job / n % 2, [&](auto of) { load_own<decltype(of)::value>(job / (2 * n), job % n); });
+        load_own(job / n % 2, job / (2 * n), job % n);
       } else if (job >= own_z && job < traces) {
-        const int side = (job - own_z) % 4;
-        with_constant<2>(side / 2, [&](auto over) { load_trace<decltype(over)::value>(side, (job - own_z) / 4); });
+        load_trace((job - own_z) % 4, (job - own_z) / 4);
       } else if constexpr (!L::flat) {
         if (job < own_z) {
           load_own_z(job - own);
         } else {
-          const int side = (job - traces) % 4;
-          with_constant<2>(side / 2,
-                           [&](auto over) { load_trace_of_z<decltype(over)::value>(side, (job - traces) / 4); });
+          load_trace_of_z((job - traces) % 4, (job - traces) / 4);
         }
       }
     });
@@ -773,34 +759,33 @@ class ConvectionBlock : ConvectionMember<dim, order> {
       upper[l] = b - a;
     }
   }
-  template <int c>
-  __device__ static void read(const double* from, double (&line)[along_z]) {
+  __device__ static void read(const double* from, int step, double (&line)[along_z]) {
 #pragma unroll
-    for (int l = 0; l < along_z; ++l) line[l] = __ldg(from + l * stride(c, 2) * interleave);
+    for (int l = 0; l < along_z; ++l) line[l] = __ldg(from + l * step);
   }
   /// Lines of component x or y, of the cell and of those beyond the faces across z: of its hats (function 0) or of a
   /// bubble, with function `other` of the other direction of planes.
-  template <int c>
-  __device__ void load_own(int function, int other) const {
+  __device__ void load_own(int c, int function, int other) const {
     constexpr int records = L::flat ? 1 : 3;
     double lines[records][along_z];
     double hats[records][along_z];
     const auto record = [&](int i) { return i == 0 ? cell_ : beside(3 + i); };
-    const int offset = other * stride(c, 1 - c) * interleave;
+    const int along = (c == 0 ? stride(0, 2) : stride(1, 2)) * interleave;
+    const int offset = other * (c == 0 ? stride(0, 1) : stride(1, 0)) * interleave;
 #pragma unroll
     for (int i = 0; i < records; ++i) {
-      read<c>(component(record(i), c) + offset + function * stride(c, c) * interleave, lines[i]);
+      read(component(record(i), c) + offset + function * stride(0, 0) * interleave, along, lines[i]);
     }
     if (function == 0) {
 #pragma unroll
       for (int i = 0; i < records; ++i) {
-        read<c>(component(i == 0 ? beside(2 * c + 1) : above(3 + i, c), c) + offset, hats[i]);
+        read(component(i == 0 ? beside(2 * c + 1) : above(3 + i, c), c) + offset, along, hats[i]);
       }
 #pragma unroll
       for (int i = 0; i < records; ++i) from_hats(lines[i], hats[i]);
     }
     int column = c == 0 ? other * p : other;
-    constexpr int step = c == 0 ? 1 : n;
+    const int step = c == 0 ? 1 : n;
     if (function > 0) column += (function + 1) * step;
 #pragma unroll 1
     for (int i = 0;; ++i) {
@@ -845,43 +830,44 @@ class ConvectionBlock : ConvectionMember<dim, order> {
     line[0] = 0.5 * (a + b);
     line[1] = b - a;
   }
-  /// Trace of component c at the end of a line along a that begins there; beyond an upper side it is the lower one.
-  template <int c, int a>
-  __device__ double trace(int side, const double* from) const {
+  /// Trace of coefficients along a line that begins there; beyond an upper side it is that at the lower end.
+  __device__ double trace(int side, const double* from, int step) const {
     double lower;
     double upper;
-    this->ends([&](int m) { return __ldg(from + m * stride(c, a) * interleave); }, lower, upper);
+    this->ends([&](int m) { return __ldg(from + m * step); }, lower, upper);
     return side % 2 == 1 ? lower : upper;
   }
-  /// The other component of planes beyond a side across a (x, y): its hats (function 0) or a bubble.
-  template <int a>
+  /// The other component of planes beyond a side across x or y: its hats (function 0) or a bubble.
   __device__ void load_trace(int side, int function) const {
-    constexpr int c = 1 - a;
+    const int c = 1 - side / 2;
+    const int across = (c == 1 ? stride(1, 0) : stride(0, 1)) * interleave;
+    const int along = (c == 1 ? stride(1, 2) : stride(0, 2)) * interleave;
     double line[along_z];
     double hats[along_z];
-    const double* const from = component(beside(side), c) + function * stride(c, c) * interleave;
+    const double* const from = component(beside(side), c) + function * stride(0, 0) * interleave;
 #pragma unroll
-    for (int l = 0; l < along_z; ++l) line[l] = trace<c, a>(side, from + l * stride(c, 2) * interleave);
+    for (int l = 0; l < along_z; ++l) line[l] = trace(side, from + l * along, across);
     if (function > 0) {
       to_planes<O>(line, L::trace(c, side) + function + 1);
       return;
     }
     const double* const top = component(above(side, c), c);
 #pragma unroll
-    for (int l = 0; l < along_z; ++l) hats[l] = trace<c, a>(side, top + l * stride(c, 2) * interleave);
+    for (int l = 0; l < along_z; ++l) hats[l] = trace(side, top + l * along, across);
     from_hats(line, hats);
     to_planes<O>(line, L::trace(c, side));
     to_planes<O>(hats, L::trace(c, side) + 1);
   }
-  /// Component z beyond a side across a, with a function of the other direction of planes.
-  template <int a>
+  /// Component z beyond such a side, with a function of the other direction of planes.
   __device__ void load_trace_of_z(int side, int function) const {
-    const int offset = function * stride(2, 1 - a) * interleave;
+    const bool across_x = side < 2;
+    const int across = (across_x ? stride(2, 0) : stride(2, 1)) * interleave;
+    const int offset = function * (across_x ? stride(2, 1) : stride(2, 0)) * interleave;
     double line[p];
     const double* const from = component(beside(side), 2) + offset;
 #pragma unroll
-    for (int l = 0; l < n; ++l) line[l] = trace<2, a>(side, from + l * stride(2, 2) * interleave);
-    line[n] = trace<2, a>(side, component(above(side, 2), 2) + offset);
+    for (int l = 0; l < n; ++l) line[l] = trace(side, from + l * stride(2, 2) * interleave, across);
+    line[n] = trace(side, component(above(side, 2), 2) + offset, across);
     to_phi(line);
     to_planes<P>(line, L::trace(2, side) + function);
   }
@@ -908,9 +894,7 @@ class ConvectionBlock : ConvectionMember<dim, order> {
     } else {
       if (plane < 2) {
         if constexpr (!L::flat) {
-          ConvectionZFace<dim, order>(arguments_, &at(L::face_at(plane)), plane == 1,
-                                      (upwind_ >> (4 + plane) & 1U) != 0)
-              .integrate();
+          ConvectionZFace<dim, order, flux_>(arguments_, &at(L::face_at(plane)), central_, 4 + plane).integrate();
         }
       }
       wait_for_others();
@@ -926,7 +910,7 @@ class ConvectionBlock : ConvectionMember<dim, order> {
       wait_for_others();
       return;
     }
-    ConvectionPlane<dim, order, share> sums(arguments_, &at(L::plane_at(plane)), upwind_);
+    ConvectionPlane<dim, order, flux_, share> sums(arguments_, &at(L::plane_at(plane)), central_);
     sums.integrate();
     if constexpr (L::shares > 1) barrier();
     sums.store();
@@ -941,14 +925,11 @@ class ConvectionBlock : ConvectionMember<dim, order> {
   __device__ void write() const {
     for_jobs<L::own_columns>([&](int column) {
       const int c = column / (n * p);
-      with_constant<dim>(c, [&](auto of) {
-        constexpr int component = decltype(of)::value;
-        if constexpr (component < 2) {
-          write_tangential<component>(column - L::own(component));
-        } else {
-          write_normal(column - L::own(2));
-        }
-      });
+      if (c < 2) {
+        write_tangential(c, column - L::own(c));
+      } else if constexpr (!L::flat) {
+        write_normal(column - L::own(2));
+      }
     });
     if (cell_ != arguments_.topology.null) {
       double* const pressure = arguments_.y + Shape<dim, order>::offset(cell_) + dim * power(n, dim) * interleave;
@@ -984,8 +965,7 @@ class ConvectionBlock : ConvectionMember<dim, order> {
     return sum;
   }
   /// Component x, [y][x], or y, [y][x]: a hat or bubble in its own direction.
-  template <int c>
-  __device__ void write_tangential(int column) const {
+  __device__ void write_tangential(int c, int column) const {
     const int first = c == 0 ? column % p : column / n;
     const int other = c == 0 ? column / p : column % n;
     double rows[along_z];
@@ -1009,10 +989,11 @@ class ConvectionBlock : ConvectionMember<dim, order> {
       }
     }
     if (cell_ == arguments_.topology.null) return;
-    double* const y = (first == 1 ? upper(c) : own(c) + (first == 0 ? 0 : first - 1) * stride(c, c) * interleave) +
-                      other * stride(c, 1 - c) * interleave;
+    const int along = (c == 0 ? stride(0, 2) : stride(1, 2)) * interleave;
+    double* const y = (first == 1 ? upper(c) : own(c) + (first == 0 ? 0 : first - 1) * stride(0, 0) * interleave) +
+                      other * (c == 0 ? stride(0, 1) : stride(1, 0)) * interleave;
 #pragma unroll
-    for (int l = 0; l < along_z; ++l) y[l * stride(c, 2) * interleave] = rows[l];
+    for (int l = 0; l < along_z; ++l) y[l * along] = rows[l];
   }
   /// Component z, [y][x].
   __device__ void write_normal(int column) const {
@@ -1051,15 +1032,14 @@ class ConvectionBlock : ConvectionMember<dim, order> {
   std::int32_t* const records_;
   const int member_;
   std::int32_t cell_;
-  unsigned upwind_ = 0;  // faces with the upwind flux, one bit each
   std::uint64_t rate_ = 0;
 };
 
-template <int dim, int order>
+template <int dim, int order, ConvectiveFlux flux>
 __global__ void __launch_bounds__(ConvectionLayout<dim, order>::threads, ConvectionLayout<dim, order>::resident)
     convection_kernel(const __grid_constant__ ConvectionArguments arguments) {
   extern __shared__ __align__(16) unsigned char memory[];
-  ConvectionBlock<dim, order> block(arguments, reinterpret_cast<double*>(memory));
+  ConvectionBlock<dim, order, flux> block(arguments, reinterpret_cast<double*>(memory));
   wait_for_earlier_kernels();
   block.run();
 }
@@ -1068,8 +1048,14 @@ template <int dim, int order>
 void convect(const ConvectionArguments& arguments, Stream stream) {
   using L = ConvectionLayout<dim, order>;
   const auto blocks = static_cast<unsigned>((arguments.blocks.count * interleave + L::lanes - 1) / L::lanes);
-  launch("convection", convection_kernel<dim, order>, blocks, dim3(L::lanes, L::team), L::shared_bytes, stream,
-         arguments);
+  const auto start = [&](auto kernel) {
+    launch("convection", kernel, blocks, dim3(L::lanes, L::team), L::shared_bytes, stream, arguments);
+  };
+  if (arguments.flux == ConvectiveFlux::upwind) {
+    start(convection_kernel<dim, order, ConvectiveFlux::upwind>);
+  } else {
+    start(convection_kernel<dim, order, ConvectiveFlux::central>);
+  }
 }
 
 }  // namespace solenoid::cuda

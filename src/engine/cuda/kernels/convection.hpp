@@ -3,6 +3,7 @@
 /// What the kernels of the convective term (convection.cuh) exchange with the engine: plain data.
 
 #include "element/convection_points.hpp"
+#include "engine/convection.hpp"
 #include "engine/cuda/kernels/arguments.hpp"
 
 namespace solenoid::cuda {
@@ -28,7 +29,7 @@ struct ConvectionArguments {
   CellTopology topology;
   RecordBlocks blocks;
   std::int32_t cells;  ///< that are computed: the first ones
-  bool upwind;         ///< s = 1 (engine/convection.hpp), or 0
+  ConvectiveFlux flux;
   const double* u;
   double* y;            ///< gets the records of the cells, where their own hats lack what cells below have of them;
   double* upper;        ///< that goes here: dim n^(dim-1) numbers for each cell, interleaved
