@@ -46,12 +46,13 @@ Choice chosen(const char* name, Choice otherwise) {
   return otherwise;
 }
 
+inline Engine& on_all();
 inline void choose_device(SolverOptions& options) {
+  on_all();  // chooses the GPU of this rank, also for what it solves alone
   options.device = chosen("SOLENOID_RANKS_DEVICE", DeviceChoice::cpu);
   options.transport = chosen("SOLENOID_RANKS_TRANSPORT", TransportChoice::automatic);
 }
 
-inline Engine& on_all();
 /// One thread, so that many ranks share few cores.
 inline Engine& on_one() {
   on_all();  // chooses the device of this rank
