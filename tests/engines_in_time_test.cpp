@@ -120,7 +120,9 @@ void expect_equal(const std::vector<double>& got, const std::vector<double>& exp
   ASSERT_GT(most, 0.0);
   for (std::size_t i = 0; i < expected.size(); ++i) {
     ASSERT_EQ(std::isnan(got[i]), std::isnan(expected[i])) << i;
-    if (!std::isnan(expected[i])) ASSERT_NEAR(got[i], expected[i], tolerance * most) << i;
+    if (!std::isnan(expected[i])) {
+      ASSERT_NEAR(got[i], expected[i], tolerance * most) << i;
+    }
   }
 }
 

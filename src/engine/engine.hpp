@@ -227,6 +227,8 @@ class Integrator {
 struct DenseLimits {
   std::int64_t than_by_cycle = 0;  ///< than by a cycle on this level and coarser ones,
   std::int64_t than_by_mac = 0;    ///< than by the marker-and-cell scheme where there are no coarser ones.
+
+  friend bool operator==(const DenseLimits&, const DenseLimits&) = default;
 };
 
 /// Work to be repeated (Engine::record).
@@ -391,9 +393,12 @@ std::unique_ptr<Engine> make_cpu_engine(int threads = 0);
 std::unique_ptr<Engine> make_reference_engine();
 /// \throws ResourceError that says why there is none, as does cuda_unavailable().
 std::unique_ptr<Engine> make_cuda_engine();
-/// Of this host; the one that engines are made on from now on, by this thread.
+/// Of this host; the one that engines are made on by this thread, and from now on.
 int cuda_devices();
+int cuda_device();
 void use_cuda_device(int device);
+/// Engine::dense_limits() of an engine on one.
+DenseLimits cuda_dense_limits();
 /// From and to an array of others in the memory of any CUDA device, once all work on it is done. \throws InputError if
 /// it lies elsewhere, ResourceError where there is no CUDA.
 void copy_from_cuda(void* host, const void* array, std::size_t bytes);

@@ -85,7 +85,6 @@ void check(const Problem& problem, const SolverOptions& options) {
                        "a steady flow with convection is that which one in time settles to: march in time");
   }
   validate(problem, options);
-  require_memory(estimate(problem, options));
 }
 
 Discretisation::Discretisation(const Problem& problem, const SolverOptions& options, const DenseLimits& dense_limits)

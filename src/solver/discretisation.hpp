@@ -18,7 +18,7 @@
 
 namespace solenoid {
 
-/// \throws InputError if problem and options are not valid, ResourceError if memory does not suffice.
+/// \throws InputError if problem and options are not valid.
 void check(const Problem& problem, const SolverOptions& options);
 
 class Discretisation {

@@ -271,16 +271,19 @@ Estimate estimate(const Problem& problem, const SolverOptions& options) {
 Estimate estimate(const Problem& problem, const SolverOptions& options, const MoreVectors& more) {
   validate(problem);
   validate(problem, options);
+  return estimate(problem, options, more, *make_engine(options.device, 1, options.communicator, options.transport));
+}
+
+Estimate estimate(const Problem& problem, const SolverOptions& options, const MoreVectors& more, const Engine& engine) {
   Estimate estimate;
   const CoarseCounts counts = count_coarse(problem);
   estimate.dofs = dofs_at(counts, problem, problem.mesh.refine);
-  const auto engine = make_engine(options.device, 1, options.communicator, options.transport);
-  estimate.bytes_needed = bytes_at(counts, problem, options, more, *engine, problem.mesh.refine);
-  estimate.bytes_available = engine->bytes_available();
+  estimate.bytes_needed = bytes_at(counts, problem, options, more, engine, problem.mesh.refine);
+  estimate.bytes_available = engine.bytes_available();
   estimate.largest_refine = -1;
   constexpr int most = 20;
   for (int refine = 0;
-       refine <= most && bytes_at(counts, problem, options, more, *engine, refine) <= estimate.bytes_available;
+       refine <= most && bytes_at(counts, problem, options, more, engine, refine) <= estimate.bytes_available;
        ++refine) {
     estimate.largest_refine = refine;
   }

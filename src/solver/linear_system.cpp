@@ -21,9 +21,11 @@
 #include "solenoid/error.hpp"
 #include "solver/description.hpp"
 #include "solver/discretisation.hpp"
+#include "solver/estimate.hpp"
 #include "solver/kept_tables.hpp"
 #include "solver/mass_matrix.hpp"
 #include "solver/methods.hpp"
+#include "solver/prepare.hpp"
 
 namespace solenoid {
 namespace {
@@ -79,10 +81,14 @@ struct LinearSystem::Data {
     }
   };
 
-  Data(const Problem& problem, SolverOptions options_)
+  Data(const Problem& problem, const SolverOptions& options_)
+      : Data(options_, prepare(problem, checked(problem, options_), [&](const Engine& on) {
+               return estimate(problem, without_method(options_), MoreVectors{}, on);
+             })) {}
+  Data(SolverOptions options_, Prepared prepared)
       : options(std::move(options_)),
-        engine(make_engine(checked(problem, options).device, options.threads, options.communicator, options.transport)),
-        discretisation(problem, options, engine->dense_limits()) {
+        engine(std::move(prepared.engine)),
+        discretisation(std::move(prepared.discretisation)) {
     const bool several = options.communicator != nullptr && options.communicator->size() > 1;
     if (several && level().grid.partition() == nullptr) {
       throw InputError(fmt::format(

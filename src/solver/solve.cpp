@@ -10,7 +10,9 @@
 #include "solution/transfer.hpp"
 #include "solver/description.hpp"
 #include "solver/discretisation.hpp"
+#include "solver/estimate.hpp"
 #include "solver/methods.hpp"
+#include "solver/prepare.hpp"
 
 namespace solenoid {
 namespace {
@@ -111,9 +113,9 @@ Result solve_from(const Solution* initial, const Problem& problem, const SolverO
   check(problem, options);
   if (initial != nullptr) check_start(problem, *initial, options);
   Report report;
-  const auto engine = make_engine(options.device, options.threads, options.communicator, options.transport);
   if (options.progress) options.progress({"set-up", 0.0, "mesh and patches"});
-  Discretisation discretisation(problem, options, engine->dense_limits());
+  auto [engine, discretisation] = prepare(
+      problem, options, [&](const Engine& engine) { return estimate(problem, options, MoreVectors{}, engine); });
   report.time_setup = seconds_since(start);
 
   Vector<double> x(*engine, discretisation.room());

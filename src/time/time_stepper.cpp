@@ -34,6 +34,7 @@
 #include "solver/lift_operator.hpp"
 #include "solver/mass_matrix.hpp"
 #include "solver/methods.hpp"
+#include "solver/prepare.hpp"
 #include "time/average_sums.hpp"
 #include "time/driving.hpp"
 #include "time/energy_alarm.hpp"
@@ -87,13 +88,6 @@ SolverOptions for_steps(SolverOptions options, const Problem& problem) {
   options.random_load = 0;
   options.exact = {};
   return options;
-}
-
-/// \throws InputError, ResourceError
-const TimeOptions& checked(const Problem& problem, const TimeOptions& time, const SolverOptions& options) {
-  validate(problem, time);
-  require_memory(estimate(problem, time, options));
-  return time;
 }
 
 /// The last flows that a scheme wants, for its steps or to interpolate between them, and the one to come.
@@ -165,6 +159,44 @@ bool guesses_have_divergence(const Problem& problem) {
   return parameters_of(problem).contains("t") && has_boundary_velocity(problem);
 }
 
+/// A flow needs the memory of such a solve, and more vectors.
+struct StepNeeds {
+  Problem problem;
+  SolverOptions options;
+  MoreVectors more;
+};
+StepNeeds needs_of(const Problem& problem, const TimeOptions& time, const SolverOptions& options) {
+  Problem linear = problem;
+  linear.convection = false;
+  // The solve has b, x, which is one of the states, and a vector to work in. Where pressures or divergences are taken
+  // out there are their places (a quarter of a vector).
+  const int stages = number_of_solves(time.scheme) - 1;
+  const int convection = problem.convection ? explicit_states_of(time.scheme) + stages : 0;
+  const double of_pressure = is_multistep(time.scheme) ? 0.0 : 0.25;
+  const double of_divergence = 1.25;
+  const bool always_divergence = guesses_have_divergence(problem);
+  const bool lacks_work = takes_gmres(problem) && options.precision == Precision::full_double;
+  // A flow rate has a load and responses for each direction.
+  const std::size_t held = time.flow_rate ? periodic_directions(problem).size() : 0;
+  const double of_rate = static_cast<double>(held) * (1.0 + responses_of(time.scheme));
+  const double vectors = of_rate + states_of(time.scheme) - 1 + stages + convection + of_pressure +
+                         (always_divergence ? of_divergence : 0.0) + (has_load(problem) ? 1.0 : 0.0) +
+                         (lacks_work ? 1.0 : 0.0) + (time.average_start ? AverageSums::vectors(problem.mesh.dim) : 0.0);
+  return {.problem = std::move(linear),
+          .options = for_steps(options, problem),
+          .more = {.always = vectors, .beside_krylov = always_divergence ? 0.0 : of_divergence}};
+}
+
+/// \throws InputError, ResourceError
+Prepared prepare(const Problem& problem, const TimeOptions& time, const SolverOptions& options) {
+  validate(problem, time);
+  const StepNeeds needs = needs_of(problem, time, options);
+  validate(needs.problem);
+  validate(needs.problem, needs.options);
+  return prepare(projection_of(problem), needs.options,
+                 [&](const Engine& engine) { return estimate(needs.problem, needs.options, needs.more, engine); });
+}
+
 }  // namespace
 
 struct TimeStepper::Data {
@@ -218,12 +250,15 @@ struct TimeStepper::Data {
 
   /// `from`: what to go on from, or nullptr.
   Data(const Problem& problem_, const TimeOptions& time_, const SolverOptions& options_, const Checkpoint* from)
+      : Data(problem_, time_, options_, from, prepare(problem_, time_, options_)) {}
+  Data(const Problem& problem_, const TimeOptions& time_, const SolverOptions& options_, const Checkpoint* from,
+       Prepared prepared)
       : problem(problem_),
-        time(checked(problem, time_, options_)),
+        time(time_),
         options(for_steps(options_, problem)),
         control(time, problem.order),
-        engine(make_engine(options.device, options.threads, options.communicator, options.transport)),
-        discretisation(projection_of(problem), options, engine->dense_limits()),
+        engine(std::move(prepared.engine)),
+        discretisation(std::move(prepared.discretisation)),
         solver(make_solver(*engine, discretisation.hierarchy(), options)),
         coefficients(problem, discretisation.finest()),
         of_projections(discretisation.finest().coefficients),
@@ -792,24 +827,8 @@ struct TimeStepper::Data {
 };
 
 Estimate estimate(const Problem& problem, const TimeOptions& time, const SolverOptions& options) {
-  Problem linear = problem;
-  linear.convection = false;
-  // The solve has b, x, which is one of the states, and a vector to work in. Where pressures or divergences are taken
-  // out there are their places (a quarter of a vector).
-  const int stages = number_of_solves(time.scheme) - 1;
-  const int convection = problem.convection ? explicit_states_of(time.scheme) + stages : 0;
-  const double of_pressure = is_multistep(time.scheme) ? 0.0 : 0.25;
-  const double of_divergence = 1.25;
-  const bool always_divergence = guesses_have_divergence(problem);
-  const bool lacks_work = takes_gmres(problem) && options.precision == Precision::full_double;
-  // A flow rate has a load and responses for each direction.
-  const std::size_t held = time.flow_rate ? periodic_directions(problem).size() : 0;
-  const double of_rate = static_cast<double>(held) * (1.0 + responses_of(time.scheme));
-  const double vectors = of_rate + states_of(time.scheme) - 1 + stages + convection + of_pressure +
-                         (always_divergence ? of_divergence : 0.0) + (has_load(problem) ? 1.0 : 0.0) +
-                         (lacks_work ? 1.0 : 0.0) + (time.average_start ? AverageSums::vectors(problem.mesh.dim) : 0.0);
-  return estimate(linear, for_steps(options, problem),
-                  {.always = vectors, .beside_krylov = always_divergence ? 0.0 : of_divergence});
+  const StepNeeds needs = needs_of(problem, time, options);
+  return estimate(needs.problem, needs.options, needs.more);
 }
 
 TimeStepper::TimeStepper(const Problem& problem, const TimeOptions& time, const SolverOptions& options)

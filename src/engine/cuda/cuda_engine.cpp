@@ -109,9 +109,7 @@ class CudaEngine final : public Engine {
     return additive ? 2 : 1;  // smoother/element_smoother.cpp
   }
 
-  [[nodiscard]] DenseLimits dense_limits() const override {
-    return {.than_by_cycle = cuda::most_in_cache, .than_by_mac = cuda::most_dense};
-  }
+  [[nodiscard]] DenseLimits dense_limits() const override { return cuda_dense_limits(); }
 
   [[nodiscard]] std::vector<std::string> smoother_variants(const Equation& equation, bool single) const override {
     std::vector<std::string> names;
@@ -305,6 +303,14 @@ int cuda_devices() {
   cudaGetLastError();  // the next call starts clean
   return 0;
 }
+
+int cuda_device() {
+  int device = 0;
+  if (cudaGetDevice(&device) != cudaSuccess) cudaGetLastError();  // the next call starts clean
+  return device;
+}
+
+DenseLimits cuda_dense_limits() { return {.than_by_cycle = cuda::most_in_cache, .than_by_mac = cuda::most_dense}; }
 
 void use_cuda_device(int device) { check(cudaSetDevice(device), "cudaSetDevice"); }
 

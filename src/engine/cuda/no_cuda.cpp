@@ -11,6 +11,8 @@ std::string cuda_unavailable() {
 }
 
 int cuda_devices() { return 0; }
+int cuda_device() { return 0; }
+DenseLimits cuda_dense_limits() { return {}; }
 void use_cuda_device(int /*device*/) {}
 void copy_from_cuda(void* /*host*/, const void* /*array*/, std::size_t /*bytes*/) {
   throw ResourceError("arrays in the memory of a CUDA device: " + cuda_unavailable());
