@@ -48,7 +48,7 @@ Prepared prepare(const Problem& problem, const SolverOptions& options,
   std::optional<Discretisation> levels(std::in_place, problem, options, expected);
   auto engine = coming.get();
   // There is a GPU, but not for this build.
-  if (!(engine->dense_limits() == expected)) levels.emplace(problem, options, engine->dense_limits());
+  if (engine->dense_limits() != expected) levels.emplace(problem, options, engine->dense_limits());
   return {std::move(engine), *std::move(levels)};
 }
 
