@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numbers>
+#include <optional>
 #include <sstream>
 #include <utility>
 #include <vector>
@@ -230,6 +231,49 @@ TEST(Averages, OfAPeriodAreKnown) {
     const auto xx = averages.stresses[0].value_error(in_time("y^4/2", 2));
     EXPECT_LT(xx, steps == 20 ? 0.02 : 0.005);
   }
+}
+
+/// With a time between them some flows count, each for the time since the one before; a restart goes on with that.
+TEST(Averages, AreThoseOfSomeSteps) {
+  if (!has_order(2, 2)) GTEST_SKIP() << "order 2 is not in this build";
+  TimeOptions options{.step = 0.02, .cfl = 0.4, .average_start = 0.0123, .average_every = 0.03};
+  options.initial[0] = in_time("y*(1-y)*(2 + cos(5*x))", 2);
+  TimeStepper flow(swinging(2), options, on_cpu());
+  const std::vector<Point> points{{0.11, 0.2, 0.0}, {0.9, 0.77, 0.0}};
+  double length = 0.0;
+  std::vector<double> sums(points.size(), 0.0);
+  int steps = 0;
+  int flows = 0;
+  double before = 0.0;
+  std::optional<Checkpoint> checkpoint;
+  while (flows < 6) {
+    flow.step();
+    const double begin = std::max(before, *options.average_start);
+    before = flow.time();
+    if (before <= begin) continue;
+    ++steps;
+    const double since = flows == 0 ? before - *options.average_start : before - *options.average_start - length;
+    if (flows > 0 && since < options.average_every) continue;
+    ++flows;
+    length += since;
+    const auto velocity = flow.solution(0.5 * (before + begin)).velocity(points);
+    for (std::size_t i = 0; i < points.size(); ++i) sums[i] += since * velocity[i][0];
+    EXPECT_NEAR(flow.averages()->length, length, 1e-14);
+    if (flows == 3) checkpoint = flow.checkpoint();
+  }
+  EXPECT_GT(steps, 2 * flows);
+  const Averages averages = *flow.averages();
+  const auto mean = averages.flow.velocity(points);
+  for (std::size_t i = 0; i < points.size(); ++i) EXPECT_NEAR(mean[i][0], sums[i] / length, 1e-12);
+
+  TimeStepper rest(swinging(2), options, on_cpu(), *checkpoint);
+  while (rest.time() < flow.time()) rest.step();
+  EXPECT_EQ(rest.averages()->length, averages.length);
+  EXPECT_EQ(rest.averages()->flow.unknowns(), averages.flow.unknowns());
+  EXPECT_EQ(rest.averages()->stresses[1].unknowns(), averages.stresses[1].unknowns());
+
+  options.average_start.reset();
+  EXPECT_THROW(TimeStepper(swinging(2), options, on_cpu()), InputError);
 }
 
 /// A flow that has become steady has no stresses at all.

@@ -179,7 +179,7 @@ std::string fingerprint(const Case& c) {
       << c.output.forces << c.output.energy << c.output.permeability << c.output.fluxes.size()
       << c.output.samples.size() << c.output.fields.size() << c.output.scales.size();
   if (c.time) {
-    out << ' ' << c.time->options.average_start.value_or(-1.0);
+    out << ' ' << c.time->options.average_start.value_or(-1.0) << ' ' << c.time->options.average_every;
     for (const bool along : c.time->average_along) out << along;
   }
   for (const double x : c.output.torques_about) out << ' ' << x;

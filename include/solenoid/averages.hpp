@@ -31,9 +31,10 @@ struct Profile {
 ///
 ///     U = <u>,  P = <p>,  R_cd = <(u_c - U_c) (u_d - U_d)>,  <nu |grad u|^2>.
 ///
-/// Each step counts with the flow at its middle, interpolated with the order of the scheme, and with its length. U is
-/// divergence-free to rounding. R and the dissipation are projected to Q_k in L2, by k + 2 Gauss points a direction, so
-/// that their integrals over cells are those of the discrete flow; a steady flow has R = 0 to rounding.
+/// Each step counts with the flow at its middle, interpolated with the order of the scheme, and with its length; with
+/// TimeOptions::average_every some steps do, with the time since the one before. U is divergence-free to rounding. R
+/// and the dissipation are projected to Q_k in L2, by k + 2 Gauss points a direction, so that their integrals over
+/// cells are those of the discrete flow; a steady flow has R = 0 to rounding.
 struct Averages {
   double start = 0.0;
   double length = 0.0;

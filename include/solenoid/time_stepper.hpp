@@ -40,6 +40,8 @@ struct TimeOptions {
   VectorField initial{};
   /// Averages are taken from this time on; nullopt: none.
   std::optional<double> average_start{};
+  /// They take the flow of one step whenever so much time has passed since the last that they have; 0: of every step.
+  double average_every = 0.0;
 };
 
 /// The largest C (TimeOptions::cfl) with which a scheme is stable for order k where there is no viscosity; 0: none, or

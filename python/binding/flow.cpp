@@ -132,11 +132,13 @@ class Flow {
 
 /// A case with options in place of its own; `initial`: a velocity, or none for that of the case.
 Case march_of(Case what, const nb::dict& time, const std::optional<std::vector<ScalarField>>& initial,
-              const std::optional<double>& average, const nb::dict& options, const Ranks* ranks) {
+              const std::optional<double>& average, const std::optional<double>& average_every, const nb::dict& options,
+              const Ranks* ranks) {
   March march = what.time.value_or(March());
   march.options = time_options_of(march, time, what.problem);
   if (initial) march.options.initial = vector_field(*initial);
   if (average) march.options.average_start = average;
+  if (average_every) march.options.average_every = *average_every;
   what.time = march;
   what.solver = options_of(what.solver, options, ranks);
   return what;
@@ -210,16 +212,16 @@ void bind_flow(nb::module_& m) {
       .def(
           "__init__",
           [](Flow* self, const Case& what, const nb::dict& time, const std::optional<std::vector<ScalarField>>& initial,
-             const std::optional<double>& average, const nb::dict& options, const Ranks* ranks,
-             const std::string& file) {
-            Case run = march_of(what, time, initial, average, options, ranks);
+             const std::optional<double>& average, const std::optional<double>& average_every, const nb::dict& options,
+             const Ranks* ranks, const std::string& file) {
+            Case run = march_of(what, time, initial, average, average_every, options, ranks);
             released([&] {
               if (ranks != nullptr) check_same(*ranks->communicator, run, build_info::commit);
               new (self) Flow(std::move(run), file);
             });
           },
-          nb::arg("case"), nb::arg("time"), nb::arg("initial").none(), nb::arg("average").none(), nb::arg("options"),
-          nb::arg("ranks").none(), nb::arg("checkpoint"))
+          nb::arg("case"), nb::arg("time"), nb::arg("initial").none(), nb::arg("average").none(),
+          nb::arg("average_every").none(), nb::arg("options"), nb::arg("ranks").none(), nb::arg("checkpoint"))
       .def("save", [](const Flow& f, const std::string& file) { released([&] { f.save(file); }); })
       .def("set_force", &Flow::set_force)
       .def("set_boundary", &Flow::set_boundary)

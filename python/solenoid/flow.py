@@ -77,7 +77,8 @@ class Averages:
 
     the last one the dissipation, which is 2 nu eps(u) : eps(u) in the stress form.
 
-    Each step counts with the flow at its middle and with its length. R and the dissipation are projected to Q_k, cell
+    Each step counts with the flow at its middle and with its length, or one whenever so much time has passed as `average_every`
+    of the Flow says. R and the dissipation are projected to Q_k, cell
     by cell. Of several ranks each has its part, and all ask for the same, as of a Solution.
     """
 
@@ -179,6 +180,8 @@ class Flow:
             each periodic direction the integral of the velocity over the domain, divided by its length; 0 for others. A
             pressure gradient holds it at every step, StepReport.gradient, and the initial velocity is given it.
         average: the time from which on averages() are taken; by default that of a case, otherwise none.
+        average_every: the time between flows that they take, one each, which counts for the time since the one before; 0
+            or by default: each step counts.
         scheme: "sbdf1", "sbdf2", "sbdf3" (the default), "sbdf4": of this order; "bdf2/ext3"; or the Runge-Kutta schemes
             "ars233" and "ars443", of order 3 with 3 and 4 solves a step.
         checkpoint: a file that save(), or the program, has written: the flow goes on from there. With the same problem,
@@ -203,6 +206,7 @@ class Flow:
         flow_rate: Sequence[float] | None = None,
         scheme: str | None = None,
         average: float | None = None,
+        average_every: float | None = None,
         checkpoint: str | os.PathLike | None = None,
         communicator: Any = None,
         **options: Any,
@@ -215,10 +219,10 @@ class Flow:
         if flow_rate is not None:
             given["flow_rate"] = [float(rate) for rate in flow_rate]
         time = {name: value for name, value in given.items() if value is not None}
-        start = None if average is None else float(average)
+        averages = [None if each is None else float(each) for each in (average, average_every)]
         self._warned = False
         file = "" if checkpoint is None else os.fspath(checkpoint)
-        self._core = _core.Flow(core, time, fields, start, options, ranks_of(communicator), file)
+        self._core = _core.Flow(core, time, fields, *averages, options, ranks_of(communicator), file)
 
     @property
     def time(self) -> float:

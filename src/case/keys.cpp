@@ -699,6 +699,11 @@ constexpr Key<March> average_keys[] = {
        march.options.average_start = v.number();
        v.require(v.number() >= 0.0 && std::isfinite(v.number()));
      }},
+    {{"every", "a number >= 0", "0", "time between flows that count; 0: each step does"},
+     [](const Value& v, March& march) {
+       march.options.average_every = v.number();
+       v.require(v.number() >= 0.0 && std::isfinite(v.number()));
+     }},
     {{"along", "a list of periodic directions, such as [\"x\", \"z\"]", "[]",
       "directions to average along as well, for a profile across the others"},
      [](const Value& v, March& march) {

@@ -399,10 +399,6 @@ int cuda_device();
 void use_cuda_device(int device);
 /// Engine::dense_limits() of an engine on one.
 DenseLimits cuda_dense_limits();
-/// From and to an array of others in the memory of any CUDA device, once all work on it is done. \throws InputError if
-/// it lies elsewhere, ResourceError where there is no CUDA.
-void copy_from_cuda(void* host, const void* array, std::size_t bytes);
-void copy_to_cuda(void* array, const void* host, std::size_t bytes);
 /// Why no CUDA device can be used: no driver, no device, not in this build; empty if one can.
 std::string cuda_unavailable();
 /// The engine of a choice: `automatic` takes a CUDA device if there is one. `threads` is for the cpu engine. Of several

@@ -103,6 +103,7 @@ Json settings(const Case& what, int threads) {
     if (time.steady > 0.0) result["time"]["steady"] = time.steady;
     if (time.average_start) {
       result["average"] = {{"start", *time.average_start}, {"along", directions(along, mesh.dim)}};
+      if (time.average_every > 0.0) result["average"]["every"] = time.average_every;
     }
   }
   if (what.permeability) {

@@ -12,9 +12,9 @@
 #include <string>
 #include <utility>
 
+#include "base/cuda_array.hpp"
 #include "base/parallel.hpp"
 #include "element/basis.hpp"
-#include "engine/engine.hpp"
 #include "image/array_file.hpp"
 #include "mesh/grid.hpp"
 #include "mesh/metric.hpp"

@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/cuda_array.hpp"
 #include "base/host_vector.hpp"
 #include "engine/engine.hpp"
 #include "problem/affine_map.hpp"
@@ -470,18 +471,25 @@ struct TimeStepper::Data {
     }
   }
 
-  /// The last step, or what of it comes after the start, by the flow in the middle.
+  /// The last step, or what of it comes after the start, by the flow in the middle; or all time since the last flow
+  /// that counts.
   void average() {
     const double end = states.front().time;
     const double begin = std::max(states[1].time, averages->start());
     if (begin >= end) return;
+    double length = end - begin;
+    if (time.average_every > 0.0 && averages->end() > averages->start()) {
+      constexpr double rounding = 1e-9;
+      length = end - averages->end();
+      if (length < (1.0 - rounding) * time.average_every) return;
+    }
     const Interruptible whole([] { return false; });
     std::vector<double> through = first(times(), order_of(time.scheme) + 1);
     // The beginning has no pressure; where those are means, none is taken from there.
     if (!pressure && states[through.size() - 1].length == 0.0) through.pop_back();
     const double middle = 0.5 * (begin + end);
     interpolate(middle, through, work(), b);
-    averages->add(discretisation.downloaded(work()), end - begin, coefficients.at(middle));
+    averages->add(discretisation.downloaded(work()), length, coefficients.at(middle));
   }
 
   /// Times of the known states.

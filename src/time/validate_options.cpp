@@ -20,6 +20,8 @@ void validate(const Problem& problem, const TimeOptions& time) {
   check_range("step", time.step);
   check_range("cfl", time.cfl);
   if (time.average_start) check_range("average.start", *time.average_start);
+  check_range("average.every", time.average_every);
+  if (time.average_every > 0.0 && !time.average_start) fail("average.every", "there are no averages: give their start");
   check_range("steady", time.steady);
   if (time.step == 0.0 && time.cfl == 0.0) fail("step", "expected a length of steps, or `cfl`");
   for (int a = 0; time.flow_rate && a < 3; ++a) {

@@ -3,8 +3,8 @@
 #include <cuda_runtime.h>
 #include <fmt/format.h>
 
+#include "base/cuda_array.hpp"
 #include "engine/cuda/error.hpp"
-#include "engine/engine.hpp"
 #include "solenoid/error.hpp"
 
 namespace solenoid {

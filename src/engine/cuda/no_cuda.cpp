@@ -1,6 +1,7 @@
 /// \file
 /// Stands for the cuda engine in builds without CUDA.
 
+#include "base/cuda_array.hpp"
 #include "engine/engine.hpp"
 #include "solenoid/error.hpp"
 
