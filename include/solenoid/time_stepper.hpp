@@ -40,7 +40,8 @@ struct TimeOptions {
   VectorField initial{};
   /// Averages are taken from this time on; nullopt: none.
   std::optional<double> average_start{};
-  /// They take the flow of one step whenever so much time has passed since the last that they have; 0: of every step.
+  /// They take the flow of one step whenever so much time has passed since the last that they have, or since the start;
+  /// 0: of every step.
   double average_every = 0.0;
 };
 
@@ -158,7 +159,8 @@ class TimeStepper {
   void face_fluxes(const std::array<double*, 3>& fluxes) const;
   /// Whether that is the memory of a GPU.
   [[nodiscard]] bool on_gpu() const;
-  /// Averages from TimeOptions::average_start to time(), or nothing as long as that has not come. Those of a checkpoint
+  /// Averages from TimeOptions::average_start to time(), or to the last flow that counts, or nothing as long as none
+  /// does. Those of a checkpoint
   /// go on from when they began; a checkpoint without has them begin at its time at the earliest. Of several ranks each
   /// has its part.
   [[nodiscard]] std::optional<Averages> averages() const;

@@ -180,8 +180,8 @@ class Flow:
             each periodic direction the integral of the velocity over the domain, divided by its length; 0 for others. A
             pressure gradient holds it at every step, StepReport.gradient, and the initial velocity is given it.
         average: the time from which on averages() are taken; by default that of a case, otherwise none.
-        average_every: the time between flows that they take, one each, which counts for the time since the one before; 0
-            or by default: each step counts.
+        average_every: the time between flows that they take, one each, which counts for the time since the one before, or
+            since the start; by default that of a case, otherwise 0: each step counts.
         scheme: "sbdf1", "sbdf2", "sbdf3" (the default), "sbdf4": of this order; "bdf2/ext3"; or the Runge-Kutta schemes
             "ars233" and "ars443", of order 3 with 3 and 4 solves a step.
         checkpoint: a file that save(), or the program, has written: the flow goes on from there. With the same problem,

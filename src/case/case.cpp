@@ -93,6 +93,12 @@ Case case_of(const toml::table& document, const std::string& name) {
         throw InvalidEntry("average.start", fmt::format("the flow ends at {:g}: expected an earlier time, got {:g}",
                                                         result.time->end, *time.average_start));
       }
+      if (time.average_start && *time.average_start + time.average_every > result.time->end) {
+        throw InvalidEntry("average.every",
+                           fmt::format("no flow would count between the start and the end: expected at "
+                                       "most {:g}, got {:g}",
+                                       result.time->end - *time.average_start, time.average_every));
+      }
       validate_profile(result.problem, result.time->average_along);
       if (result.output.permeability) {
         throw InvalidEntry("output.permeability", "is that of a steady flow: leave [time] out");

@@ -209,8 +209,8 @@ class Series {
   }
   /// Whether files of a time are about averages as well.
   [[nodiscard]] bool is_averaged(double time) const {
-    const auto& start = what_.time->options.average_start;
-    return start && time > *start;
+    const TimeOptions& options = what_.time->options;
+    return options.average_start && time > *options.average_start + options.average_every;
   }
   /// The file that tells ParaView the times.
   template <class IsThere>

@@ -28,7 +28,7 @@ class AverageSums {
   AverageSums(const Problem& problem, std::shared_ptr<const Grid> grid, const Averages& from);
 
   [[nodiscard]] double start() const { return start_; }
-  /// Up to which flows have counted.
+  /// Up to which flows have counted, if all since the start have.
   [[nodiscard]] double end() const { return start_ + length_; }
   /// A flow, in the layout of Solution's coefficients, that counts for so much time, with the coefficients of its
   /// equation. Of several ranks each has its part; not collective.

@@ -472,13 +472,13 @@ struct TimeStepper::Data {
   }
 
   /// The last step, or what of it comes after the start, by the flow in the middle; or all time since the last flow
-  /// that counts.
+  /// that counts, or the start, once it is long enough.
   void average() {
     const double end = states.front().time;
     const double begin = std::max(states[1].time, averages->start());
     if (begin >= end) return;
     double length = end - begin;
-    if (time.average_every > 0.0 && averages->end() > averages->start()) {
+    if (time.average_every > 0.0) {
       constexpr double rounding = 1e-9;
       length = end - averages->end();
       if (length < (1.0 - rounding) * time.average_every) return;

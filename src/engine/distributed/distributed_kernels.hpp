@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/agreement.hpp"
 #include "base/interrupt.hpp"
 #include "engine/distributed/exchange.hpp"
 #include "engine/engine.hpp"
@@ -196,7 +197,9 @@ class DistributedKernels final : public Kernels<T> {
 
   bool load(const VectorField& force, T* b) override {
     ghosts_.set(b, Ghosts::stale);
-    return kernels_->load(force, b);
+    bool is_done = false;
+    in_agreement(&shared_.ranks, [&] { is_done = kernels_->load(force, b); });
+    return shared_.ranks.all(is_done);
   }
 
   void zero(T* x) override {

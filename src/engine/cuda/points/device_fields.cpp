@@ -75,6 +75,9 @@ std::optional<DeviceFields> DeviceFields::compile(Engine& engine, const Grid& gr
   DeviceFields result;
   for (const ScalarField& field : fields) {
     if (is_array_on(grid, field)) {
+      const PointArray& array = *field.array();
+      const auto room = engine.bytes_available() / static_cast<std::int64_t>(sizeof(double));
+      if (array.on_device() == nullptr && std::ssize(array.values()) > room) return {};
       result.fields_.push_back({{}, false, {}, {}, result.component_of(engine, field, memory.points)});
       continue;
     }
@@ -99,7 +102,7 @@ ArrayField DeviceFields::component_of(Engine& engine, const ScalarField& field, 
   auto uploaded = std::ranges::find(arrays_, &array, &UploadedArray::array);
   if (uploaded == arrays_.end()) {
     const bool is_there = array.on_device() != nullptr;
-    if (is_there) take_array(array.on_device(), "force");
+    if (is_there) take_array(array.on_device(), field.label().c_str());
     arrays_.push_back({&array,
                        is_there ? Array<double>() : Array<double>(engine, array.values()),
                        {engine, interpolation(array.shape().points, points)}});

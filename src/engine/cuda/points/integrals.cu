@@ -328,7 +328,7 @@ __global__ void __launch_bounds__(point_threads)
   });
 }
 
-/// A thread has a cell: the fluxes through both of its faces across a direction, that of which is the hat's mean.
+/// A thread has a cell: the fluxes through both of its faces across a direction, from the first function of their hats.
 __global__ void face_fluxes_kernel(const __grid_constant__ DiscreteField field, int a,
                                    const __grid_constant__ LatticeArray array) {
   wait_for_earlier_kernels();
