@@ -179,7 +179,7 @@ TEST_F(ShippedFlow, Begins) {
   for (const auto& entry : std::filesystem::directory_iterator(SOLENOID_SOURCE_DIR "/cases/time")) {
     SCOPED_TRACE(entry.path());
     std::string settings = setting("element.order", "2") + setting("mesh.refine", "1") + setting("time.end", "0.1") +
-                           setting("average.start", "0.05");
+                           setting("average.start", "0.05") + setting("average.every", "0.02");
     const std::string solve = "solve '" + entry.path().string() + "' --device cpu --threads 1 -q -o run";
     ASSERT_EQ(run(solve + settings), 0) << errors();
     EXPECT_TRUE(exists("run/result.json"));

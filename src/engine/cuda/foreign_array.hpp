@@ -1,6 +1,7 @@
 #pragma once
 /// \file
-/// Arrays of other programs in the memory of a device. (copy_from_cuda() and copy_to_cuda() are in base/cuda_array.hpp.)
+/// Arrays of other programs in the memory of a device. (copy_from_cuda() and copy_to_cuda() are in
+/// base/cuda_array.hpp.)
 
 namespace solenoid::cuda {
 
