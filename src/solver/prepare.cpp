@@ -18,7 +18,7 @@ constexpr double part_of_memory = 0.25;
 
 bool waits_for_gpu(const SolverOptions& options) {
   if (options.communicator != nullptr && options.communicator->size() > 1) return false;
-  return options.device != DeviceChoice::cpu && cuda_devices() > 0;
+  return options.device == DeviceChoice::cuda || (options.device == DeviceChoice::automatic && cuda_devices() > 0);
 }
 
 bool has_room_for_levels(const Problem& problem) {
