@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "base/parallel_sort.hpp"
+#include "engine/cpu/team.hpp"
 
 namespace solenoid {
 namespace {
@@ -54,6 +55,30 @@ TEST(Team, TakesEachRangeOnceInEveryStep) {
 }
 
 /// Of a step and of what a thread does by itself; no other thread waits for ever, and no later step does anything.
+#if defined(__x86_64__)
+/// Subnormal numbers take a hundred times as long as others.
+TEST(CpuTeam, HasZeroForSubnormals) {
+  const volatile float small = 1e-30F;
+  const volatile float subnormal = 1e-40F;
+  const volatile float least = 1.2e-38F;
+  for (const int threads : {1, 3}) {
+    cpu::Team team(threads);
+    std::vector<float> results(3 * threads, 1.0F);
+    team.run([&](int t) {
+      results[3 * t] = small * 1e-10F;
+      results[3 * t + 1] = subnormal * 1e10F;
+      results[3 * t + 2] = least * 2.0F;
+    });
+    for (int t = 0; t < threads; ++t) {
+      EXPECT_EQ(results[3 * t], 0.0F);
+      EXPECT_EQ(results[3 * t + 1], 0.0F);
+      EXPECT_EQ(results[3 * t + 2], 2.4e-38F);
+    }
+    EXPECT_GT(small * 1e-10F, 0.0F);  // whoever asks for the work has them as before
+  }
+}
+#endif
+
 TEST(Team, RethrowsTheFirstException) {
   for (int threads = 1; threads <= 5; ++threads) {
     for (const bool in_step : {true, false}) {

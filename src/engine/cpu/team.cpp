@@ -1,10 +1,34 @@
 #include "engine/cpu/team.hpp"
 
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
 #include <utility>
 
 #include "base/threads.hpp"
 
 namespace solenoid::cpu {
+namespace {
+
+/// While there is one, this thread has zero for numbers that are too small for full precision. They tell nothing, and
+/// on x86-64 each takes as long as a hundred others: rounding of components that vanish by symmetry, or a fluid at rest
+/// far from what moves, in single precision.
+class NoSubnormals {
+#if defined(__x86_64__)
+ public:
+  NoSubnormals() { _mm_setcsr(before_ | flush); }
+  ~NoSubnormals() { _mm_setcsr(before_); }
+  NoSubnormals(const NoSubnormals&) = delete;
+  NoSubnormals& operator=(const NoSubnormals&) = delete;
+
+ private:
+  static constexpr unsigned flush = 0x8040;  // results (FTZ) and operands (DAZ)
+  const unsigned before_ = _mm_getcsr();
+#endif
+};
+
+}  // namespace
 
 Team::Team(int size) : size_(size) {
   for (int t = 1; t < size; ++t) threads_.emplace_back([this, t] { serve(t); });
@@ -19,6 +43,7 @@ Team::~Team() {
 
 void Team::run(const std::function<void(int)>& work) {
   check_interrupt();
+  [[maybe_unused]] const NoSubnormals here;
   if (size_ == 1) return work(0);
   work_ = &work;
   interruption_ = SharedInterruption();
@@ -31,6 +56,7 @@ void Team::run(const std::function<void(int)>& work) {
 }
 
 void Team::serve(int t) {
+  [[maybe_unused]] const NoSubnormals here;
   std::uint32_t seen = 0;
   for (;;) {
     wait_while(round_, seen);
