@@ -160,9 +160,8 @@ class TimeStepper {
   /// Whether that is the memory of a GPU.
   [[nodiscard]] bool on_gpu() const;
   /// Averages from TimeOptions::average_start to time(), or to the last flow that counts, or nothing as long as none
-  /// does. Those of a checkpoint
-  /// go on from when they began; a checkpoint without has them begin at its time at the earliest. Of several ranks each
-  /// has its part.
+  /// does. Those of a checkpoint go on from when they began; a checkpoint without has them begin at its time at the
+  /// earliest. Of several ranks each has its part.
   [[nodiscard]] std::optional<Averages> averages() const;
   /// What a TimeStepper goes on from. Of several ranks all call this, and the first one gets it.
   [[nodiscard]] std::optional<Checkpoint> checkpoint() const;

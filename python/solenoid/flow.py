@@ -77,9 +77,9 @@ class Averages:
 
     the last one the dissipation, which is 2 nu eps(u) : eps(u) in the stress form.
 
-    Each step counts with the flow at its middle and with its length, or one whenever so much time has passed as `average_every`
-    of the Flow says. R and the dissipation are projected to Q_k, cell
-    by cell. Of several ranks each has its part, and all ask for the same, as of a Solution.
+    Each step counts with the flow at its middle and with its length, or one whenever so much time has passed as
+    `average_every` of the Flow says. R and the dissipation are projected to Q_k, cell by cell. Of several ranks each has
+    its part, and all ask for the same, as of a Solution.
     """
 
     def __init__(self, core: _core.Averages, problem: Problem):

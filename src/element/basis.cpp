@@ -62,4 +62,17 @@ std::vector<double> continuous(int k, double x, int derivative) {
   return b;
 }
 
+GaussInterpolation::GaussInterpolation(int m) : rule_(gauss(m)) {
+  for (const double x : rule_.points) psi_.push_back(legendre(m - 1, x));
+}
+
+std::vector<double> GaussInterpolation::at(double x) const {
+  const std::vector<double> here = legendre(points() - 1, x);
+  std::vector<double> factors(points(), 0.0);
+  for (int q = 0; q < points(); ++q) {
+    for (int j = 0; j < points(); ++j) factors[q] += rule_.weights[q] * psi_[q][j] * here[j];
+  }
+  return factors;
+}
+
 }  // namespace solenoid

@@ -19,6 +19,20 @@ struct Quadrature {
 };
 Quadrature gauss(int points);
 
+/// The polynomial through values at the points of gauss(m). It is the sum of Legendre polynomials times its moments,
+/// which the rule takes exactly.
+class GaussInterpolation {
+ public:
+  explicit GaussInterpolation(int m);
+  [[nodiscard]] int points() const { return static_cast<int>(psi_.size()); }
+  /// What each of the values counts at x.
+  [[nodiscard]] std::vector<double> at(double x) const;
+
+ private:
+  Quadrature rule_;
+  std::vector<std::vector<double>> psi_;  // [point]
+};
+
 /// psi_0..psi_k at x; `derivative` 0 or 1.
 std::vector<double> legendre(int k, double x, int derivative = 0);
 

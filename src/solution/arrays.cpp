@@ -63,12 +63,11 @@ class Interpolant {
  public:
   explicit Interpolant(const ArrayPoints& at, std::shared_ptr<const PointArray> array)
       : metric_(Metric::of(at.mesh)),
-        rule_(gauss(at.points)),
+        polynomial_(at.points),
         count_(array->shape().count),
         components_(array->shape().components),
         array_(std::move(array)) {
     for (int a = 0; a < 3; ++a) has_axis_[a] = a < at.mesh.dim && a != normal_of(at);
-    for (const double x : rule_.points) psi_.push_back(legendre(at.points - 1, x));
   }
 
   /// The direction in which there is one point; -1: none.
@@ -147,23 +146,15 @@ class Interpolant {
     return result;
   }
 
-  /// The polynomial is the sum of Legendre polynomials times its moments, which the rule takes exactly.
   [[nodiscard]] Place place(int a, double x) const {
     if (!has_axis_[a]) return {};
     const double t = metric_.lattice_coordinate(a, x);
     const int cell = std::clamp(static_cast<int>(std::floor(t)), 0, metric_.extent(a) - 1);
-    const int count = static_cast<int>(rule_.points.size());
-    const std::vector<double> here = legendre(count - 1, t - cell);
-    Place result{cell * count, std::vector<double>(count, 0.0)};
-    for (int q = 0; q < count; ++q) {
-      for (int j = 0; j < count; ++j) result.weights[q] += rule_.weights[q] * psi_[q][j] * here[j];
-    }
-    return result;
+    return {cell * polynomial_.points(), polynomial_.at(t - cell)};
   }
 
   Metric metric_;
-  Quadrature rule_;
-  std::vector<std::vector<double>> psi_;  // [point]
+  GaussInterpolation polynomial_;
   std::array<bool, 3> has_axis_{};
   Counts count_;
   std::size_t components_;
@@ -175,9 +166,8 @@ PointArray::Shape shape_of(const ArrayPoints& at, int components) {
   const Metric metric = Metric::of(at.mesh);
   PointArray::Shape shape{at.points, {1, 1, 1}, components, at.side < 0};
   for (int a = 0; a < at.mesh.dim; ++a) {
-    const int last = metric.extent(a) - 1;
     shape.lower[a] = metric.plane(a, 0);
-    shape.upper[a] = metric.plane(a, last) + metric.width(a, last);
+    shape.upper[a] = metric.plane(a, metric.extent(a));
     if (a != Interpolant::normal_of(at)) shape.count[a] = metric.extent(a) * at.points;
   }
   return shape;

@@ -5,17 +5,12 @@
 
 #include "base/cuda_array.hpp"
 #include "engine/cuda/error.hpp"
+#include "engine/engine.hpp"
 #include "solenoid/error.hpp"
 
 namespace solenoid {
 namespace cuda {
 namespace {
-
-int current_device() {
-  int device = 0;
-  check(cudaGetDevice(&device), "cudaGetDevice");
-  return device;
-}
 
 /// The device in whose memory an array lies.
 int device_of(const void* array, const char* name) {
@@ -29,7 +24,7 @@ int device_of(const void* array, const char* name) {
 /// The current one of this thread is another as long as this exists.
 class OnDevice {
  public:
-  explicit OnDevice(int device) : before_(current_device()) { check(cudaSetDevice(device), "cudaSetDevice"); }
+  explicit OnDevice(int device) : before_(cuda_device()) { check(cudaSetDevice(device), "cudaSetDevice"); }
   ~OnDevice() { cudaSetDevice(before_); }
   OnDevice(const OnDevice&) = delete;
   OnDevice& operator=(const OnDevice&) = delete;
@@ -42,9 +37,9 @@ class OnDevice {
 
 void take_array(const double* array, const char* name) {
   const int device = device_of(array, name);
-  if (device != current_device()) {
+  if (device != cuda_device()) {
     throw InputError(fmt::format("{}: the array lies on GPU {}, expected one on GPU {}, which the flow is on", name,
-                                 device, current_device()));
+                                 device, cuda_device()));
   }
   check(cudaDeviceSynchronize(), "waiting for the device");
 }

@@ -211,6 +211,12 @@ class ConvectionMember {
     rows[0] = half - odd;
     rows[1] = half + odd;
   }
+  /// The same, which are stored so many places apart.
+  __device__ void store_hats(double (&rows)[p], int place, int step) const {
+    to_hats(rows);
+#pragma unroll
+    for (int i = 0; i < p; ++i) at(place + i * step) = rows[i];
+  }
 
   const ConvectionArguments& arguments_;
   const ConvectionTables& tables_;

@@ -232,9 +232,7 @@ class ConvectionPlane : ConvectionMember<dim, order, flux_> {
                                       this->derivative(j, [&](int l) { return xy_[i][l]; }));
         if (i > 0) rows[i] -= tables_.scale[0] * xx_[i - 1][j];
       }
-      Member::to_hats(rows);
-#pragma unroll
-      for (int i = 0; i < p; ++i) at(L::own(0) + j * p + i) = rows[i];
+      this->store_hats(rows, L::own(0) + j * p, 1);
     }
   }
   __device__ void store_y() const {
@@ -247,9 +245,7 @@ class ConvectionPlane : ConvectionMember<dim, order, flux_> {
         if constexpr (has_x) rows[j] -= tables_.scale[0] * this->derivative(i, [&](int l) { return xy_[l][j]; });
         if (j > 0) rows[j] -= tables_.scale[1] * yy_[i][j - 1];
       }
-      Member::to_hats(rows);
-#pragma unroll
-      for (int j = 0; j < p; ++j) at(L::own(1) + j * n + i) = rows[j];
+      this->store_hats(rows, L::own(1) + i, n);
     }
   }
   __device__ void add_xy() const {
@@ -284,13 +280,8 @@ class ConvectionPlane : ConvectionMember<dim, order, flux_> {
         x_rows[i] = xz_[i][j];
         y_rows[i] = yz_[j][i];
       }
-      Member::to_hats(x_rows);
-      Member::to_hats(y_rows);
-#pragma unroll
-      for (int i = 0; i < p; ++i) {
-        at(L::derived(0) + j * p + i) = x_rows[i];
-        at(L::derived(1) + i * n + j) = y_rows[i];
-      }
+      this->store_hats(x_rows, L::derived(0) + j * p, 1);
+      this->store_hats(y_rows, L::derived(1) + j, n);
     }
   }
 
@@ -337,16 +328,10 @@ class ConvectionZFace : ConvectionMember<dim, order, flux_> {
       double rows[p];
 #pragma unroll
       for (int i = 0; i < p; ++i) rows[i] = x[i][j];
-      Member::to_hats(rows);
-#pragma unroll
-      for (int i = 0; i < p; ++i) at(L::own(0) + j * p + i) = rows[i];
+      this->store_hats(rows, L::own(0) + j * p, 1);
     }
 #pragma unroll
-    for (int i = 0; i < n; ++i) {
-      Member::to_hats(y[i]);
-#pragma unroll
-      for (int j = 0; j < p; ++j) at(L::own(1) + j * n + i) = y[i][j];
-    }
+    for (int i = 0; i < n; ++i) this->store_hats(y[i], L::own(1) + i, n);
   }
 
  private:

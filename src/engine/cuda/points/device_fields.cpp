@@ -1,7 +1,6 @@
 #include "engine/cuda/points/device_fields.hpp"
 
 #include <algorithm>
-#include <numeric>
 #include <utility>
 
 #include "element/basis.hpp"
@@ -22,24 +21,19 @@ bool is_array_on(const Grid& grid, const ScalarField& field) {
     const int cells = a < grid.dim() ? grid.extent()[a] : 1;
     if (shape.count[a] != (a < grid.dim() ? cells * shape.points : 1)) return false;
     if (a >= grid.dim()) continue;
-    const double upper = grid.metric().plane(a, cells - 1) + grid.metric().width(a, cells - 1);
-    if (shape.lower[a] != grid.metric().plane(a, 0) || shape.upper[a] != upper) return false;
+    const Metric& metric = grid.metric();
+    if (shape.lower[a] != metric.plane(a, 0) || shape.upper[a] != metric.plane(a, cells)) return false;
   }
   return true;
 }
 
-/// Factors of the values at m Gauss points of [0, 1], at the points of the rule of `points`, for the polynomial through
-/// them: [point][value]. It is the sum of Legendre polynomials times its moments, which the m points take exactly.
+/// What values at m Gauss points count at the points of the rule of `points`: [point][value].
 std::vector<double> interpolation(int m, int points) {
-  const Quadrature given = gauss(m);
-  const Quadrature wanted = gauss(points);
+  const GaussInterpolation polynomial(m);
   std::vector<double> factors;
-  for (const double x : wanted.points) {
-    const auto here = legendre(m - 1, x);
-    for (int q = 0; q < m; ++q) {
-      const auto there = legendre(m - 1, given.points[q]);
-      factors.push_back(given.weights[q] * std::inner_product(here.begin(), here.end(), there.begin(), 0.0));
-    }
+  for (const double x : gauss(points).points) {
+    const std::vector<double> here = polynomial.at(x);
+    factors.insert(factors.end(), here.begin(), here.end());
   }
   return factors;
 }
@@ -75,10 +69,9 @@ std::optional<DeviceFields> DeviceFields::compile(Engine& engine, const Grid& gr
   DeviceFields result;
   for (const ScalarField& field : fields) {
     if (is_array_on(grid, field)) {
-      const PointArray& array = *field.array();
-      const auto room = engine.bytes_available() / static_cast<std::int64_t>(sizeof(double));
-      if (array.on_device() == nullptr && std::ssize(array.values()) > room) return {};
-      result.fields_.push_back({{}, false, {}, {}, result.component_of(engine, field, memory.points)});
+      const auto component = result.component_of(engine, field, memory.points);
+      if (!component) return {};
+      result.fields_.push_back({{}, false, {}, {}, *component});
       continue;
     }
     const auto program = program_of(field);
@@ -97,11 +90,13 @@ std::optional<DeviceFields> DeviceFields::compile(Engine& engine, const Grid& gr
   return result;
 }
 
-ArrayField DeviceFields::component_of(Engine& engine, const ScalarField& field, int points) {
+std::optional<ArrayField> DeviceFields::component_of(Engine& engine, const ScalarField& field, int points) {
   const PointArray& array = *field.array();
   auto uploaded = std::ranges::find(arrays_, &array, &UploadedArray::array);
   if (uploaded == arrays_.end()) {
     const bool is_there = array.on_device() != nullptr;
+    const auto room = engine.bytes_available() / static_cast<std::int64_t>(sizeof(double));
+    if (!is_there && std::ssize(array.values()) > room) return {};
     if (is_there) take_array(array.on_device(), field.label().c_str());
     arrays_.push_back({&array,
                        is_there ? Array<double>() : Array<double>(engine, array.values()),
@@ -110,11 +105,11 @@ ArrayField DeviceFields::component_of(Engine& engine, const ScalarField& field, 
   }
   const PointArray::Shape& shape = array.shape();
   const double* const values = array.on_device() != nullptr ? array.on_device() : uploaded->values.data();
-  return {values + field.component(),
-          uploaded->factors.data(),
-          shape.points,
-          shape.components,
-          {shape.count[0], shape.count[1], shape.count[2]}};
+  return ArrayField{values + field.component(),
+                    uploaded->factors.data(),
+                    shape.points,
+                    shape.components,
+                    {shape.count[0], shape.count[1], shape.count[2]}};
 }
 
 PointField DeviceFields::operator[](std::size_t i) const {

@@ -60,7 +60,8 @@ class DeviceFields {
     Array<double> factors;
   };
 
-  ArrayField component_of(Engine& engine, const ScalarField& field, int points);
+  /// nullopt if the device has no room for its array.
+  std::optional<ArrayField> component_of(Engine& engine, const ScalarField& field, int points);
 
   std::vector<Uploaded> fields_;
   std::vector<UploadedArray> arrays_;
