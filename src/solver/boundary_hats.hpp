@@ -13,6 +13,7 @@ namespace solenoid {
 /// Moves hats in vectors that have room for both grids: `all` stores all boundary hats, `some` those that are unknowns.
 class BoundaryHats {
  public:
+  /// All ranks that share the levels call this.
   BoundaryHats(Engine& engine, const Level& all, const Level& some);
 
   /// x, a vector of `all`, becomes one of `some`: without the hats that are no unknowns.
@@ -29,6 +30,7 @@ class BoundaryHats {
   Vector<std::int64_t> hat_only_;  // of `some`
   Vector<double> zeros_;
   Vector<double> moved_;
+  bool are_same_ = false;  // both grids, of all ranks: there is no boundary
 };
 
 }  // namespace solenoid

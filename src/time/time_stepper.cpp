@@ -225,7 +225,7 @@ struct TimeStepper::Data {
   std::set<std::string> missing;     // and of that which it goes on from, as far as they have not been set again
   std::optional<Checkpoint> origin;  // which that is, until all have been
   // At the time of the last solve: boundary velocities, and what they bring into the convective term.
-  SparseOnDevice lift;
+  std::optional<SparseOnDevice> lift;  // nothing where no rank has any
   SparseOnDevice inflow;
   Point prescribed{};  // flow_of_sides(), where a flow rate is held
   bool has_lift = false;
@@ -372,9 +372,9 @@ struct TimeStepper::Data {
 
   /// The integral of the velocity that sides prescribe, `lift`.
   Point flow_of_sides() {
-    if (!discretisation.lifted()) return {};
+    if (!lift) return {};
     with_sides->zero(work().data());
-    lift.add_to(*with_sides, work().data());
+    lift->add_to(*with_sides, work().data());
     with_sides->bring_ghosts(all(), work().data());
     return discretisation.integrals(*engine, work()).velocity;
   }
@@ -408,13 +408,14 @@ struct TimeStepper::Data {
     state.time = t;
     state.length = length;
     if (changes_data || !has_lift) {
-      lift = {*engine, discretisation.lift()};
+      lift.reset();
+      if (discretisation.lifted()) lift.emplace(*engine, discretisation.lift());
       if (convection != nullptr) inflow = {*engine, assemble_inflow(discretisation.problem(), all())};
       if (flow_rate) prescribed = flow_of_sides();
       has_lift = true;
     }
     hats.to_all(*with_sides, state.flow.data());
-    lift.add_to(*with_sides, state.flow.data());
+    if (lift) lift->add_to(*with_sides, state.flow.data());
     with_sides->bring_ghosts(all(), state.flow.data());
     if (flow_rate && is_new) hold_flow_rate(state);
     state.size = size_of(state.flow);

@@ -172,7 +172,13 @@ __global__ __launch_bounds__(threads) void dots_kernel(const __grid_constant__ O
   report_reduction(reduction, sum, results, first, ticket);
 }
 
-/// In its own direction a component has the mass matrix of P, in the others that of O, which is the identity.
+template <class T>
+__host__ __device__ std::int64_t lines_of(const VelocityLayout<T>& layout) {
+  return whole_blocks(layout.cells) * layout.velocities * layout.columns;
+}
+
+/// In its own direction a component has the mass matrix of P, in the others that of O, which is the identity. A thread
+/// has a line of functions of a component in its direction, threads side by side those of cells side by side.
 template <class T>
 __global__ __launch_bounds__(threads) void velocity_square_kernel(const __grid_constant__ VelocityLayout<T> layout,
                                                                   const T* __restrict__ x, Reduction reduction,
@@ -180,23 +186,23 @@ __global__ __launch_bounds__(threads) void velocity_square_kernel(const __grid_c
   wait_for_earlier_kernels();
   const int n = layout.n;
   double sum[1]{};
-  for_all(layout.cells, [&](std::int64_t cell) {
-    for (int c = 0; c < layout.velocities; ++c) {
-      const int component = c * n * layout.columns * interleave;
-      const T* const own = x + record_offset(cell, layout.record_size) + component;
-      const T* const upper = x + record_offset(layout.upper[c][cell], layout.record_size) + component;
-      for (int m = 0; m < layout.columns; ++m) {
-        const auto value = [&](int i) {
-          return i < n ? own[(i * layout.columns + m) * interleave] : upper[m * interleave];
-        };
-        for (int i = 0; i <= n; ++i) {
-          T row = T(0);
-          for (int j = 0; j <= n; ++j) {
-            if (mass_couples(n, i, j)) row += layout.mass[i][j] * value(j);
-          }
-          sum[0] += static_cast<double>(row) * static_cast<double>(value(i));
-        }
+  for_all(lines_of(layout), [&](std::int64_t line) {
+    const std::int64_t column = line / interleave;  // of a block of cells
+    const std::int64_t cell = column / (layout.velocities * layout.columns) * interleave + line % interleave;
+    if (cell >= layout.cells) return;
+    const auto of_block = static_cast<int>(column % (layout.velocities * layout.columns));
+    const int c = of_block / layout.columns;
+    const int m = of_block % layout.columns;
+    const int first = (c * n * layout.columns + m) * interleave;
+    const T* const own = x + record_offset(cell, layout.record_size) + first;
+    const T* const upper = x + record_offset(layout.upper[c][cell], layout.record_size) + first;
+    const auto value = [&](int i) { return i < n ? own[i * layout.columns * interleave] : *upper; };
+    for (int i = 0; i <= n; ++i) {
+      T row = T(0);
+      for (int j = 0; j <= n; ++j) {
+        if (mass_couples(n, i, j)) row += layout.mass[i][j] * value(j);
       }
+      sum[0] += static_cast<double>(row) * static_cast<double>(value(i));
     }
   });
   sum[0] = block_sum(sum[0]);
@@ -337,8 +343,8 @@ void dots(const OwnedNumbers& numbers, const VectorBatch<T>& v, const T* w, cons
 template <class T>
 void velocity_square(const VelocityLayout<T>& layout, const T* x, const Reduction& reduction, HostResults* results,
                      std::uint64_t ticket, Stream stream) {
-  launch("L2 norm", velocity_square_kernel<T>, reduction_grid(layout.cells), threads, 0, stream, layout, x, reduction,
-         results, ticket);
+  launch("L2 norm", velocity_square_kernel<T>, reduction_grid(lines_of(layout)), threads, 0, stream, layout, x,
+         reduction, results, ticket);
 }
 
 template <class S, class T>
