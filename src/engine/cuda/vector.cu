@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "engine/cuda/kernels/block_sum.cuh"
 #include "engine/cuda/launch.hpp"
 #include "mesh/record.hpp"
 
@@ -94,19 +95,6 @@ __global__ void two_sums_kernel(std::int64_t size, const __grid_constant__ Vecto
   });
 }
 
-/// Sum over the thread block, in thread 0.
-template <int size = threads>
-__device__ double block_sum(double sum) {
-  __shared__ double sums[size / 32];
-  for (int offset = 16; offset > 0; offset /= 2) sum += __shfl_down_sync(0xffffffffu, sum, offset);
-  __syncthreads();  // of an earlier call
-  if (threadIdx.x % 32 == 0) sums[threadIdx.x / 32] = sum;
-  __syncthreads();
-  sum = 0.0;
-  for (int i = 0; threadIdx.x == 0 && i < size / 32; ++i) sum += sums[i];
-  return sum;
-}
-
 /// Adds what the thread blocks found: each gives `sum` of thread 0 for `count` values. True in the block that arrives
 /// last; there total(i, sum) is called for each i, by one thread. The order of the sums does not depend on who is last.
 template <int count, class F>
@@ -168,7 +156,7 @@ __global__ __launch_bounds__(threads) void dots_kernel(const __grid_constant__ O
     add(record_offset(r, numbers.record_size) + i / rest * interleave);
   });
 #pragma unroll
-  for (int k = 0; k < count; ++k) sum[k] = block_sum(sum[k]);
+  for (int k = 0; k < count; ++k) sum[k] = block_sum<threads>(sum[k]);
   report_reduction(reduction, sum, results, first, ticket);
 }
 
@@ -205,7 +193,7 @@ __global__ __launch_bounds__(threads) void velocity_square_kernel(const __grid_c
       sum[0] += static_cast<double>(row) * static_cast<double>(value(i));
     }
   });
-  sum[0] = block_sum(sum[0]);
+  sum[0] = block_sum<threads>(sum[0]);
   report_reduction(reduction, sum, results, 0, ticket);
 }
 
@@ -239,7 +227,7 @@ __global__ __launch_bounds__(threads) void mean_kernel(MeanArguments arguments, 
     const bool owned = r < arguments.owned_cells || (r >= arguments.cells && r < arguments.owned_records);
     if (owned) sum[0] += static_cast<double>(x[i]);
   });
-  sum[0] = block_sum(sum[0]);
+  sum[0] = block_sum<threads>(sum[0]);
   finish_reduction(reduction, sum, [&](int, double total) { *result = total * arguments.inverse_count; });
 }
 template <class T>

@@ -119,6 +119,7 @@ struct ElementArguments;         // kernels/elements.hpp
 struct LoadArguments;            // kernels/load.hpp
 struct ConvectionArguments;      // kernels/convection.hpp
 struct PointViscosityArguments;  // kernels/point_viscosity.hpp
+struct FlowIntegralsArguments;   // kernels/flow_integrals.hpp
 
 /// A compiled variant of the smoother for patches that split by parity.
 template <class T>
@@ -163,6 +164,7 @@ struct KernelTable {
   void (*load)(const LoadArguments&, Stream);  ///< b must be zero
   void (*convect)(const ConvectionArguments&, Stream);
   void (*add_point_viscosity)(const PointViscosityArguments&, Stream);
+  int (*integrate_flow)(const FlowIntegralsArguments&, Stream);
 };
 
 /// The instance for an equation, dimension and order. \throws InputError that lists the orders of this build.

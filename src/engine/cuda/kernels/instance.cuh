@@ -6,6 +6,7 @@
 
 #include "engine/cuda/kernels/convection.hpp"
 #include "engine/cuda/kernels/elements.hpp"
+#include "engine/cuda/kernels/flow_integrals.hpp"
 #include "engine/cuda/kernels/load.cuh"
 #include "engine/cuda/kernels/operator.cuh"
 #include "engine/cuda/kernels/point_viscosity.hpp"
@@ -42,6 +43,7 @@ KernelTable<T> make_table() {
     if constexpr (equation == EquationKind::stokes) {  // in files of their own
       table.convect = &convect<dim, order>;
       table.add_point_viscosity = &add_point_viscosity<dim, order>;
+      table.integrate_flow = &integrate_flow<dim, order>;
     }
   }
   return table;

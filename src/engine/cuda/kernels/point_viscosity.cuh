@@ -23,35 +23,23 @@
 ///
 /// Traffic per unknown: DRAM x once, y twice, 4 bytes for each point (k = 2: 6), hats once more.
 
+#include "engine/cuda/kernels/lines_of_points.cuh"
 #include "engine/cuda/kernels/point_viscosity.hpp"
-#include "engine/cuda/kernels/shape.cuh"
 
 namespace solenoid::cuda {
 
 /// The tables of one order.
 template <int order>
-struct ViscosityTablesOf {
+struct ViscosityTablesOf : FunctionsAtPoints<order, viscosity_points(order)> {
   static constexpr int n = order + 1;
-  static constexpr int points = viscosity_points(order);
 
-  double value[2][points][n + 1];
-  double slope[2][points][n + 1];
-  double weight[points];
   double end[n];
   double end_slope[n];
   double penalty;
   double inverse_h[3];
 
-  explicit ViscosityTablesOf(const ViscosityTables& from) : penalty(from.penalty) {
-    for (int p = 0; p < 2; ++p) {
-      for (int q = 0; q < points; ++q) {
-        for (int i = 0; i <= n; ++i) {
-          value[p][q][i] = from.functions.value[p][q][i];
-          slope[p][q][i] = from.functions.slope[p][q][i];
-        }
-      }
-    }
-    for (int q = 0; q < points; ++q) weight[q] = from.functions.weight[q];
+  explicit ViscosityTablesOf(const ViscosityTables& from)
+      : FunctionsAtPoints<order, viscosity_points(order)>(from.functions), penalty(from.penalty) {
     for (int j = 0; j < n; ++j) {
       end[j] = from.functions.end[j];
       end_slope[j] = from.functions.end_slope[j];
@@ -72,23 +60,16 @@ struct ViscosityFields {
 
 /// Sizes, and what lies where in shared memory, in numbers of a lane.
 template <int dim, int order>
-struct PointViscosityLayout {
-  static constexpr int n = order + 1;
-  static constexpr int points = viscosity_points(order);
-  static constexpr int lines = power(points, dim - 1);  // of points, along x
-  static constexpr int block = power(n, dim);
+struct PointViscosityLayout : LinesOfPoints<dim, order, viscosity_points(order)> {
+  using Inside = LinesOfPoints<dim, order, viscosity_points(order)>;
+  using Inside::block;
+  using Inside::functions;
+  using Inside::lines;
+  using Inside::n;
+  using Inside::points;
   static constexpr int columns = power(n, dim - 1);
   static constexpr int rows = block + columns;  // of a component, with its upper hats
   static constexpr int most(int a, int b) { return a > b ? a : b; }
-
-  /// Functions of component c in direction a.
-  static constexpr int size(int c, int a) { return a >= dim ? 1 : a == c ? n + 1 : n; }
-  /// Place of a component among the functions of x of all.
-  static constexpr int first(int c) { return c == 0 ? 0 : 1 + c * n; }
-  static constexpr int functions = first(dim);
-  static constexpr int inside_place(int direction, int function, int line) {
-    return (direction * functions + function) * lines + line;
-  }
 
   // On a face across a the first direction is a + 1, and so is its first tangential component; the second ones a + 2.
   static constexpr int tangential = dim - 1;
@@ -103,7 +84,7 @@ struct PointViscosityLayout {
 
   // What is left of the inside, the rows of y, takes its place behind what faces need.
   static constexpr int rows_at = 2 * dim * entries * second_points;
-  static constexpr int memory = most(dim * functions * lines, rows_at + dim * rows);
+  static constexpr int memory = most(Inside::numbers, rows_at + dim * rows);
   static constexpr int bytes_of_lane = memory * static_cast<int>(sizeof(double));
   static constexpr int lanes = 16 * bytes_of_lane <= 100 << 10                            ? 16
                                : 8 * bytes_of_lane <= static_cast<int>(most_shared_bytes) ? 8
@@ -125,9 +106,7 @@ class PointViscosityBlock {
   static constexpr int n = L::n;
   static constexpr int points = L::points;
   static constexpr int second_points = L::second_points;
-  /// Turns of a loop that are unrolled where nothing in registers is indexed by its counter: all, but for high orders,
-  /// which spill anyway and took minutes to compile.
-  static constexpr int turns = order < 4 ? 16 : 1;
+  static constexpr int turns = L::turns;
 
  public:
   __device__ PointViscosityBlock(const ViscosityTablesOf<order>& tables, const ViscosityFields& fields, double* shared)
@@ -139,14 +118,14 @@ class PointViscosityBlock {
   }
 
   __device__ void run() const {
-    for_jobs<L::functions>([&](int job) { with_component(job, [&](auto c, int i) { to_points<c>(i); }); });
+    for_jobs<L::functions>([&](int job) { L::with_component(job, [&](auto c, int i) { to_points<c>(i); }); });
     __syncthreads();
     for_jobs<L::lines>([&](int line) { line_inside(line); });
     __syncthreads();
     double y[n * (n + 1)];
-    if (member_ < L::functions) with_component(member_, [&](auto c, int i) { from_points<c>(i, y); });
+    if (member_ < L::functions) L::with_component(member_, [&](auto c, int i) { from_points<c>(i, y); });
     __syncthreads();
-    if (member_ < L::functions) with_component(member_, [&](auto c, int i) { put_rows<c>(i, y); });
+    if (member_ < L::functions) L::with_component(member_, [&](auto c, int i) { put_rows<c>(i, y); });
     for_jobs<2 * dim * L::face_jobs>([&](int job) {
       const int side = job / L::face_jobs;
       with_constant<dim>(side / 2, [&](auto a) { face_to_points<a>(side, job % L::face_jobs); });
@@ -174,34 +153,16 @@ class PointViscosityBlock {
   __device__ double weight(int i) const {
     return is_cell_ ? static_cast<double>(__ldg(weights_ + i * interleave)) : 0.0;
   }
-  /// True for functions of P.
-  static constexpr int space(int c, int a) { return c == a ? 1 : 0; }
+  static constexpr int space(int c, int a) { return L::space(c, a); }
 
   /// visit(job) for this member's jobs.
   template <int count, class F>
   __device__ void for_jobs(const F& visit) const {
     for_jobs_of_member<count, L::team>(member_, visit);
   }
-  /// visit(component, its function of x) for one of the functions of x.
-  template <class F>
-  __device__ static void with_component(int function, const F& visit) {
-    with_constant<dim>(function < L::first(1)   ? 0
-                       : function < L::first(2) ? 1
-                                                : 2,
-                       [&](auto c) { visit(c, function - L::first(c)); });
-  }
-
-  /// A coefficient of component c of the cell `record`, whose upper hats lie in `above`.
   template <int c>
   __device__ double coefficient(std::int32_t record, std::int32_t above, const int (&index)[3]) const {
-    int place = c * L::block;
-#pragma unroll
-    for (int a = 0; a < dim; ++a) {
-      if (a != c) place += index[a] * velocity_stride(dim, order, c, a);
-    }
-    const bool upper = index[c] == n;
-    if (!upper) place += index[c] * velocity_stride(dim, order, c, c);
-    return __ldg(fields_.x + Shape<dim, order>::offset(upper ? above : record) + place * interleave);
+    return L::template coefficient<c>(fields_.x, record, above, index);
   }
   template <int c>
   __device__ static int row_place(const int (&index)[3]) {
@@ -215,44 +176,10 @@ class PointViscosityBlock {
 
   template <int c>
   __device__ void to_points(int i) const {
-    constexpr int ny = L::size(c, 1);
-    constexpr int nz = L::size(c, 2);
-    const std::int32_t above = fields_.topology.neighbour[2 * c + 1][cell_];
-    double u[ny][nz];
-    unrolled<ny, nz>([&](int j, int l) { u[j][l] = coefficient<c>(cell_, above, {i, j, l}); });
     const int function = L::first(c) + i;
-#pragma unroll turns
-    for (int qz = 0; qz < (dim == 3 ? points : 1); ++qz) {
-      double value[ny];
-      double slope[ny];
-#pragma unroll
-      for (int j = 0; j < ny; ++j) {
-        value[j] = dim == 3 ? 0.0 : u[j][0];
-        slope[j] = 0.0;
-#pragma unroll
-        for (int l = 0; l < nz; ++l) {
-          if (dim < 3) continue;
-          value[j] += tables_.value[space(c, 2)][qz][l] * u[j][l];
-          slope[j] += tables_.slope[space(c, 2)][qz][l] * u[j][l];
-        }
-      }
-#pragma unroll turns
-      for (int qy = 0; qy < points; ++qy) {
-        double of_x = 0.0;
-        double of_y = 0.0;
-        double of_z = 0.0;
-#pragma unroll
-        for (int j = 0; j < ny; ++j) {
-          of_x += tables_.value[space(c, 1)][qy][j] * value[j];
-          of_y += tables_.slope[space(c, 1)][qy][j] * value[j];
-          of_z += tables_.value[space(c, 1)][qy][j] * slope[j];
-        }
-        const int line = qy + points * qz;
-        buffer(L::inside_place(0, function, line)) = of_x;
-        buffer(L::inside_place(1, function, line)) = of_y;
-        if constexpr (dim == 3) buffer(L::inside_place(2, function, line)) = of_z;
-      }
-    }
+    L::template to_lines<c>(
+        tables_, fields_.x, cell_, fields_.topology.neighbour[2 * c + 1][cell_], i,
+        [&](int direction, int line, double value) { buffer(L::place(direction, function, line)) = value; });
   }
 
   /// The function i of x of a component at point q, or its derivative: what a derivative in direction a takes.
@@ -274,7 +201,7 @@ class PointViscosityBlock {
         g[c][a] = 0.0;
 #pragma unroll
         for (int i = 0; i < L::size(c, 0); ++i) {
-          g[c][a] += in_x(c, a, q, i) * buffer(L::inside_place(a, L::first(c) + i, line));
+          g[c][a] += in_x(c, a, q, i) * buffer(L::place(a, L::first(c) + i, line));
         }
         g[c][a] *= tables_.inverse_h[a];
       });
@@ -285,7 +212,7 @@ class PointViscosityBlock {
         for (int i = 0; i < L::size(c, 0); ++i) sum[a][L::first(c) + i] += in_x(c, a, q, i) * flux;
       });
     }
-    unrolled<dim, L::functions>([&](int a, int f) { buffer(L::inside_place(a, f, line)) = sum[a][f]; });
+    unrolled<dim, L::functions>([&](int a, int f) { buffer(L::place(a, f, line)) = sum[a][f]; });
   }
 
   template <int c>
@@ -303,9 +230,9 @@ class PointViscosityBlock {
 #pragma unroll turns
       for (int qy = 0; qy < points; ++qy) {
         const int line = qy + points * qz;
-        const double of_x = buffer(L::inside_place(0, function, line));
-        const double of_y = buffer(L::inside_place(1, function, line));
-        const double of_z = dim == 3 ? buffer(L::inside_place(dim - 1, function, line)) : 0.0;
+        const double of_x = buffer(L::place(0, function, line));
+        const double of_y = buffer(L::place(1, function, line));
+        const double of_z = dim == 3 ? buffer(L::place(dim - 1, function, line)) : 0.0;
 #pragma unroll
         for (int j = 0; j < ny; ++j) {
           value[j] += tables_.value[space(c, 1)][qy][j] * of_x + tables_.slope[space(c, 1)][qy][j] * of_y;

@@ -11,6 +11,7 @@
 #include "base/statistics.hpp"
 #include "element/basis.hpp"
 #include "engine/cuda/foreign_array.hpp"
+#include "engine/cuda/kernels/flow_integrals.hpp"
 #include "engine/cuda/points/device_fields.hpp"
 #include "engine/cuda/points/integrals.hpp"
 
@@ -24,13 +25,11 @@ std::vector<double> make_tables(const IntegralMemory& memory) {
   for (int q = 0; q < memory.points; ++q) {
     tables[q] = rule.points[q];
     tables[memory.weight_at() + q] = rule.weights[q];
-    for (const int derivative : {0, 1}) {
-      const auto enter = [&](bool of_p, const std::vector<double>& values) {
-        std::ranges::copy(values, &tables[memory.function_at(of_p, derivative == 1) + q * (memory.n + 1)]);
-      };
-      enter(false, legendre(memory.n - 1, rule.points[q], derivative));
-      enter(true, continuous(memory.n - 1, rule.points[q], derivative));
-    }
+    const auto enter = [&](bool of_p, const std::vector<double>& values) {
+      std::ranges::copy(values, &tables[memory.function_at(of_p) + q * (memory.n + 1)]);
+    };
+    enter(false, legendre(memory.n - 1, rule.points[q]));
+    enter(true, continuous(memory.n - 1, rule.points[q]));
   }
   return tables;
 }
@@ -50,24 +49,34 @@ class DeviceIntegrator final : public Integrator {
       : shared_(shared),
         level_(level),
         places_(shared.engine, level.grid),
-        exact_(shared.engine, level.equation, level.equation.n() + 1),
         for_errors_(shared.engine, level.equation, level.equation.n() + 2),
+        functions_(make_point_tables(level.equation.order, flow_points(level.equation.order))),
+        flow_(shared.engine, most_flow_blocks * shared.multiprocessors),
         blocks_(4 * shared.multiprocessors),
-        flow_(shared.engine, blocks_),
         difference_(shared.engine, blocks_),
         not_finite_(shared.engine, 1) {
     const Grid& grid = level.grid;
-    const auto cells = static_cast<std::size_t>(grid.layout().owned_cells().size());
     for (int c = 0; c < level.equation.velocities(); ++c) {
-      upper_[c] = {shared.engine, {grid.neighbours(2 * c + 1), cells}};
+      upper_[c] = {shared.engine, {grid.neighbours(2 * c + 1), static_cast<std::size_t>(cells())}};
     }
   }
 
   [[nodiscard]] FlowIntegrals flow(const double* x) override {
-    integrate_flow(field(exact_, x), blocks_, flow_.data(), shared_.stream);
+    const Equation& equation = level_.equation;
+    const FlowIntegralsArguments arguments{&functions_,
+                                           places_.places(),
+                                           {upper_[0].data(), upper_[1].data(), upper_[2].data()},
+                                           cells(),
+                                           x,
+                                           shared_.multiprocessors,
+                                           flow_.data()};
+    const int blocks =
+        kernel_table<double>(equation.kind, equation.dim, equation.order).integrate_flow(arguments, shared_.stream);
+    std::vector<FlowPartial> partials = downloaded(flow_);
+    partials.resize(blocks);
     FlowIntegrals all;
     double speed_square = 0.0;
-    for (const FlowPartial& partial : downloaded(flow_)) {
+    for (const FlowPartial& partial : partials) {
       for (int c = 0; c < 3; ++c) all.velocity[c] += partial.velocity[c];
       all.velocity_square += partial.velocity_square;
       all.gradient_square += partial.gradient_square;
@@ -126,7 +135,7 @@ class DeviceIntegrator final : public Integrator {
       auto count = counts(1);
       ++count[a];
       const LatticeArray array{fluxes[a], {count[0], count[1], count[2]}};
-      cuda::face_fluxes(field(exact_, x), a, array, shared_.stream);
+      cuda::face_fluxes(field(for_errors_, x), a, array, shared_.stream);
     }
     shared_.engine.synchronise();
   }
@@ -142,12 +151,15 @@ class DeviceIntegrator final : public Integrator {
   /// A part takes two passes over all cells; more of them are left to the host.
   static constexpr int most_parts = 8;
 
+  [[nodiscard]] std::int32_t cells() const {
+    return static_cast<std::int32_t>(level_.grid.layout().owned_cells().size());
+  }
   [[nodiscard]] DiscreteField field(const Rule& rule, const double* x) const {
     return {rule.memory,
             rule.tables.data(),
             places_.places(),
             {upper_[0].data(), upper_[1].data(), upper_[2].data()},
-            static_cast<std::int32_t>(level_.grid.layout().owned_cells().size()),
+            cells(),
             level_.equation.velocities(),
             x};
   }
@@ -193,10 +205,10 @@ class DeviceIntegrator final : public Integrator {
   const Level& level_;
   DevicePlaces places_;
   std::array<Array<Record>, 3> upper_;
-  Rule exact_;       // for products of discrete fields
-  Rule for_errors_;  // for differences from others
-  int blocks_;
+  Rule for_errors_;
+  PointTables functions_;  // for flow()
   Vector<FlowPartial> flow_;
+  int blocks_;
   Vector<DifferencePartial> difference_;
   Vector<int> not_finite_;
 };

@@ -4,23 +4,20 @@
 /// functions in registers; at the points, sums are kept in registers until all cells are done.
 ///
 /// Traffic per unknown: DRAM 8 bytes, and 24 bytes a cell of a flow for its place and the cells above. Per point and
-/// direction n multiplications; gradients take dim + 1 passes for each component.
+/// direction n multiplications.
 
 #include "engine/cuda/points/integrals.hpp"
 
+#include "engine/cuda/kernels/block_sum.cuh"
 #include "engine/cuda/kernels/point_values.cuh"
 #include "engine/cuda/launch.hpp"
 
 namespace solenoid::cuda {
 namespace {
 
-__device__ double larger_or_nan(double a, double b) { return b > a || isnan(b) ? b : a; }
-
 /// Values of a field at the points of a block's cells.
 class CellFields {
  public:
-  static constexpr int no_derivative = -1;
-
   __device__ CellFields(const DiscreteField& field, double* shared)
       : field_(field), memory_(field.memory), shared_(shared) {
     for_all(memory_.table_size(), [&](int i) { shared_[i] = field_.tables[i]; });
@@ -41,11 +38,7 @@ class CellFields {
     for_all(memory_.cells, [&](int cell) {
       const std::int32_t here = min(first + cell, field_.cells - 1);
       double volume = 1.0;
-      for (int a = 0; a < memory_.dim; ++a) {
-        const double h = width(field_.places, here, a);
-        shared_[memory_.widths_at() + a * memory_.cells + cell] = h;
-        volume *= h;
-      }
+      for (int a = 0; a < memory_.dim; ++a) volume *= width(field_.places, here, a);
       shared_[memory_.volume_at() + cell] = volume;
     });
     __syncthreads();
@@ -53,18 +46,15 @@ class CellFields {
 
   [[nodiscard]] __device__ bool has(int cell) const { return first_ + cell < field_.cells; }
   [[nodiscard]] __device__ std::int32_t number(int cell) const { return first_ + cell; }
-  [[nodiscard]] __device__ double width_of(int cell, int a) const {
-    return shared_[memory_.widths_at() + a * memory_.cells + cell];
-  }
   [[nodiscard]] __device__ double volume(int cell) const { return shared_[memory_.volume_at() + cell]; }
   /// Of a point, in a cell of size 1.
   [[nodiscard]] __device__ double weight(int point) const {
     return shared_[memory_.weights_at() + point / memory_.cells];
   }
 
-  /// Component c, or its derivative in a direction, at all points, times sqrt(volume), for derivatives times h as well.
-  /// Component `velocities` is the scalar field. The next call overwrites it; all threads get here together.
-  __device__ const double* values(int c, int derivative = no_derivative) {
+  /// Component c at all points, times sqrt(volume). Component `velocities` is the scalar field. The next call
+  /// overwrites it; all threads get here together.
+  __device__ const double* values(int c) {
     __syncthreads();
     load(c);
     double* from = shared_ + memory_.first_at();
@@ -74,7 +64,7 @@ class CellFields {
       const bool own = is_velocity(c) && a == c;
       int outer = 1;
       for (int b = a + 1; b < memory_.dim; ++b) outer *= rows(c, b);
-      turn(shared_ + memory_.function_at(own, a == derivative), rows(c, a), inner, outer, from, to);
+      turn(shared_ + memory_.function_at(own), rows(c, a), inner, outer, from, to);
       inner *= memory_.points;
       double* const done = to;
       to = from;
@@ -168,26 +158,6 @@ class CellFields {
   std::int32_t first_ = 0;
 };
 
-/// Joins a number of all threads of the block, in an order that is always the same; thread 0 has the result.
-template <class Join>
-__device__ double join(double value, const Join& join_two) {
-  __shared__ double of_warp[point_threads / 32];
-  for (int distance = 16; distance > 0; distance /= 2) {
-    value = join_two(value, __shfl_down_sync(0xffffffffU, value, distance));
-  }
-  __syncthreads();
-  if (threadIdx.x % 32 == 0) of_warp[threadIdx.x / 32] = value;
-  __syncthreads();
-  if (threadIdx.x == 0) {
-    for (int warp = 1; warp < point_threads / 32; ++warp) value = join_two(value, of_warp[warp]);
-  }
-  return value;
-}
-__device__ double sum(double value) {
-  return join(value, [](double a, double b) { return a + b; });
-}
-__device__ double maximum(double value) { return join(value, larger_or_nan); }
-
 /// The cells of a block's turns: every gridDim.x-th group of them.
 template <class F>
 __device__ void for_cells(const DiscreteField& field, const F& visit) {
@@ -196,68 +166,6 @@ __device__ void for_cells(const DiscreteField& field, const F& visit) {
        first += static_cast<std::int64_t>(gridDim.x) * step) {
     visit(static_cast<std::int32_t>(first));
   }
-}
-
-__global__ void __launch_bounds__(point_threads)
-    integrate_flow_kernel(const __grid_constant__ DiscreteField field, FlowPartial* partials) {
-  extern __shared__ __align__(16) double shared[];
-  wait_for_earlier_kernels();
-  const IntegralMemory memory = field.memory;
-  const int dim = memory.dim;
-  double* const speed = shared + memory.third_at();
-  double* const divergence = shared + memory.fourth_at();
-  FlowPartial own{};
-  CellFields cells(field, shared);
-  for_cells(field, [&](std::int32_t first) {
-    cells.move_to(first);
-    for (int c = 0; c < dim; ++c) {
-      // Cells behind the last one have no values: zeros, in all sums and maxima.
-      const double* const value = cells.values(c);
-      double integral = 0.0;
-      for_all(memory.value_count(), [&](int i) {
-        const double root = sqrt(cells.volume(i % memory.cells));
-        const double weighted = cells.weight(i) * value[i];
-        own.velocity_square += weighted * value[i];
-        integral += weighted * root;
-        const double u = value[i] / root;
-        speed[i] = (c == 0 ? 0.0 : speed[i]) + u * u;
-      });
-#pragma unroll
-      for (int d = 0; d < 3; ++d) own.velocity[d] += d == c ? integral : 0.0;
-      const double* const slope = cells.values(c, c);
-      for_all(memory.value_count(), [&](int i) {
-        const double g = slope[i] / cells.width_of(i % memory.cells, c);
-        own.gradient_square += cells.weight(i) * g * g;
-        divergence[i] = (c == 0 ? 0.0 : divergence[i]) + g / sqrt(cells.volume(i % memory.cells));
-      });
-    }
-    for_all(memory.value_count(), [&](int i) {
-      own.speed_square = larger_or_nan(own.speed_square, speed[i]);
-      own.divergence = larger_or_nan(own.divergence, fabs(divergence[i]));
-    });
-    // Each component of the vorticity is the difference of two derivatives.
-    double* const derivative = speed;
-    for (int c = 0; c < dim; ++c) {
-      for (int a = c + 1; a < dim; ++a) {
-        const double* slope = cells.values(c, a);
-        for_all(memory.value_count(), [&](int i) { derivative[i] = slope[i] / cells.width_of(i % memory.cells, a); });
-        slope = cells.values(a, c);
-        for_all(memory.value_count(), [&](int i) {
-          const double g = slope[i] / cells.width_of(i % memory.cells, c);
-          own.gradient_square += cells.weight(i) * (derivative[i] * derivative[i] + g * g);
-          own.vorticity_square += cells.weight(i) * (g - derivative[i]) * (g - derivative[i]);
-        });
-      }
-    }
-  });
-  FlowPartial all{};
-  for (int c = 0; c < 3; ++c) all.velocity[c] = sum(own.velocity[c]);
-  all.velocity_square = sum(own.velocity_square);
-  all.gradient_square = sum(own.gradient_square);
-  all.vorticity_square = sum(own.vorticity_square);
-  all.speed_square = maximum(own.speed_square);
-  all.divergence = maximum(own.divergence);
-  if (threadIdx.x == 0) partials[blockIdx.x] = all;
 }
 
 __global__ void __launch_bounds__(point_threads)
@@ -295,7 +203,8 @@ __global__ void __launch_bounds__(point_threads)
       __syncthreads();
     }
   });
-  const DifferencePartial all{sum(own.measure), sum(own.sum), sum(own.square)};
+  const DifferencePartial all{block_sum<point_threads>(own.measure), block_sum<point_threads>(own.sum),
+                              block_sum<point_threads>(own.square)};
   if (threadIdx.x == 0) partials[blockIdx.x] = all;
 }
 
@@ -368,11 +277,6 @@ void face_fluxes(const DiscreteField& field, int a, const LatticeArray& array, S
   check(cudaMemsetAsync(array.values, 0, size, stream), "fluxes through faces");
   launch("fluxes through faces", face_fluxes_kernel, blocks_for(field.cells, point_threads), point_threads, 0, stream,
          field, a, array);
-}
-
-void integrate_flow(const DiscreteField& field, int blocks, FlowPartial* partials, Stream stream) {
-  launch("integrate flow", integrate_flow_kernel, blocks, point_threads, field.memory.numbers() * sizeof(double),
-         stream, field, partials);
 }
 
 void integrate_difference(const DifferenceArguments& arguments, int blocks, DifferencePartial* partials,

@@ -2,7 +2,7 @@
 /// \file
 /// Integrals over the cells of a level of discrete fields, and of what they differ from given ones by: plain data and
 /// functions that launch kernels. One kernel serves all orders: what it does per point is little beside the traffic of
-/// a solve.
+/// a solve. (What a history has of a flow, each step: kernels/flow_integrals.cuh.)
 
 #include <cstdint>
 
@@ -14,13 +14,12 @@ namespace solenoid::cuda {
 /// A thread block has `cells` cells side by side in a block of records. Its memory, in doubles, arrays with the cell as
 /// the fastest index:
 ///   rule         [point], then [point]: points and weights in [0, 1]
-///   functions    [O, P][values, derivatives][point][n + 1] at the points, for h = 1
+///   functions    [O, P][point][n + 1] at the points, for h = 1
 ///   weights      [q_z][q_y][q_x] for a cell of size 1
 ///   coordinates  [direction][point][cell]
-///   widths       [direction][cell]
 ///   volume       [cell]
 ///   first, second: a tensor of coefficients while its directions become points one after the other
-///   third, fourth: [q_z][q_y][q_x][cell]: |u|^2 and div u, or a given field and what its program keeps
+///   third, fourth: [q_z][q_y][q_x][cell]: a given field, and what its program keeps
 struct IntegralMemory {
   int dim = 0;
   int n = 0;
@@ -37,14 +36,13 @@ struct IntegralMemory {
   [[nodiscard]] constexpr int room() const { return cells * power(points > n ? points : n + 1, dim); }
 
   [[nodiscard]] constexpr int weight_at() const { return points; }
-  [[nodiscard]] constexpr int function_at(bool continuous, bool derivative) const {
-    return 2 * points + ((continuous ? 2 : 0) + (derivative ? 1 : 0)) * points * (n + 1);
+  [[nodiscard]] constexpr int function_at(bool continuous) const {
+    return 2 * points + (continuous ? points * (n + 1) : 0);
   }
-  [[nodiscard]] constexpr int table_size() const { return 2 * points + 4 * points * (n + 1); }
+  [[nodiscard]] constexpr int table_size() const { return 2 * points + 2 * points * (n + 1); }
   [[nodiscard]] constexpr int weights_at() const { return table_size(); }
   [[nodiscard]] constexpr int coordinates_at() const { return weights_at() + cell_points(); }
-  [[nodiscard]] constexpr int widths_at() const { return coordinates_at() + dim * points * cells; }
-  [[nodiscard]] constexpr int volume_at() const { return widths_at() + dim * cells; }
+  [[nodiscard]] constexpr int volume_at() const { return coordinates_at() + dim * points * cells; }
   [[nodiscard]] constexpr int first_at() const { return volume_at() + cells; }
   [[nodiscard]] constexpr int second_at() const { return first_at() + room(); }
   [[nodiscard]] constexpr int third_at() const { return second_at() + room(); }
@@ -64,16 +62,6 @@ struct DiscreteField {
   std::int32_t cells;
   int velocities;  ///< components
   const double* x;
-};
-
-/// Sums of a thread block over its cells, for FlowIntegrals.
-struct FlowPartial {
-  double velocity[3];
-  double velocity_square;
-  double gradient_square;
-  double vorticity_square;
-  double speed_square;  ///< the maximum
-  double divergence;    ///< the maximum
 };
 
 /// What is integrated of e, the difference between a field and what it should be, less `shift`.
@@ -107,7 +95,6 @@ void velocity_at(const DiscreteField& field, const LatticeArray& array, int bloc
 void face_fluxes(const DiscreteField& field, int a, const LatticeArray& array, Stream stream);
 
 /// Partial sums of each of `blocks` thread blocks, which share the cells in a way that depends on nothing else.
-void integrate_flow(const DiscreteField& field, int blocks, FlowPartial* partials, Stream stream);
 void integrate_difference(const DifferenceArguments& arguments, int blocks, DifferencePartial* partials, Stream stream);
 
 }  // namespace solenoid::cuda

@@ -1,0 +1,41 @@
+#pragma once
+/// \file
+/// What the kernel of a flow's integrals (flow_integrals.cuh) exchanges with the engine: plain data.
+
+#include "engine/cuda/kernels/points.hpp"
+#include "engine/point_tables.hpp"
+
+namespace solenoid::cuda {
+
+/// Gauss points per direction for products of two functions of order k: exact for them.
+constexpr int flow_points(int order) { return order + 2; }
+
+/// Sums of a thread block over its cells, for FlowIntegrals.
+struct FlowPartial {
+  double velocity[3];
+  double velocity_square;
+  double gradient_square;
+  double vorticity_square;
+  double speed_square;  ///< the maximum
+  double divergence;    ///< the maximum
+};
+
+/// Of a flow with the coefficients x. Pointers are to device memory, but for `tables`.
+struct FlowIntegralsArguments {
+  const PointTables* tables;  ///< on the host, for flow_points(k) points
+  CellPlaces places;
+  const std::int32_t* upper[3];  ///< [direction][cell]: record with the upper hats
+  std::int32_t cells;
+  const double* x;
+  int multiprocessors;
+  FlowPartial* partials;  ///< room for most_flow_blocks of each multiprocessor
+};
+/// Thread blocks that a multiprocessor has at a time, at most.
+inline constexpr int most_flow_blocks = 16;
+
+/// Starts the kernel of a dimension and order. Returns the number of its thread blocks, each of which has a share of
+/// the cells that depends on nothing else and leaves its sums.
+template <int dim, int order>
+int integrate_flow(const FlowIntegralsArguments& arguments, Stream stream);
+
+}  // namespace solenoid::cuda

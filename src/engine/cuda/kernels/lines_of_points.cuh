@@ -1,0 +1,124 @@
+#pragma once
+/// \file
+/// Velocities and their gradients at the Gauss points of cells by sum factorisation: functions of x of a component,
+/// along z and y to points, wait as lines of points along x for what is done there.
+
+#include "engine/cuda/kernels/shape.cuh"
+#include "engine/point_tables.hpp"
+
+namespace solenoid::cuda {
+
+/// What of PointTables one order needs, for so many points.
+template <int order, int points>
+struct FunctionsAtPoints {
+  static constexpr int n = order + 1;
+
+  double value[2][points][n + 1];
+  double slope[2][points][n + 1];
+  double weight[points];
+
+  explicit FunctionsAtPoints(const PointTables& from) {
+    for (int p = 0; p < 2; ++p) {
+      for (int q = 0; q < points; ++q) {
+        for (int i = 0; i <= n; ++i) {
+          value[p][q][i] = from.value[p][q][i];
+          slope[p][q][i] = from.slope[p][q][i];
+        }
+      }
+    }
+    for (int q = 0; q < points; ++q) weight[q] = from.weight[q];
+  }
+};
+
+/// Sizes, and what the lines of a cell are made of.
+template <int dim, int order, int points_>
+struct LinesOfPoints {
+  static constexpr int n = order + 1;
+  static constexpr int points = points_;
+  static constexpr int lines = power(points, dim - 1);  // along x
+  static constexpr int block = power(n, dim);
+
+  /// Functions of component c in direction a.
+  static constexpr int size(int c, int a) { return a >= dim ? 1 : a == c ? n + 1 : n; }
+  /// True for functions of P.
+  static constexpr int space(int c, int a) { return c == a ? 1 : 0; }
+  /// Place of a component among the functions of x of all.
+  static constexpr int first(int c) { return c == 0 ? 0 : 1 + c * n; }
+  static constexpr int functions = first(dim);
+  /// [direction][function][line]: the values of what is to be differentiated in each direction, derivatives in y and z
+  /// taken.
+  static constexpr int place(int direction, int function, int line) {
+    return (direction * functions + function) * lines + line;
+  }
+  static constexpr int numbers = dim * functions * lines;
+  /// Turns of a loop that are unrolled where nothing in registers is indexed by its counter: all, but for high orders,
+  /// which spill anyway and took minutes to compile.
+  static constexpr int turns = order < 4 ? 16 : 1;
+
+  /// visit(component, its function of x) for one of the functions of x.
+  template <class F>
+  __device__ static void with_component(int function, const F& visit) {
+    with_constant<dim>(function < first(1)   ? 0
+                       : function < first(2) ? 1
+                                             : 2,
+                       [&](auto c) { visit(c, function - first(c)); });
+  }
+
+  /// A coefficient of component c of the cell `record`, whose upper hats lie in `above`.
+  template <int c>
+  __device__ static double coefficient(const double* x, std::int32_t record, std::int32_t above,
+                                       const int (&index)[3]) {
+    int place = c * block;
+#pragma unroll
+    for (int a = 0; a < dim; ++a) {
+      if (a != c) place += index[a] * velocity_stride(dim, order, c, a);
+    }
+    const bool upper = index[c] == n;
+    if (!upper) place += index[c] * velocity_stride(dim, order, c, c);
+    return __ldg(x + Shape<dim, order>::offset(upper ? above : record) + place * interleave);
+  }
+
+  /// put(direction, line, value) for function i of x of component c of a cell.
+  template <int c, class Put>
+  __device__ static void to_lines(const FunctionsAtPoints<order, points>& tables, const double* x, std::int32_t record,
+                                  std::int32_t above, int i, const Put& put) {
+    constexpr int ny = size(c, 1);
+    constexpr int nz = size(c, 2);
+    double u[ny][nz];
+    unrolled<ny, nz>([&](int j, int l) { u[j][l] = coefficient<c>(x, record, above, {i, j, l}); });
+#pragma unroll turns
+    for (int qz = 0; qz < (dim == 3 ? points : 1); ++qz) {
+      double value[ny];
+      double slope[ny];
+#pragma unroll
+      for (int j = 0; j < ny; ++j) {
+        value[j] = dim == 3 ? 0.0 : u[j][0];
+        slope[j] = 0.0;
+#pragma unroll
+        for (int l = 0; l < nz; ++l) {
+          if (dim < 3) continue;
+          value[j] += tables.value[space(c, 2)][qz][l] * u[j][l];
+          slope[j] += tables.slope[space(c, 2)][qz][l] * u[j][l];
+        }
+      }
+#pragma unroll turns
+      for (int qy = 0; qy < points; ++qy) {
+        double of_x = 0.0;
+        double of_y = 0.0;
+        double of_z = 0.0;
+#pragma unroll
+        for (int j = 0; j < ny; ++j) {
+          of_x += tables.value[space(c, 1)][qy][j] * value[j];
+          of_y += tables.slope[space(c, 1)][qy][j] * value[j];
+          of_z += tables.value[space(c, 1)][qy][j] * slope[j];
+        }
+        const int line = qy + points * qz;
+        put(0, line, of_x);
+        put(1, line, of_y);
+        if constexpr (dim == 3) put(2, line, of_z);
+      }
+    }
+  }
+};
+
+}  // namespace solenoid::cuda
