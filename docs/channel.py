@@ -1,0 +1,86 @@
+#!/usr/bin/env python3
+"""The turbulent channel, cases/time/channel.toml, out of its history and profile:
+
+docs/channel.py FOLDER COMMIT   stores docs/results/cuda_channel.json: means over the time of the averages
+docs/channel.py                 writes docs/images/time/channel.png from it
+"""
+
+import csv
+import json
+import math
+import sys
+from datetime import date
+from pathlib import Path
+
+from generated import DOCS
+
+STORED = DOCS / "results/cuda_channel.json"
+VISCOSITY = 1 / 2800
+
+
+def table(file):
+    with open(file, newline="") as lines:
+        return [{name: float(value) for name, value in row.items()} for row in csv.DictReader(lines)]
+
+
+def store(folder, commit):
+    history = table(folder / "history.csv")
+    result = json.loads((folder / "result.json").read_text())
+    profile = table(next(folder.glob("*_profile.csv")))
+    start = 80.0
+    averaged = [row for row in history if row["time"] > start]
+    gradient = sum(row["gradient_x"] * row["length"] for row in averaged) / sum(row["length"] for row in averaged)
+    u_tau = math.sqrt(gradient)  # half of the distance is 1
+
+    def both(name, y, odd):
+        """Of both halves, the upper one mirrored."""
+        other = next(row for row in profile if abs(row["y"] + y) < 1e-9)
+        return 0.5 * (next(row for row in profile if row["y"] == y)[name] + (-1 if odd else 1) * other[name])
+
+    rows = []
+    for y in [row["y"] for row in profile if row["y"] < 0]:
+        rows.append({"y": (1 + y) * u_tau / VISCOSITY, "u": both("u_x", y, False) / u_tau,
+                     "uu": both("r_xx", y, False) / gradient, "vv": both("r_yy", y, False) / gradient,
+                     "ww": both("r_zz", y, False) / gradient, "uv": both("r_xy", y, True) / gradient})
+    STORED.write_text(json.dumps({
+        "case": "cases/time/channel.toml",
+        "commit": commit, "date": date.today().isoformat(), "device": result["device"], "dofs": result["dofs"],
+        "steps": result["steps"], "cycles": result["iterations"], "seconds": result["time"],
+        "averaged": [start, history[-1]["time"]], "divergence_max": max(row["divergence_max"] for row in history),
+        "u_tau": u_tau, "re_tau": u_tau / VISCOSITY,
+        "largest": {name: max(({"y": row["y"], "value": math.sqrt(row[name])} for row in rows),
+                              key=lambda row: row["value"]) for name in ("uu", "vv", "ww")}
+        | {"uv": max(({"y": row["y"], "value": -row["uv"]} for row in rows), key=lambda row: row["value"])},
+        "centre": rows[-1]["u"],
+        "rows": rows}, indent=1) + "\n")
+
+
+def draw():
+    import matplotlib.pyplot as plt
+    stored = json.loads(STORED.read_text())
+    rows = stored["rows"]
+    y = [row["y"] for row in rows]
+    figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.6), layout="constrained")
+    left.semilogx(y, [row["u"] for row in rows], ".", markersize=4, label="$U^+$")
+    near = [0.1 * 1.1**i for i in range(52)]
+    far = [20 * 1.1**i for i in range(24)]
+    left.semilogx(near, near, color="tab:gray", linewidth=1, label="$y^+$")
+    left.semilogx(far, [math.log(at) / 0.41 + 5.5 for at in far], "--", color="tab:gray", linewidth=1,
+                  label=r"$\ln y^+ / 0.41 + 5.5$")
+    left.set(xlabel="$y^+$", ylabel="mean velocity", xlim=(0.5, 200), ylim=(0, 20))
+    left.legend(fontsize=9)
+    for name, label in (("uu", "$u'$"), ("vv", "$v'$"), ("ww", "$w'$")):
+        right.plot(y, [math.sqrt(row[name]) for row in rows], label=label, linewidth=1.5)
+    right.plot(y, [-row["uv"] for row in rows], label="$-\\overline{u' v'}$", linewidth=1.5)
+    right.set(xlabel="$y^+$", ylabel="fluctuations", xlim=(0, 180), ylim=(0, 3))
+    right.legend(fontsize=9)
+    figure.savefig(DOCS / "images/time/channel.png", dpi=110)
+
+
+if __name__ == "__main__":
+    if len(sys.argv) == 3:
+        store(Path(sys.argv[1]), sys.argv[2])
+    elif len(sys.argv) == 1:
+        draw()
+    else:
+        sys.exit(__doc__)
