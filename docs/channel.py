@@ -27,7 +27,7 @@ def store(folder, commit):
     history = table(folder / "history.csv")
     result = json.loads((folder / "result.json").read_text())
     profile = table(next(folder.glob("*_profile.csv")))
-    start = 80.0
+    start = result["settings"]["average"]["start"]
     averaged = [row for row in history if row["time"] > start]
     gradient = sum(row["gradient_x"] * row["length"] for row in averaged) / sum(row["length"] for row in averaged)
     u_tau = math.sqrt(gradient)  # half of the distance is 1

@@ -36,6 +36,8 @@ std::vector<IntegralCase> integral_cases() {
     for (const auto& mesh : test::mesh_cases(dim)) {
       for (const int order : available_orders(dim, mesh.equation)) cases.push_back({mesh, order});
     }
+    // More cells than a device takes at a time.
+    cases.push_back({{.name = "many_cells", .mesh = Mesh::unit(dim, dim == 2 ? 9 : 5)}, available_orders(dim).front()});
   }
   return cases;
 }

@@ -228,7 +228,7 @@ struct TimeStepper::Data {
   std::optional<SparseOnDevice> lift;  // nothing where no rank has any
   SparseOnDevice inflow;
   Point prescribed{};  // flow_of_sides(), where a flow rate is held
-  bool has_lift = false;
+  bool knows_lift = false;
   std::vector<State> states;             // the last one first; one more than the scheme wants
   int known = 1;                         // of these
   std::vector<State> stages;             // of a step, but for the last
@@ -407,12 +407,12 @@ struct TimeStepper::Data {
   void complete(State& state, double t, double length, bool is_new) {
     state.time = t;
     state.length = length;
-    if (changes_data || !has_lift) {
+    if (changes_data || !knows_lift) {
       lift.reset();
       if (discretisation.lifted()) lift.emplace(*engine, discretisation.lift());
       if (convection != nullptr) inflow = {*engine, assemble_inflow(discretisation.problem(), all())};
       if (flow_rate) prescribed = flow_of_sides();
-      has_lift = true;
+      knows_lift = true;
     }
     hats.to_all(*with_sides, state.flow.data());
     if (lift) lift->add_to(*with_sides, state.flow.data());
@@ -749,7 +749,7 @@ struct TimeStepper::Data {
     problem = with_data;
     discretisation.set_data(projection_of(problem));
     changes_data = parameters_of(discretisation.problem()).contains("t");
-    has_lift = false;
+    knows_lift = false;
     has_set(name);
   }
   /// Other coefficients, those of this name, from now on.

@@ -423,7 +423,6 @@ void expect_same_averages(const TimeStepper& all, const TimeStepper& one) {
   expect_everywhere(difference <= 1e-6, fmt::format("averages differ by {}", difference));
 }
 
-/// Along the periodic direction, of which each rank has a part.
 /// A flow that all ranks share.
 TimeStepper shared(Case what) {
   what.solver.communicator = ranks();
@@ -431,6 +430,7 @@ TimeStepper shared(Case what) {
   return {what.problem, what.time->options, what.solver};
 }
 
+/// Along the periodic direction, of which each rank has a part.
 TEST(RanksFlow, HasTheProfileOfOne) {
   if (!test::has_order(2, 2)) GTEST_SKIP() << "the order is not in this build";
   Case what = parse_case(
@@ -491,6 +491,30 @@ TEST(RanksFlow, IsThatOfOne) {
     EXPECT_TRUE(std::isnan(got[2][0][0]));
     EXPECT_NEAR(all.solution().enstrophy(), one.solution().enstrophy(), 1e-6 * one.solution().enstrophy());
     EXPECT_EQ(all.report().ranks, ranks()->size());
+  }
+}
+
+/// No hats are moved there, so that ghosts stay what they are from step to step.
+TEST(RanksFlow, WithoutABoundaryIsThatOfOne) {
+  if (!test::has_order(2, 2)) GTEST_SKIP() << "the order is not in this build";
+  for (const auto& [scheme, precision, bound] : {std::tuple(TimeScheme::sbdf3, Precision::full_double, 1e-9),
+                                                 std::tuple(TimeScheme::ars443, Precision::full_double, 1e-9),
+                                                 std::tuple(TimeScheme::sbdf3, Precision::mixed, 1e-5)}) {
+    Case what = flow_in_time();
+    for (auto& side : what.problem.boundary.sides) side = {SideKind::periodic};
+    what.time->options.initial = {ScalarField::expression("1 + sin(2*pi*y)", 2),
+                                  ScalarField::expression("0.2*sin(2*pi*x)", 2), 0.0};
+    what.problem.force = {ScalarField::expression("cos(2*pi*y)", 2), 0.0, 0.0};
+    what.time->options.scheme = scheme;
+    what.solver.precision = precision;
+    TimeStepper one(what.problem, what.time->options, what.solver);
+    TimeStepper all = shared(what);
+    for (int i = 0; i < 12; ++i) {
+      one.step();
+      all.step();
+    }
+    const double difference = flow_difference(all.solution().gathered(), one.solution());
+    expect_everywhere(difference <= bound, fmt::format("flows differ by {}", difference));
   }
 }
 

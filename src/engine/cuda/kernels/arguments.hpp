@@ -164,7 +164,7 @@ struct KernelTable {
   void (*load)(const LoadArguments&, Stream);  ///< b must be zero
   void (*convect)(const ConvectionArguments&, Stream);
   void (*add_point_viscosity)(const PointViscosityArguments&, Stream);
-  int (*integrate_flow)(const FlowIntegralsArguments&, Stream);
+  int (*integrate_flow)(const FlowIntegralsArguments&, Stream);  ///< returns the number of its thread blocks
 };
 
 /// The instance for an equation, dimension and order. \throws InputError that lists the orders of this build.

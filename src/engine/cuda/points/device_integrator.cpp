@@ -72,8 +72,8 @@ class DeviceIntegrator final : public Integrator {
                                            flow_.data()};
     const int blocks =
         kernel_table<double>(equation.kind, equation.dim, equation.order).integrate_flow(arguments, shared_.stream);
-    std::vector<FlowPartial> partials = downloaded(flow_);
-    partials.resize(blocks);
+    std::vector<FlowPartial> partials(blocks);
+    shared_.engine.download(flow_.data(), partials.data(), partials.size() * sizeof(FlowPartial));
     FlowIntegrals all;
     double speed_square = 0.0;
     for (const FlowPartial& partial : partials) {

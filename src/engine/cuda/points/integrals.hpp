@@ -1,8 +1,9 @@
 #pragma once
 /// \file
-/// Integrals over the cells of a level of discrete fields, and of what they differ from given ones by: plain data and
-/// functions that launch kernels. One kernel serves all orders: what it does per point is little beside the traffic of
-/// a solve. (What a history has of a flow, each step: kernels/flow_integrals.cuh.)
+/// Of discrete fields on the cells of a level: integrals of what they differ from given ones by, velocities at points,
+/// fluxes through faces: plain data and functions that launch kernels. One kernel serves all orders: what it does per
+/// point is little beside the traffic of a solve. (What a history has of a flow, each step:
+/// kernels/flow_integrals.cuh.)
 
 #include <cstdint>
 
