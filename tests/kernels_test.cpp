@@ -396,6 +396,27 @@ TEST(LocalSolvers, OfConjugateGradientsKeepOutOfTheKernel) {
   }
 }
 
+/// Right-hand sides whose squares are about the smallest numbers there are: nothing is divided by what is lost there.
+TEST(LocalSolvers, OfConjugateGradientsTakeTheSmallestNumbers) {
+  for (const auto& engine : test::engines()) {
+    for (const int dim : {2, 3}) {
+      for (const int order : available_orders(dim)) {
+        Level level = test::mesh_cases(dim).front().level(order);
+        level.coefficients.viscosity = 100.0;
+        if (!test::has_order_of(engine.get(), level)) continue;
+        const Values b = test::random_vector(level, 4);
+        for (double scale = 1e-15; scale > 1e-25; scale *= 0.7) {
+          Values tiny = b;
+          for (double& value : tiny) value *= scale;
+          for (const double value : first_colour<float>(engine.get(), level, LocalSolverKind::cg, tiny)) {
+            ASSERT_TRUE(std::isfinite(value)) << engine.name << ", " << dim << "D, order " << order << ", " << scale;
+          }
+        }
+      }
+    }
+  }
+}
+
 /// Matrices of several fields, each with constants in the kernel (one, or two that share nothing) or none, and the
 /// sizes of one tile, less and more.
 template <class T>

@@ -175,12 +175,13 @@ __global__ __launch_bounds__(threads) void velocity_square_kernel(const __grid_c
   const int n = layout.n;
   double sum[1]{};
   for_all(lines_of(layout), [&](std::int64_t line) {
-    const std::int64_t column = line / interleave;  // of a block of cells
-    const std::int64_t cell = column / (layout.velocities * layout.columns) * interleave + line % interleave;
+    const auto column = static_cast<std::uint32_t>(line / interleave);  // spares long divisions
+    const std::uint32_t of_block = layout.velocities * layout.columns;
+    const std::uint32_t block = column / of_block;
+    const std::int64_t cell = std::int64_t{block} * interleave + line % interleave;
     if (cell >= layout.cells) return;
-    const auto of_block = static_cast<int>(column % (layout.velocities * layout.columns));
-    const int c = of_block / layout.columns;
-    const int m = of_block % layout.columns;
+    const int c = static_cast<int>(column - block * of_block) / layout.columns;
+    const int m = static_cast<int>(column - block * of_block) % layout.columns;
     const int first = (c * n * layout.columns + m) * interleave;
     const T* const own = x + record_offset(cell, layout.record_size) + first;
     const T* const upper = x + record_offset(layout.upper[c][cell], layout.record_size) + first;

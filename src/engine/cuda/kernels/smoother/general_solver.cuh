@@ -286,8 +286,9 @@ struct GeneralSolver : GeneralBlock<T, dim, order> {
     }
   }
 
-  /// Conjugate gradients until the residual is negligible. The constant pressure is removed twice: rounding leaves some
-  /// of a large one, and when all else is as small steps would go that way, in which S is nothing but rounding.
+  /// Conjugate gradients until the residual, or d . S d, is negligible. The constant pressure is removed twice:
+  /// rounding leaves some of a large one, and when all else is as small steps would go that way, in which S is nothing
+  /// but rounding.
   __device__ static void schur_cg(const Work& work) {
     constexpr int most = 30;
     constexpr T tolerance = sizeof(T) == 4 ? T(1e-5) : T(1e-9);
@@ -311,7 +312,9 @@ struct GeneralSolver : GeneralBlock<T, dim, order> {
     const T enough = tolerance * tolerance * rz;
     for (int step = 0; step < most && rz > enough; ++step) {
       schur_apply(d, s, work);
-      const T alpha = rz / dot(d, s);
+      const T ds = dot(d, s);
+      if (!(ds > T(0))) return;
+      const T alpha = rz / ds;
       for_pressures([&](int i, int) {
         x[i] += alpha * d[i];
         r[i] -= alpha * s[i];
