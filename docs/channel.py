@@ -5,28 +5,22 @@ docs/channel.py FOLDER COMMIT   stores docs/results/cuda_channel.json: means ove
 docs/channel.py                 writes docs/images/time/channel.png from it
 """
 
-import csv
 import json
 import math
 import sys
 from datetime import date
 from pathlib import Path
 
-from generated import DOCS
+from generated import DOCS, rows_of
 
 STORED = DOCS / "results/cuda_channel.json"
 VISCOSITY = 1 / 2800
 
 
-def table(file):
-    with open(file, newline="") as lines:
-        return [{name: float(value) for name, value in row.items()} for row in csv.DictReader(lines)]
-
-
 def store(folder, commit):
-    history = table(folder / "history.csv")
+    history = rows_of(folder / "history.csv")
     result = json.loads((folder / "result.json").read_text())
-    profile = table(next(folder.glob("*_profile.csv")))
+    profile = rows_of(next(folder.glob("*_profile.csv")))
     start = result["settings"]["average"]["start"]
     averaged = [row for row in history if row["time"] > start]
     gradient = sum(row["gradient_x"] * row["length"] for row in averaged) / sum(row["length"] for row in averaged)

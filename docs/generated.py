@@ -1,6 +1,7 @@
 """Parts of pages that are made of something else: between `<!-- NAME -->`, or `<!-- NAME of SOURCE -->`, and
 `<!-- end of NAME -->`. The scripts beside this one write them (--write) or check that they are up to date."""
 
+import csv
 import json
 import re
 import subprocess
@@ -20,6 +21,12 @@ def table(head, rows):
 def said_by(program, *arguments):
     """The JSON that a program prints."""
     return json.loads(subprocess.run([program, *arguments], check=True, capture_output=True, text=True).stdout)
+
+
+def rows_of(file):
+    """A table of numbers, {name of a column: number} for each row."""
+    with open(file, newline="") as lines:
+        return [{name: float(value) for name, value in row.items()} for row in csv.DictReader(lines)]
 
 
 def parts_of(name):

@@ -6,14 +6,13 @@ docs/taylor_green.py FOLDER SPECTRUM COMMIT   stores docs/results/cuda_taylor_gr
 docs/taylor_green.py                          writes docs/images/time/taylor_green_1600.png from it
 """
 
-import csv
 import json
 import math
 import sys
 from datetime import date
 from pathlib import Path
 
-from generated import DOCS
+from generated import DOCS, rows_of
 
 STORED = DOCS / "results/cuda_taylor_green.json"
 VISCOSITY = 1 / 1600
@@ -22,8 +21,7 @@ INTERVAL = 0.1  # of stored times
 
 
 def store(folder, spectrum, commit):
-    with open(folder / "history.csv", newline="") as table:
-        history = [{name: float(value) for name, value in row.items()} for row in csv.DictReader(table)]
+    history = rows_of(folder / "history.csv")
     rows = []
     for before, now, after in zip(history, history[1:], history[2:]):
         loss = (before["kinetic_energy"] - after["kinetic_energy"]) / (after["time"] - before["time"])

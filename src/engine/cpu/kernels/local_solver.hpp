@@ -436,9 +436,9 @@ struct LocalSolver : PatchBatch<T, equation, dim, order> {
     }
   }
 
-  /// Conjugate gradients, every lane its own; a lane whose residual is negligible stands still, as does one whose d . S
-  /// d is less than the smallest number. The constant pressure is removed twice: rounding leaves some of a large one,
-  /// and when all else is as small steps would go that way, in which S is nothing but rounding.
+  /// Conjugate gradients, every lane its own; a lane whose residual is negligible stands still, as does one whose
+  /// curvature is lost below the smallest number. The constant pressure is removed twice: rounding leaves some of a
+  /// large one, and when all else is as small steps would go that way, in which S is nothing but rounding.
   static void schur_cg(const PatchData<T>& patch, Arrays& work) {
     constexpr int most = 30;
     constexpr T tolerance = sizeof(T) == 4 ? T(1e-5) : T(1e-9);
@@ -457,7 +457,7 @@ struct LocalSolver : PatchBatch<T, equation, dim, order> {
     for (int step = 0; step < most; ++step) {
       if (lanes_where([&](int l) { return rz[l] > enough[l]; }) == 0) break;
       schur_apply(patch, d, s);
-      const V ds = dot(d, s);
+      const V ds = dot(d, s);  // the curvature
       rz = select_greater(ds, V{}, rz, V{});
       const V alpha = select_greater(rz, enough, rz / ds, V{});
       for (int i = 0; i < pressures; ++i) {

@@ -11,6 +11,8 @@
 /// Traffic per unknown: DRAM 6 bytes (2D: 5.3; nothing of pressures), and 24 bytes a cell for its place and the cells
 /// above.
 
+#include <algorithm>
+
 #include "engine/cuda/kernels/block_sum.cuh"
 #include "engine/cuda/kernels/flow_integrals.hpp"
 #include "engine/cuda/kernels/lines_of_points.cuh"
@@ -28,16 +30,15 @@ struct FlowIntegralsLayout : LinesOfPoints<dim, order, flow_points(order)> {
                                : 8 * bytes_of_lane <= room    ? 8
                                                               : 4;
   static constexpr int shared_bytes = lanes * bytes_of_lane;
-  static constexpr int most(int a, int b) { return a > b ? a : b; }
-  static constexpr int least(int a, int b) { return a < b ? a : b; }
   /// Whole warps.
   static constexpr int in_warp = 32 / lanes;
-  static constexpr int team = (most(Lines::lines, Lines::functions) + in_warp - 1) / in_warp * in_warp;
+  static constexpr int team = (std::max(Lines::lines, Lines::functions) + in_warp - 1) / in_warp * in_warp;
   static constexpr int threads = lanes * team;
   static constexpr int registers = order <= 1 ? 80 : 128;
+  static constexpr int kept = 2048;  // of a block's shared memory, for its sums and by the driver
   static constexpr int resident =
-      most(1, least(most_flow_blocks,
-                    least(static_cast<int>(most_shared_bytes) / (shared_bytes + 2048), 65536 / (threads * registers))));
+      std::clamp(std::min(static_cast<int>(most_shared_bytes) / (shared_bytes + kept), 65536 / (threads * registers)),
+                 1, most_flow_blocks);
 };
 
 __device__ inline double larger_or_nan(double a, double b) { return b > a || isnan(b) ? b : a; }

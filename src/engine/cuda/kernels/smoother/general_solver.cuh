@@ -286,7 +286,7 @@ struct GeneralSolver : GeneralBlock<T, dim, order> {
     }
   }
 
-  /// Conjugate gradients until the residual, or d . S d, is negligible. The constant pressure is removed twice:
+  /// Conjugate gradients until the residual or the curvature is negligible. The constant pressure is removed twice:
   /// rounding leaves some of a large one, and when all else is as small steps would go that way, in which S is nothing
   /// but rounding.
   __device__ static void schur_cg(const Work& work) {
@@ -312,7 +312,7 @@ struct GeneralSolver : GeneralBlock<T, dim, order> {
     const T enough = tolerance * tolerance * rz;
     for (int step = 0; step < most && rz > enough; ++step) {
       schur_apply(d, s, work);
-      const T ds = dot(d, s);
+      const T ds = dot(d, s);  // the curvature
       if (!(ds > T(0))) return;
       const T alpha = rz / ds;
       for_pressures([&](int i, int) {
