@@ -6,6 +6,7 @@
 
 #include <Eigen/Dense>
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <filesystem>
 #include <random>
@@ -261,6 +262,137 @@ TEST_P(Scheme, CoarsensByAggregates) {
         fine = std::move(coarse.matrix);
         rows = std::move(coarse.rows);
       }
+    }
+  }
+}
+
+/// What SparseMultigrid asks of the kernels, for the matrix of a level below the finest, by the matrix on the host.
+/// Large enough for what engines do differently with few rows and with many.
+template <class T>
+void equals_the_matrix_on_the_host(Engine& engine, int extent) {
+  constexpr T damping(0.7);
+  const double tolerance = std::is_same_v<T, float> ? 2e-6 : 1e-14;
+  const Problem problem = voxels({extent, extent, extent - 3}, 3, {true, false, true}, 0, true);
+  const Equation equation{.dim = 3, .order = 0, .lumped = true};
+  const Level level(equation, {.viscosity = 0.7}, Grid(problem.mesh, problem.boundary), PatchRules{});
+  const auto assembly = engine.make_assembly();
+  const auto kernels = make_sparse_kernels<T>(engine);
+  const MacScheme scheme = assembly->scheme(level);
+  std::mt19937 random(7);
+  std::uniform_real_distribution<double> positive(0.1, 2.0);
+  std::normal_distribution<double> normal;
+  std::vector<double> w(scheme.faces.rows.storage());
+  for (double& one : w) one = positive(random);
+  const AssembledMatrix finest = assembly->pressure_matrix(scheme, on_device(engine, w).data());
+  const auto coarsened = [&](const SparseRows& rows, const AssembledMatrix& matrix) {
+    return assembly->coarsen(rows, matrix, assembly->aggregate(rows, matrix, Merge::connected), rows.count());
+  };
+  Coarsened fine = coarsened(scheme.cells.rows, finest);
+  const HostMatrix exact(engine, fine.rows, fine.matrix);
+  const std::int32_t rows = exact.rows;
+  Vector<std::uint16_t> value(engine, fine.matrix.value.size());
+  assembly->round_entries(fine.rows, fine.matrix, value.data());
+  // The entries are rounded, and row sums stay.
+  HostMatrix host(engine, fine.rows, fine.matrix);
+  const std::vector<std::uint16_t> bits = values(value);
+  for (std::size_t e = 0; e < host.value.size(); ++e) {
+    host.value[e] = std::bit_cast<float>(static_cast<std::uint32_t>(bits[e]) << 16);
+    ASSERT_LE(std::abs(host.value[e] - exact.value[e]), std::abs(exact.value[e]) / 256);
+  }
+  for (const std::int32_t i : host.nodes) {
+    double sum = host.diagonal[i] - exact.diagonal[i];
+    host.for_row(i, [&](std::int32_t, double entry) { sum += entry; });
+    exact.for_row(i, [&](std::int32_t, double entry) { sum -= entry; });
+    ASSERT_NEAR(sum, 0.0, 1e-13 * exact.diagonal[i]);
+  }
+  const auto converted = [&](const Vector<double>& numbers) {
+    Vector<T> result(engine, numbers.size());
+    assembly->convert(numbers.size(), numbers.data(), result.data());
+    return result;
+  };
+  Vector<double> inverse(engine, fine.rows.storage());
+  assembly->invert(fine.rows.storage(), fine.matrix.diagonal.data(), inverse.data());
+  const Vector<T> diagonal = converted(fine.matrix.diagonal);
+  const Vector<T> inverse_diagonal = converted(inverse);
+  const SparseMatrix<T> a{.rows = rows,
+                          .colours = fine.rows.colours,
+                          .colour_begin = fine.rows.colour_begin,
+                          .begin = fine.matrix.begin.data(),
+                          .column = fine.matrix.column.data(),
+                          .value = value.data(),
+                          .diagonal = diagonal.data(),
+                          .inverse_diagonal = inverse_diagonal.data(),
+                          .solved_from = rows,
+                          .solved_to = 0};
+
+  const auto drawn = [&](const std::vector<std::int32_t>& where, std::int64_t size) {
+    Eigen::VectorXd x = Eigen::VectorXd::Zero(size);
+    for (const std::int32_t i : where) x[i] = static_cast<T>(normal(random));
+    return x;
+  };
+  const auto put = [&](const Eigen::VectorXd& x) { return on_device(engine, std::vector<T>(x.begin(), x.end())); };
+  const auto room = [&] { return put(drawn(host.nodes, a.storage())); };
+  const auto near = [&](const Vector<T>& actual, const Eigen::VectorXd& expected, const char* what) {
+    const std::vector<T> numbers = values(actual);
+    double error = 0.0;
+    for (Eigen::Index i = 0; i < expected.size(); ++i) error += std::pow(numbers[i] - expected[i], 2);
+    EXPECT_LE(std::sqrt(error), tolerance * expected.norm()) << what;
+  };
+  const auto product = [&](const Eigen::VectorXd& x) {
+    Eigen::VectorXd y = Eigen::VectorXd::Zero(a.storage());
+    for (const std::int32_t i : host.nodes) {
+      y[i] = host.diagonal[i] * x[i];
+      host.for_row(i, [&](std::int32_t column, double entry) { y[i] += entry * x[column]; });
+    }
+    return y;
+  };
+  const auto smoothed = [&](const Eigen::VectorXd& b, const Eigen::VectorXd& x) {
+    Eigen::VectorXd y = b - product(x);
+    for (const std::int32_t i : host.nodes) y[i] = host.diagonal[i] > 0.0 ? damping * y[i] / host.diagonal[i] : 0.0;
+    return Eigen::VectorXd(x + y);
+  };
+  const Eigen::VectorXd zero = Eigen::VectorXd::Zero(a.storage());
+  const Eigen::VectorXd b = drawn(host.nodes, a.storage());
+  const Eigen::VectorXd x = drawn(host.nodes, a.storage());
+  const Eigen::VectorXd r = x + drawn(host.nodes, a.storage());  // no cancellation in x . r
+  const Vector<T> load = put(b);
+  const Vector<T> start = put(x);
+  Vector<T> y = room();
+  kernels->multiply(a, start.data(), y.data());
+  near(y, product(x), "multiply");
+  kernels->residual(a, load.data(), start.data(), y.data());
+  near(y, b - product(x), "residual");
+  kernels->jacobi(a, damping, load.data(), start.data(), y.data());
+  near(y, smoothed(b, x), "jacobi");
+  kernels->jacobi_twice_from_zero(a, damping, load.data(), y.data());
+  near(y, smoothed(b, smoothed(b, zero)), "jacobi_twice_from_zero");
+
+  Vector<T> d = put(x);
+  Vector<T> a_d = room();
+  Vector<T> curvature = Vector<T>(engine, Directions<T>::most);
+  Vector<T> rest = room();
+  Vector<T> moved = room();
+  Directions<T> directions;
+  directions.count = 1;
+  directions.d[0] = d.data();
+  directions.a_d[0] = a_d.data();
+  directions.curvature = curvature.data();
+  const Vector<T> residual = put(r);
+  kernels->multiply_sums(a, directions, residual.data());
+  near(a_d, product(x), "multiply_sums");
+  kernels->advance(a, directions, residual.data(), rest.data(), true, moved.data());
+  const double alpha = x.dot(r) / x.dot(product(x));
+  near(moved, alpha * x, "x of advance");
+  near(rest, r - alpha * product(x), "rest of advance");
+  EXPECT_NEAR(static_cast<double>(values(curvature)[0]), x.dot(product(x)), 10 * tolerance * x.dot(product(x)));
+}
+
+TEST(Mac, SparseKernelsEqualTheMatrixOnTheHost) {
+  for (const auto& choice : test::engines()) {
+    SCOPED_TRACE(choice.name);
+    for (const int extent : {9, 50, 90}) {
+      equals_the_matrix_on_the_host<float>(choice.get(), extent);
+      equals_the_matrix_on_the_host<double>(choice.get(), extent);
     }
   }
 }

@@ -119,6 +119,13 @@ class SparseAssembly {
   [[nodiscard]] virtual Coarsened coarsen(const SparseRows& rows, const AssembledMatrix& matrix,
                                           const Aggregation& aggregation, std::int32_t solved_from) = 0;
 
+  /// Its entries as SparseMatrix has them, rounded, [entry]; the diagonal takes up what is left.
+  virtual void round_entries(const SparseRows& rows, AssembledMatrix& matrix, std::uint16_t* value) = 0;
+  /// The matrix as a dense one, row-major, between the rows in `row` (`count` of them), which have all its entries; in
+  /// the beginning `dense` is zero. A node that stands alone and is held by nothing has 1 on the diagonal.
+  virtual void dense(const SparseRows& rows, const AssembledMatrix& matrix, std::int64_t count, const std::int64_t* row,
+                     double* dense) = 0;
+
   /// y = 1 in rows of nodes, else 0.
   virtual void ones(const SparseRows& rows, double* y) = 0;
   /// y = max(y, bound / x) in rows of nodes.

@@ -42,6 +42,35 @@ class Assembly final : public SparseAssembly {
   Coarsened coarsen(const SparseRows& rows, const AssembledMatrix& matrix, const Aggregation& aggregation,
                     std::int32_t solved_from) override;
 
+  void round_entries(const SparseRows& rows, AssembledMatrix& matrix, std::uint16_t* value) override {
+    const std::int64_t* const begin = matrix.begin.data();
+    const double* const exact = matrix.value.data();
+    double* const diagonal = matrix.diagonal.data();
+    backend_.for_all(rows.count(), [=] SOLENOID_ANYWHERE(std::int64_t i) {
+      double left = 0.0;
+      for (std::int64_t e = begin[i / slice] + i % slice; e < begin[i / slice + 1]; e += slice) {
+        value[e] = rounded_entry(exact[e]);
+        left += exact[e] - entry_value<double>(value[e]);
+      }
+      diagonal[i] += left;
+    });
+  }
+  void dense(const SparseRows& rows, const AssembledMatrix& matrix, std::int64_t count, const std::int64_t* row,
+             double* dense) override {
+    Vector<std::int32_t> number(engine_, rows.storage());
+    std::int32_t* const number_of = number.data();
+    backend_.for_all(count,
+                     [=] SOLENOID_ANYWHERE(std::int64_t i) { number_of[row[i]] = static_cast<std::int32_t>(i); });
+    const Entries entries(rows.count(), matrix.begin.data(), matrix.column.data(), matrix.value.data());
+    const double* const diagonal = matrix.diagonal.data();
+    backend_.for_all(count, [=] SOLENOID_ANYWHERE(std::int64_t i) {
+      double* const to = dense + i * count;
+      const double own = diagonal[row[i]];
+      to[i] = own == 0.0 ? 1.0 : own;
+      entries.for_row(row[i], [&](std::int32_t column, double value) { to[number_of[column]] = value; });
+    });
+    engine_.synchronise();
+  }
   void ones(const SparseRows& rows, double* y) override {
     const NodePlace* const place = rows.place.data();
     backend_.for_all(rows.count(), [=] SOLENOID_ANYWHERE(std::int64_t i) { y[i] = place[i].field < 0 ? 0.0 : 1.0; });

@@ -225,8 +225,9 @@ class Integrator {
 
 /// Unknowns up to which an engine would rather solve a coarse level by a dense inverse (Kernels::dense)
 struct DenseLimits {
-  std::int64_t than_by_cycle = 0;  ///< than by a cycle on this level and coarser ones,
-  std::int64_t than_by_mac = 0;    ///< than by the marker-and-cell scheme where there are no coarser ones.
+  std::int64_t than_by_cycle = 0;    ///< than by a cycle on this level and coarser ones,
+  std::int64_t than_by_k_cycle = 0;  ///< than by a K-cycle of sparse matrices (solver/mac), which comes by many times,
+  std::int64_t than_by_mac = 0;      ///< than by the marker-and-cell scheme where there are no coarser ones.
 
   friend bool operator==(const DenseLimits&, const DenseLimits&) = default;
 };

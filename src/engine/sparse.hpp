@@ -9,8 +9,15 @@
 /// Entries besides the diagonal are stored by slices (sliced ELLPACK): entry j of row i at
 ///     begin[i / slice] + slice j + i % slice,   j < (begin[i / slice + 1] - begin[i / slice]) / slice;
 /// those of shorter rows are 0, in the column of the null row.
+///
+/// These matrices precondition, and what multiplying by them takes is bringing their entries. So entries besides the
+/// diagonal are rounded to bfloat16, the upper half of a single-precision number, and the diagonal takes up what that
+/// leaves: row sums, and constants that are mapped to zero, stay. What is rounded is a sum of a_ij (e_i - e_j)
+/// (e_i - e_j)^T with each a_ij changed by at most 2^-8 of itself, so that an M-matrix (a_ij <= 0, row sums >= 0) and
+/// the rounded one are within factors 1 +- 2^-8 of each other, as quadratic forms.
 
 #include <array>
+#include <bit>
 #include <cstdint>
 
 #include "base/anywhere.hpp"
@@ -22,6 +29,16 @@ struct SparseFormat {
   /// A lattice needs two, and as many again for each periodic direction with an odd number of places.
   static constexpr int most_colours = 16;
 };
+
+/// An entry besides the diagonal as a number, and a number rounded to an entry (to nearest, to even).
+template <class T>
+SOLENOID_ANYWHERE T entry_value(std::uint16_t entry) {
+  return static_cast<T>(std::bit_cast<float>(static_cast<std::uint32_t>(entry) << 16U));
+}
+SOLENOID_ANYWHERE inline std::uint16_t rounded_entry(double value) {
+  const auto bits = std::bit_cast<std::uint32_t>(static_cast<float>(value));
+  return static_cast<std::uint16_t>((bits + 0x7fffU + ((bits >> 16U) & 1U)) >> 16U);
+}
 
 /// A value after two steps of Jacobi's method from zero, `beside` being the sum of a_ij b_j / a_jj over its neighbours.
 template <class T>
@@ -37,7 +54,7 @@ struct SparseMatrix {
   std::array<std::int32_t, SparseFormat::most_colours + 1> colour_begin{};  ///< [colour]: its first row
   const std::int64_t* begin = nullptr;  ///< [slice]: of its entries; one more than there are slices
   const std::int32_t* column = nullptr;
-  const T* value = nullptr;
+  const std::uint16_t* value = nullptr;  ///< rounded entries
   const T* diagonal = nullptr;
   const T* inverse_diagonal = nullptr;  ///< 0 where the diagonal is
   /// Rows from here on have no residual after smoothing from zero: those of the last colour, or none.
@@ -107,8 +124,6 @@ class SparseKernels {
   /// of length zero.
   virtual void advance(const SparseMatrix<T>& a, const Directions<T>& directions, const T* r, T* rest, bool first,
                        T* x) = 0;
-  /// x = Z b in the rows in `row`, Z a dense matrix, row by row; the rest of x is left alone.
-  virtual void dense(std::int32_t count, const std::int32_t* row, const T* matrix, const T* b, T* x) = 0;
 
   /// g = B (w u), w weights of faces.
   virtual void divergence(const Incidence<T>& incidence, const T* w, const T* u, T* g) = 0;

@@ -13,9 +13,9 @@ constexpr int slice = SparseFormat::slice;
 template <class T>
 void subtract_entries(const SparseMatrix<T>& a, std::int64_t s, const T* __restrict x, T* __restrict sums) {
   for (std::int64_t e = a.begin[s]; e < a.begin[s + 1]; e += slice) {
-    const T* const value = a.value + e;
+    const std::uint16_t* const value = a.value + e;
     const std::int32_t* const column = a.column + e;
-    for (int lane = 0; lane < slice; ++lane) sums[lane] -= value[lane] * x[column[lane]];
+    for (int lane = 0; lane < slice; ++lane) sums[lane] -= entry_value<T>(value[lane]) * x[column[lane]];
   }
 }
 
@@ -46,7 +46,7 @@ class CpuSparseKernels final : public SparseKernels<T> {
       for (std::int64_t e = a.begin[s]; e < a.begin[s + 1]; e += slice) {
         for (int lane = 0; lane < slice; ++lane) {
           const std::int32_t column = a.column[e + lane];
-          sums[lane] += a.value[e + lane] * (a.inverse_diagonal[column] * b[column]);
+          sums[lane] += entry_value<T>(a.value[e + lane]) * (a.inverse_diagonal[column] * b[column]);
         }
       }
       for (int lane = 0; lane < slice; ++lane) {
@@ -130,16 +130,6 @@ class CpuSparseKernels final : public SparseKernels<T> {
       d[i] = direction;
       a_d[i] = image;
       rest[i] = r[i] - alpha * image;
-    });
-  }
-
-  void dense(std::int32_t count, const std::int32_t* row, const T* matrix, const T* b, T* x) override {
-    gathered_.resize(count);
-    for (std::int32_t j = 0; j < count; ++j) gathered_[j] = b[row[j]];
-    for_range(count, [&](std::int64_t i) {
-      T sum = 0;
-      for (std::int32_t j = 0; j < count; ++j) sum += matrix[i * count + j] * gathered_[j];
-      x[row[i]] = sum;
     });
   }
 
@@ -247,7 +237,6 @@ class CpuSparseKernels final : public SparseKernels<T> {
   Team& team_;
   std::array<double, most_sums> sums_{};
   std::vector<double> partial_;
-  std::vector<T> gathered_;
 };
 
 }  // namespace

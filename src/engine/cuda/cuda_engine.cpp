@@ -310,7 +310,10 @@ int cuda_device() {
   return device;
 }
 
-DenseLimits cuda_dense_limits() { return {.than_by_cycle = cuda::most_in_cache, .than_by_mac = cuda::most_dense}; }
+DenseLimits cuda_dense_limits() {
+  return {
+      .than_by_cycle = cuda::most_in_cache, .than_by_k_cycle = cuda::most_dense / 2, .than_by_mac = cuda::most_dense};
+}
 
 void use_cuda_device(int device) { check(cudaSetDevice(device), "cudaSetDevice"); }
 

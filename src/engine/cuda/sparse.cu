@@ -1,6 +1,6 @@
 /// \file
 /// A thread has a row; the rows of a slice are those of a warp, so that entries are read with unit stride. Per row and
-/// pass: the entries (4 + sizeof(T) bytes each), the diagonal and the vectors; x is gathered, mostly from the cache.
+/// pass: the entries (6 bytes each), the diagonal and the vectors; x is gathered, mostly from the cache.
 /// Most kernels have little to do and take as long as their loads wait for each other. So entries, which no kernel
 /// writes, are loaded all at once, those of a thread's first row while the kernel before is still running.
 /// What sums are needed for a step of conjugate gradients stays on the device: blocks leave partial sums, and all
@@ -20,6 +20,8 @@ constexpr int threads = 256;
 constexpr int slice = SparseFormat::slice;
 /// Thread blocks that leave partial sums.
 constexpr int most_blocks = 512;
+/// Rows up to which four threads share one, so that all its entries are loaded at once.
+constexpr std::int32_t most_shared = 32768;
 /// Sums of a step: d . A d_t for the directions before, d . A d, d . r.
 constexpr int most_sums = Directions<float>::most + 1;
 
@@ -31,13 +33,13 @@ __device__ void for_all(std::int64_t begin, std::int64_t end, const F& visit) {
   }
 }
 
-/// The entries of a row besides its diagonal.
-template <class T>
+/// The entries of a row besides its diagonal, every `lanes`th in each of as many neighbouring threads.
+template <class T, int lanes>
 class Row {
  public:
   __device__ Row(const SparseMatrix<T>& a, std::int64_t row) : a_(a) {
     const std::int64_t s = row / slice;
-    next_ = a.begin[s] + row % slice;
+    next_ = a.begin[s] + row % slice + lane() * slice;
     end_ = a.begin[s + 1];
     load();
   }
@@ -51,11 +53,16 @@ class Row {
     T sum = 0;
     for (;;) {
 #pragma unroll
-      for (int j = 0; j < ahead; ++j) sum += value_[j] * x(column_[j]);
-      if (next_ >= end_) return sum;
+      for (int j = 0; j < ahead; ++j) sum += entry_value<T>(value_[j]) * x(column_[j]);
+      if (next_ >= end_) break;
       load();
     }
+#pragma unroll
+    for (int offset = lanes / 2; offset > 0; offset /= 2) sum += __shfl_xor_sync(0xffffffffU, sum, offset);
+    return sum;
   }
+  /// Among the threads of a row.
+  static __device__ int lane() { return static_cast<int>(threadIdx.x) % lanes; }
 
  private:
   static constexpr int ahead = 6;  // neighbours on a lattice
@@ -63,66 +70,72 @@ class Row {
   __device__ void load() {
 #pragma unroll
     for (int j = 0; j < ahead; ++j) {
-      const std::int64_t e = next_ + j * slice;
+      const std::int64_t e = next_ + j * lanes * slice;
       const bool there = e < end_;
       column_[j] = there ? a_.column[e] : a_.rows;
-      value_[j] = there ? a_.value[e] : T(0);
+      value_[j] = there ? a_.value[e] : std::uint16_t(0);
     }
-    next_ += ahead * slice;
+    next_ += ahead * lanes * slice;
   }
 
   const SparseMatrix<T>& a_;
   std::int64_t next_;
   std::int64_t end_;
   std::int32_t column_[ahead];
-  T value_[ahead];
+  std::uint16_t value_[ahead];
 };
 
-/// visit(i, entries of row i) for the rows in [begin, end), once earlier kernels are through.
-template <class T, class F>
+/// visit(i, entries of row i) for the rows in [begin, end), once earlier kernels are through. Whole warps have rows,
+/// or none.
+template <int lanes, class T, class F>
 __device__ void for_rows(const SparseMatrix<T>& a, std::int64_t begin, std::int64_t end, const F& visit) {
-  const std::int64_t step = static_cast<std::int64_t>(gridDim.x) * blockDim.x;
-  std::int64_t i = begin + static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+  const std::int64_t step = static_cast<std::int64_t>(gridDim.x) * blockDim.x / lanes;
+  std::int64_t i = begin + (static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x) / lanes;
   if (i >= end) {
     wait_for_earlier_kernels();
     return;
   }
-  Row<T> first(a, i);
+  Row<T, lanes> first(a, i);
   wait_for_earlier_kernels();
   visit(i, first);
   for (i += step; i < end; i += step) {
-    Row<T> row(a, i);
+    Row<T, lanes> row(a, i);
     visit(i, row);
   }
 }
 
-template <class T>
+template <class T, int lanes>
 __global__ void relax_kernel(const __grid_constant__ SparseMatrix<T> a, int colour, const T* b, T* x) {
-  for_rows(a, a.colour_begin[colour], a.colour_begin[colour + 1],
-           [&](std::int64_t i, Row<T>& row) { x[i] = (b[i] - row.times(x)) * a.inverse_diagonal[i]; });
+  for_rows<lanes>(a, a.colour_begin[colour], a.colour_begin[colour + 1], [&](std::int64_t i, Row<T, lanes>& row) {
+    const T value = (b[i] - row.times(x)) * a.inverse_diagonal[i];
+    if (row.lane() == 0) x[i] = value;
+  });
 }
 template <class T>
 __global__ void relax_zero_kernel(const __grid_constant__ SparseMatrix<T> a, const T* b, T* x) {
   wait_for_earlier_kernels();
   for_all(0, a.rows, [&](std::int64_t i) { x[i] = i < a.colour_begin[1] ? b[i] * a.inverse_diagonal[i] : T(0); });
 }
-template <class T>
+template <class T, int lanes>
 __global__ void jacobi_twice_kernel(const __grid_constant__ SparseMatrix<T> a, T factor, const T* b, T* y) {
-  for_rows(a, 0, a.rows, [&](std::int64_t i, Row<T>& row) {
+  for_rows<lanes>(a, 0, a.rows, [&](std::int64_t i, Row<T, lanes>& row) {
     const T beside = row.times_values([&](std::int32_t column) { return a.inverse_diagonal[column] * b[column]; });
-    y[i] = jacobi_from_zero(factor, a.inverse_diagonal[i], b[i], beside);
+    if (row.lane() == 0) y[i] = jacobi_from_zero(factor, a.inverse_diagonal[i], b[i], beside);
   });
 }
-template <class T>
+template <class T, int lanes>
 __global__ void jacobi_kernel(const __grid_constant__ SparseMatrix<T> a, T factor, const T* b, const T* x, T* y) {
-  for_rows(a, 0, a.rows, [&](std::int64_t i, Row<T>& row) {
-    y[i] = x[i] + factor * a.inverse_diagonal[i] * (b[i] - a.diagonal[i] * x[i] - row.times(x));
+  for_rows<lanes>(a, 0, a.rows, [&](std::int64_t i, Row<T, lanes>& row) {
+    const T beside = row.times(x);
+    if (row.lane() == 0) y[i] = x[i] + factor * a.inverse_diagonal[i] * (b[i] - a.diagonal[i] * x[i] - beside);
   });
 }
-template <class T>
+template <class T, int lanes>
 __global__ void residual_kernel(const __grid_constant__ SparseMatrix<T> a, const T* b, const T* x, T* r) {
-  for_rows(a, 0, a.solved_from,
-           [&](std::int64_t i, Row<T>& row) { r[i] = b[i] - a.diagonal[i] * x[i] - row.times(x); });
+  for_rows<lanes>(a, 0, a.solved_from, [&](std::int64_t i, Row<T, lanes>& row) {
+    const T beside = row.times(x);
+    if (row.lane() == 0) r[i] = b[i] - a.diagonal[i] * x[i] - beside;
+  });
 }
 template <class T>
 __global__ void restrict_kernel(Aggregates to, const T* r, T* coarse) {
@@ -169,9 +182,12 @@ __global__ void prolong_kernel(std::int32_t rows, Aggregates to, T factor, const
     if (i + step < rows) parent = to.parent[i + step];
   }
 }
-template <class T>
+template <class T, int lanes>
 __global__ void multiply_kernel(const __grid_constant__ SparseMatrix<T> a, const T* x, T* y) {
-  for_rows(a, 0, a.rows, [&](std::int64_t i, Row<T>& row) { y[i] = a.diagonal[i] * x[i] + row.times(x); });
+  for_rows<lanes>(a, 0, a.rows, [&](std::int64_t i, Row<T, lanes>& row) {
+    const T beside = row.times(x);
+    if (row.lane() == 0) y[i] = a.diagonal[i] * x[i] + beside;
+  });
 }
 
 /// The sum over a thread block, for all its threads.
@@ -187,7 +203,7 @@ __device__ double block_sum(double value) {
   return sum;
 }
 
-template <class T, int count>
+template <class T, int count, int lanes>
 __global__ void __launch_bounds__(threads)
     multiply_sums_kernel(const __grid_constant__ SparseMatrix<T> a, const __grid_constant__ Directions<T> directions,
                          const T* r, double* partial) {
@@ -202,8 +218,10 @@ __global__ void __launch_bounds__(threads)
     sums[newest] += static_cast<double>(here) * image;
     sums[newest + 1] += static_cast<double>(here) * r[i];
   };
-  for_rows(a, a.solved_to, a.rows,
-           [&](std::int64_t i, Row<T>& row) { add(i, d[i], a.diagonal[i] * d[i] + row.times(d)); });
+  for_rows<lanes>(a, a.solved_to, a.rows, [&](std::int64_t i, Row<T, lanes>& row) {
+    const T beside = row.times(d);
+    if (row.lane() == 0) add(i, d[i], a.diagonal[i] * d[i] + beside);
+  });
   for_all(0, a.solved_to, [&](std::int64_t i) { add(i, d[i], a.inverse_diagonal[i] > T(0) ? r[i] : T(0)); });
 #pragma unroll
   for (int k = 0; k <= count; ++k) {
@@ -252,19 +270,6 @@ __global__ void __launch_bounds__(threads)
     rest[i] = r[i] - alpha * image;
   });
   if (blockIdx.x == 0 && threadIdx.x == 0) directions.curvature[newest] = goes ? static_cast<T>(curvature) : T(0);
-}
-
-/// A warp has a row.
-template <class T>
-__global__ void dense_kernel(std::int32_t count, const std::int32_t* row, const T* matrix, const T* b, T* x) {
-  wait_for_earlier_kernels();
-  const int i = static_cast<int>((blockIdx.x * blockDim.x + threadIdx.x) / 32);
-  if (i >= count) return;
-  T sum = 0;
-  for (int j = threadIdx.x % 32; j < count; j += 32)
-    sum += matrix[static_cast<std::int64_t>(i) * count + j] * b[row[j]];
-  for (int offset = 16; offset > 0; offset /= 2) sum += __shfl_xor_sync(0xffffffffU, sum, offset);
-  if (threadIdx.x % 32 == 0) x[row[i]] = sum;
 }
 
 /// Of `value` on the faces of a cell, over their widths.
@@ -328,19 +333,26 @@ class CudaSparseKernels final : public SparseKernels<T> {
 
   void relax(const SparseMatrix<T>& a, int colour, const T* b, T* x) override {
     const std::int32_t rows = a.colour_begin[colour + 1] - a.colour_begin[colour];
-    start("sparse relax", relax_kernel<T>, blocks(rows), a, colour, b, x);
+    with_lanes(
+        a, [&](auto lanes) { start("sparse relax", relax_kernel<T, lanes>, blocks(rows * lanes), a, colour, b, x); });
   }
   void relax_zero(const SparseMatrix<T>& a, const T* b, T* x) override {
     start("sparse relax zero", relax_zero_kernel<T>, blocks(a.rows), a, b, x);
   }
   void jacobi_twice_from_zero(const SparseMatrix<T>& a, T factor, const T* b, T* y) override {
-    start("sparse Jacobi from zero", jacobi_twice_kernel<T>, blocks(a.rows), a, factor, b, y);
+    with_lanes(a, [&](auto lanes) {
+      start("sparse Jacobi from zero", jacobi_twice_kernel<T, lanes>, blocks(a.rows * lanes), a, factor, b, y);
+    });
   }
   void jacobi(const SparseMatrix<T>& a, T factor, const T* b, const T* x, T* y) override {
-    start("sparse Jacobi", jacobi_kernel<T>, blocks(a.rows), a, factor, b, x, y);
+    with_lanes(a, [&](auto lanes) {
+      start("sparse Jacobi", jacobi_kernel<T, lanes>, blocks(a.rows * lanes), a, factor, b, x, y);
+    });
   }
   void residual(const SparseMatrix<T>& a, const T* b, const T* x, T* r) override {
-    start("sparse residual", residual_kernel<T>, blocks(a.solved_from), a, b, x, r);
+    with_lanes(a, [&](auto lanes) {
+      start("sparse residual", residual_kernel<T, lanes>, blocks(a.solved_from * lanes), a, b, x, r);
+    });
   }
   void restrict_to(const Aggregates& to, const T* r, T* coarse) override {
     start("sparse restrict", restrict_kernel<T>, blocks(to.coarse_rows), to, r, coarse);
@@ -349,25 +361,24 @@ class CudaSparseKernels final : public SparseKernels<T> {
     start("sparse prolong", prolong_kernel<T>, blocks(a.solved_from), a.solved_from, to, factor, coarse, x);
   }
   void multiply(const SparseMatrix<T>& a, const T* x, T* y) override {
-    start("sparse multiply", multiply_kernel<T>, blocks(a.rows), a, x, y);
+    with_lanes(
+        a, [&](auto lanes) { start("sparse multiply", multiply_kernel<T, lanes>, blocks(a.rows * lanes), a, x, y); });
   }
 
   void multiply_sums(const SparseMatrix<T>& a, const Directions<T>& directions, const T* r) override {
     with_count(directions.count, [&](auto count) {
-      start("sparse multiply and sums", multiply_sums_kernel<T, count>, summing_blocks(a.rows), a, directions, r,
-            partial_.data());
+      with_lanes(a, [&](auto lanes) {
+        start("sparse multiply and sums", multiply_sums_kernel<T, count, lanes>, summing_blocks(a.rows * lanes), a,
+              directions, r, partial_.data());
+      });
     });
   }
   void advance(const SparseMatrix<T>& a, const Directions<T>& directions, const T* r, T* rest, bool first,
                T* x) override {
     with_count(directions.count, [&](auto count) {
       start("sparse advance", advance_kernel<T, count>, blocks(a.rows), a.rows, directions, partial_.data(),
-            static_cast<int>(summing_blocks(a.rows)), r, rest, first, x);
+            partial_blocks(a), r, rest, first, x);
     });
-  }
-
-  void dense(std::int32_t count, const std::int32_t* row, const T* matrix, const T* b, T* x) override {
-    start("sparse dense", dense_kernel<T>, blocks(std::int64_t{count} * 32), count, row, matrix, b, x);
   }
   void divergence(const Incidence<T>& incidence, const T* w, const T* u, T* g) override {
     start("sparse divergence", divergence_kernel<T>, blocks(incidence.cells), incidence, w, u, g);
@@ -395,6 +406,18 @@ class CudaSparseKernels final : public SparseKernels<T> {
   template <class Kernel, class... Arguments>
   void start(const char* name, Kernel* kernel, unsigned grid, const Arguments&... arguments) {
     launch(name, kernel, grid, threads, 0, shared_.stream, arguments...);
+  }
+  /// work(integral_constant) for the threads that share a row.
+  template <class Work>
+  static void with_lanes(const SparseMatrix<T>& a, const Work& work) {
+    if (a.rows <= most_shared) return work(std::integral_constant<int, 4>());
+    work(std::integral_constant<int, 1>());
+  }
+  /// Blocks of multiply_sums().
+  static int partial_blocks(const SparseMatrix<T>& a) {
+    int blocks = 0;
+    with_lanes(a, [&](auto lanes) { blocks = static_cast<int>(summing_blocks(a.rows * lanes)); });
+    return blocks;
   }
   /// work(integral_constant) for the number of directions.
   template <class Work>

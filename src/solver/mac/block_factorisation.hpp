@@ -66,7 +66,7 @@ template <class T>
 constexpr double block_factorisation_bytes(int dim, double faces, double cells) {
   constexpr std::int64_t number = sizeof(T);
   constexpr double all_levels = 1.2;
-  const std::int64_t row = 2 * dim * (number + 4) + 2 * number + 4;
+  const std::int64_t row = 2 * dim * (2 + 4) + 2 * number + 4;
   const std::int64_t face = row + 11 * number + 2 * 4 + number + 8;
   const std::int64_t cell = row + 14 * number + 2 * dim * 4 + 8;
   return all_levels * (static_cast<double>(face) * faces + static_cast<double>(cell) * cells);

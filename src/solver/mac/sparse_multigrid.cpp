@@ -1,6 +1,5 @@
 #include "solver/mac/sparse_multigrid.hpp"
 
-#include <Eigen/Dense>
 #include <algorithm>
 #include <optional>
 #include <type_traits>
@@ -25,32 +24,33 @@ constexpr double damping = 0.7;
 /// What corrections of a V-cycle are multiplied with.
 constexpr double stiffness_of_constants = 1.8;
 
-/// The nodes of each part of a matrix that nothing holds: constants there are mapped to zero.
-std::vector<std::vector<std::int64_t>> constants_of(const Eigen::MatrixXd& matrix) {
-  const auto size = static_cast<int>(matrix.rows());
+/// The nodes of each part of a matrix that nothing holds: constants there are mapped to zero. Nodes are numbered as in
+/// HostMatrix::nodes.
+std::vector<std::vector<std::int64_t>> constants_of(const HostMatrix& matrix) {
   std::vector<std::vector<std::int64_t>> constants;
-  std::vector<bool> seen(size, false);
-  std::vector<int> front;
-  for (int first = 0; first < size; ++first) {
+  std::vector<std::int64_t> number(matrix.rows, -1);
+  for (std::int64_t i = 0; i < std::ssize(matrix.nodes); ++i) number[matrix.nodes[i]] = i;
+  std::vector<bool> seen(matrix.rows, false);
+  std::vector<std::int32_t> front;
+  for (const std::int32_t first : matrix.nodes) {
     if (seen[first]) continue;
     std::vector<std::int64_t> members;
+    double held = 0.0;
+    double largest = 0.0;
     seen[first] = true;
     front.assign(1, first);
     while (!front.empty()) {
-      const int here = front.back();
+      const std::int32_t here = front.back();
       front.pop_back();
-      members.push_back(here);
-      for (int other = 0; other < size; ++other) {
-        if (seen[other] || matrix(here, other) == 0.0) continue;
+      members.push_back(number[here]);
+      held += matrix.diagonal[here];
+      largest = std::max(largest, matrix.diagonal[here]);
+      matrix.for_row(here, [&](std::int32_t other, double value) {
+        held += value;
+        if (seen[other] || value == 0.0) return;
         seen[other] = true;
         front.push_back(other);
-      }
-    }
-    double held = 0.0;
-    double largest = 0.0;
-    for (const std::int64_t i : members) {
-      largest = std::max(largest, matrix(i, i));
-      for (const std::int64_t j : members) held += matrix(i, j);
+      });
     }
     constexpr double rounding = 1e-9;
     if (held <= rounding * largest) constants.push_back(std::move(members));
@@ -64,8 +64,9 @@ template <class T>
 SparseMultigrid<T>::SparseMultigrid(Engine& engine, SparseAssembly& assembly, SparseKernels<T>& kernels,
                                     Kernels<T>& dense, const SparseRows& rows, AssembledMatrix finest,
                                     const SparseMultigridOptions& options)
-    : engine_(engine), kernels_(kernels), options_(options) {
-  const std::int64_t few_nodes = std::max(least_dense, engine.dense_limits().than_by_cycle);
+    : engine_(engine), kernels_(kernels), dense_(dense), options_(options) {
+  const DenseLimits limits = engine.dense_limits();
+  const std::int64_t few_nodes = std::max(least_dense, options.k_cycle ? limits.than_by_k_cycle : limits.than_by_cycle);
   bool paired = false;
   SparseRows coarser;  // those of `matrix` on levels below the finest
   const SparseRows* of = &rows;
@@ -92,7 +93,7 @@ SparseMultigrid<T>::SparseMultigrid(Engine& engine, SparseAssembly& assembly, Sp
     matrix = std::move(coarse->matrix);
     of = &coarser;
   }
-  invert_coarsest(*of, matrix, dense);
+  invert_coarsest(assembly, *of, matrix);
   add_level(assembly, *of, std::move(matrix));
 }
 
@@ -109,6 +110,8 @@ typename SparseMultigrid<T>::Smoothing SparseMultigrid<T>::smoothing_of(const Sp
 template <class T>
 void SparseMultigrid<T>::add_level(SparseAssembly& assembly, const SparseRows& rows, AssembledMatrix matrix) {
   LevelData data;
+  data.value = Vector<std::uint16_t>(engine_, matrix.value.size());
+  assembly.round_entries(rows, matrix, data.value.data());
   data.begin = std::move(matrix.begin);
   data.column = std::move(matrix.column);
   const auto keep = [&](Vector<double>& numbers) {
@@ -123,7 +126,6 @@ void SparseMultigrid<T>::add_level(SparseAssembly& assembly, const SparseRows& r
   Vector<double> inverse(engine_, rows.storage());
   assembly.invert(rows.storage(), matrix.diagonal.data(), inverse.data());
   data.inverse_diagonal = keep(inverse);
-  data.value = keep(matrix.value);
   data.diagonal = keep(matrix.diagonal);
   const Smoothing smoothing = smoothing_of(rows);
   data.by_colours = smoothing.by_colours;
@@ -165,28 +167,17 @@ void SparseMultigrid<T>::set_aggregates(LevelData& fine, Coarsened& coarse) {
 }
 
 template <class T>
-void SparseMultigrid<T>::invert_coarsest(const SparseRows& rows, const AssembledMatrix& sparse, Kernels<T>& dense) {
+void SparseMultigrid<T>::invert_coarsest(SparseAssembly& assembly, const SparseRows& rows,
+                                         const AssembledMatrix& sparse) {
   const HostMatrix host(engine_, rows, sparse);
-  const auto count = static_cast<int>(host.nodes.size());
+  const auto count = std::ssize(host.nodes);
   if (count == 0) return;
-  std::vector<int> node(host.rows, -1);
-  for (int i = 0; i < count; ++i) node[host.nodes[i]] = i;
-  Eigen::MatrixXd matrix = Eigen::MatrixXd::Zero(count, count);
-  for (int i = 0; i < count; ++i) {
-    const std::int32_t row = host.nodes[i];
-    matrix(i, i) = host.diagonal[row];
-    host.for_row(row, [&](std::int32_t column, double value) { matrix(i, node[column]) = value; });
-  }
-  const DenseField all{0, count, constants_of(matrix)};
-  // What stands alone and is held by nothing is a constant, too; an inverse needs something on the diagonal.
-  for (int i = 0; i < count; ++i) {
-    if (matrix(i, i) == 0.0) matrix(i, i) = 1.0;
-  }
-  coarsest_row_ = on_device(engine_, host.nodes);
-  coarsest_inverse_ = Vector<T>(engine_, matrix.size());
-  Vector<double> symmetric(engine_, matrix.size());
-  symmetric.upload(matrix.data());
-  dense.invert_dense({&all, 1}, symmetric.data(), coarsest_inverse_.data());
+  const DenseField all{0, count, constants_of(host)};
+  coarsest_row_ = on_device(engine_, std::vector<std::int64_t>(host.nodes.begin(), host.nodes.end()));
+  coarsest_inverse_ = Vector<T>(engine_, count * count);
+  Vector<double> matrix(engine_, count * count);
+  assembly.dense(rows, sparse, count, coarsest_row_.data(), matrix.data());
+  dense_.invert_dense({&all, 1}, matrix.data(), coarsest_inverse_.data());
 }
 
 template <class T>
@@ -212,8 +203,7 @@ void SparseMultigrid<T>::cycle(int level, const T* b, T* x) {
   LevelData& data = levels_[level];
   const SparseMatrix<T>& a = data.matrix;
   if (level + 1 == levels() && coarsest_inverse_.size() > 0) {
-    kernels_.dense(static_cast<std::int32_t>(coarsest_row_.size()), coarsest_row_.data(), coarsest_inverse_.data(), b,
-                   x);
+    dense_.dense(coarsest_row_.size(), coarsest_row_.data(), coarsest_inverse_.data(), b, x);
     return;
   }
   if (data.by_colours) {

@@ -24,7 +24,7 @@ struct SparseMultigridOptions {
 template <class T>
 class SparseMultigrid {
  public:
-  /// Of the matrix `finest` of these rows. `dense`: kernels of any level.
+  /// Of the matrix `finest` of these rows. `dense`: kernels of any level, which outlive this object.
   SparseMultigrid(Engine& engine, SparseAssembly& assembly, SparseKernels<T>& kernels, Kernels<T>& dense,
                   const SparseRows& rows, AssembledMatrix finest, const SparseMultigridOptions& options);
 
@@ -39,7 +39,7 @@ class SparseMultigrid {
     // The matrix, and its aggregates on the next coarser level.
     Vector<std::int64_t> begin;
     Vector<std::int32_t> column;
-    Vector<T> value;
+    Vector<std::uint16_t> value;
     Vector<T> diagonal;
     Vector<T> inverse_diagonal;
     Vector<std::int32_t> parent;
@@ -68,16 +68,17 @@ class SparseMultigrid {
   [[nodiscard]] Smoothing smoothing_of(const SparseRows& rows) const;
   void add_level(SparseAssembly& assembly, const SparseRows& rows, AssembledMatrix matrix);
   void set_aggregates(LevelData& fine, Coarsened& coarse);
-  void invert_coarsest(const SparseRows& rows, const AssembledMatrix& matrix, Kernels<T>& dense);
+  void invert_coarsest(SparseAssembly& assembly, const SparseRows& rows, const AssembledMatrix& matrix);
   void conjugate_gradients(int level, int steps, const T* b, T* x);
   /// x = one cycle for b.
   void cycle(int level, const T* b, T* x);
 
   Engine& engine_;
   SparseKernels<T>& kernels_;
+  Kernels<T>& dense_;
   SparseMultigridOptions options_;
   std::vector<LevelData> levels_;  // finest first
-  Vector<std::int32_t> coarsest_row_;
+  Vector<std::int64_t> coarsest_row_;
   Vector<T> coarsest_inverse_;
 };
 
