@@ -44,7 +44,9 @@ struct SolverOptions {
   double rtol =
       1e-8;  ///< on the true residual (right) or the preconditioned one (left), relative to the right-hand side
   int max_iterations = 50;
-  int restart = 0;  ///< GMRES restart length; 0: none
+  /// GMRES restart length; 0: none. From the right the last vector of a round is the correction of the round before, so
+  /// that one more is kept.
+  int restart = 0;
   /// V-cycles on each level of full multigrid. For k >= 2 one makes the velocity as accurate as the element allows, two
   /// the pressure as well. Full multigrid has converged if the last cycle at least halved the residual and at most half
   /// of the estimated error is algebraic (Report::error_estimate).

@@ -101,6 +101,8 @@ class Kernels {
   /// One colour of the additive smoother: y += damping * sum_j R_j^T A_j^+ R_j (b - A x).
   virtual void smooth_add(int colour, const T* b, const T* x, T* y, T damping) = 0;
 
+  /// r = b - A x where smooth_small() reads it for a group of small patches; elsewhere r is anything.
+  virtual void residual_for_small(int /*group*/, const T* b, const T* x, T* r) { residual(b, x, r); }
   /// One group of small patches (Level::small_patches), which share no unknown, with the residual r: x += damping *
   /// sum_j R_j^T A_j^+ R_j r. x and r are different vectors.
   virtual void smooth_small(int group, const T* r, T* x, T damping) = 0;

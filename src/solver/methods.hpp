@@ -114,7 +114,7 @@ class Solve final : public LinearSolver {
     return std::clamp(options.restart > 0 ? 2 * digits : digits, 1, std::max(1, most));
   }
   static KrylovVectors right_vectors(const SolverOptions& options) {
-    return gmres_right_vectors<double, S>(expected_iterations(options));
+    return gmres_right_vectors<double, S>(expected_iterations(options), options.restart);
   }
   static KrylovVectors left_vectors(const SolverOptions& options) {
     return gmres_left_vectors(expected_iterations(options));

@@ -17,9 +17,11 @@ std::int64_t strip_rows(const Level& level, std::size_t number_bytes) {
   return std::max<std::int64_t>(fewest, cache_bytes(2) / 2 / (3 * row));
 }
 
-void order_blocks(const Level& level, std::int64_t rows, CellShare& share) {
+/// `wanted`: [block of records].
+void order_blocks(const Level& level, std::int64_t rows, const std::vector<bool>& wanted, CellShare& share) {
   std::vector<std::pair<std::int64_t, Record>> order;  // strip, first cell
   for (auto cell = static_cast<Record>(share.range.begin); cell < share.range.end; cell += interleave) {
+    if (!wanted[cell / interleave]) continue;
     order.emplace_back(level.equation.dim == 3 ? level.grid.position(cell)[1] / rows : 0, cell);
   }
   std::sort(order.begin(), order.end());
@@ -27,48 +29,44 @@ void order_blocks(const Level& level, std::int64_t rows, CellShare& share) {
   for (std::size_t i = 0; i < order.size(); ++i) share.blocks[i].first = order[i].second;
 }
 
-void find_carry(const Level& level, CellShare& share) {
-  const Grid& grid = level.grid;
-  for (auto cell = static_cast<Record>(share.range.begin); cell < share.range.end; ++cell) {
-    for (int c = 0; c < level.equation.velocities(); ++c) {
-      const Record below = grid.neighbour(cell, 2 * c);
-      if (grid.layout().is_cell(below) && (below < share.range.begin || below >= share.range.end)) {
-        share.carry[c].push_back(below);
-      }
-    }
-  }
+/// visit(cell) for the cells of a block of the share.
+template <class Visit>
+void for_cells(const CellShare& share, const CellBlock& block, const Visit& visit) {
+  const auto end = static_cast<Record>(std::min<std::int64_t>(block.first + interleave, share.range.end));
+  for (Record cell = block.first; cell < end; ++cell) visit(cell);
 }
 
-/// What the order means for the shares of hats. `turn`: of a block of records, in its thread.
-void find_waits(const Level& level, const std::vector<std::int32_t>& turn, const CellShare& share, CellBlock& block) {
+/// What the order means for the shares of hats. `turn`: of a block of records, in its thread; of blocks that are not
+/// wanted -1.
+void find_waits(const Level& level, const std::vector<std::int32_t>& turn, CellShare& share, CellBlock& block) {
   const Grid& grid = level.grid;
-  const auto inside = [&](Record r) { return r >= share.range.begin && r < share.range.end; };
+  const auto inside = [&](Record r) {
+    return r >= share.range.begin && r < share.range.end && turn[r / interleave] >= 0;
+  };
   const std::int32_t here = turn[block.first / interleave];
-  for (Record cell = block.first; cell < std::min<std::int64_t>(block.first + interleave, share.range.end); ++cell) {
+  for_cells(share, block, [&](Record cell) {
     const auto lane = static_cast<std::uint16_t>(1U << (cell - block.first));
     for (int c = 0; c < level.equation.velocities(); ++c) {
       const Record below = grid.neighbour(cell, 2 * c);
       const Record next = grid.neighbour(cell, 2 * c + 1);
-      const bool waits = inside(below) ? turn[below / interleave] < here : grid.layout().is_cell(below);
-      if (waits) block.share_waits[c] |= lane;
+      const bool carried = grid.layout().is_cell(below) && !inside(below);
+      if (carried) share.carry[c].push_back(below);
+      if (carried || (inside(below) && turn[below / interleave] < here)) block.share_waits[c] |= lane;
       if (inside(next)) (turn[next / interleave] > here ? block.next_is_later : block.next_is_done)[c] |= lane;
     }
-  }
+  });
 }
 
-}  // namespace
-
-std::vector<CellShare> share_cells(Team& team, const Level& level, std::size_t number_bytes,
-                                   void (*locate)(const CellTopology&, std::int32_t, CellBlock&)) {
+std::vector<CellShare> share_blocks(Team& team, const Level& level, std::size_t number_bytes, Locate locate,
+                                    const std::vector<bool>& wanted) {
   const CellTopology topology = topology_of(level.grid);
   const std::int64_t rows = strip_rows(level, number_bytes);
   std::vector<CellShare> shares(team.size());
-  std::vector<std::int32_t> turn(level.grid.layout().storage() / interleave);
+  std::vector<std::int32_t> turn(wanted.size(), -1);
   team.run([&](int t) {
     CellShare& share = shares[t];
     share.range = team.range(level.grid.layout().near_cells().size(), t, interleave);
-    order_blocks(level, rows, share);
-    find_carry(level, share);
+    order_blocks(level, rows, wanted, share);
     for (std::size_t i = 0; i < share.blocks.size(); ++i) {
       turn[share.blocks[i].first / interleave] = static_cast<std::int32_t>(i);
     }
@@ -78,6 +76,24 @@ std::vector<CellShare> share_cells(Team& team, const Level& level, std::size_t n
     }
   });
   return shares;
+}
+
+}  // namespace
+
+std::vector<CellShare> share_cells(Team& team, const Level& level, std::size_t number_bytes, Locate locate) {
+  const std::vector<bool> all(level.grid.layout().storage() / interleave, true);
+  return share_blocks(team, level, number_bytes, locate, all);
+}
+
+std::vector<CellShare> share_cells_of(const SmallGroup& group, Team& team, const Level& level, std::size_t number_bytes,
+                                      Locate locate) {
+  std::vector<bool> wanted(level.grid.layout().storage() / interleave, false);
+  for (const SmallRecords& patch : group.patches) {
+    for (const Record record : patch) {
+      if (level.grid.layout().is_cell(record)) wanted[record / interleave] = true;
+    }
+  }
+  return share_blocks(team, level, number_bytes, locate, wanted);
 }
 
 }  // namespace solenoid::cpu

@@ -14,16 +14,19 @@ namespace solenoid::cpu {
 
 /// What one thread does of the operator.
 struct CellShare {
-  Team::Range range;              ///< its cells: whole blocks of records
-  std::vector<CellBlock> blocks;  ///< of the range, in the order of its work
-  /// [c]: cells outside the range whose upper neighbour in direction c is inside.
+  Team::Range range;              ///< whole blocks of records, among which are its cells
+  std::vector<CellBlock> blocks;  ///< these cells, in the order of its work
+  /// [c]: other cells whose upper neighbour in direction c is one of these.
   std::array<std::vector<Record>, 3> carry;
 };
 
 /// The shares of all threads, for numbers of so many bytes; `locate` is that of the kernels. The order of blocks is
 /// that of their numbers or, where three layers of cells do not fit into the second-level cache, strip by strip of rows
 /// that do.
-std::vector<CellShare> share_cells(Team& team, const Level& level, std::size_t number_bytes,
-                                   void (*locate)(const CellTopology&, std::int32_t, CellBlock&));
+using Locate = void (*)(const CellTopology&, std::int32_t, CellBlock&);
+std::vector<CellShare> share_cells(Team& team, const Level& level, std::size_t number_bytes, Locate locate);
+/// The same of those blocks of records alone in which a group of small patches has cells.
+std::vector<CellShare> share_cells_of(const SmallGroup& group, Team& team, const Level& level, std::size_t number_bytes,
+                                      Locate locate);
 
 }  // namespace solenoid::cpu

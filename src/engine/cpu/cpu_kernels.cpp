@@ -53,6 +53,7 @@ class CpuKernels final : public VectorOperations<T> {
     return std::exchange(tables_, mine);
   }
   void prepare_smoother(bool additive) override {
+    if (!level_.small_patches.groups.empty()) shares_of_small(0);
     if (!smoother_.prepare(additive)) return;
     CpuKernels::use_tables(CpuKernels::make_tables());
   }
@@ -65,8 +66,12 @@ class CpuKernels final : public VectorOperations<T> {
 
   [[nodiscard]] bool smooths_from_halo() const override { return smoother_.has_halo_form(); }
 
-  void apply(const T* x, T* y) override { apply_or_residual(nullptr, x, y); }
-  void residual(const T* b, const T* x, T* r) override { apply_or_residual(b, x, r); }
+  void apply(const T* x, T* y) override { apply_or_residual(shares_, nullptr, x, y); }
+  void residual(const T* b, const T* x, T* r) override { apply_or_residual(shares_, b, x, r); }
+  void residual_for_small(int group, const T* b, const T* x, T* r) override {
+    if (level_.goes_by_elements()) return residual(b, x, r);
+    apply_or_residual(shares_of_small(group), b, x, r);
+  }
 
   void smooth(int colour, const T* b, const T* x, T* y) override {
     prepare_smoother(false);
@@ -97,13 +102,22 @@ class CpuKernels final : public VectorOperations<T> {
   using VectorOperations<T>::team_;
   using VectorOperations<T>::level_;
 
-  void apply_or_residual(const T* b, const T* x, T* y) {
+  /// Those with the small patches of a group.
+  const std::vector<CellShare>& shares_of_small(int group) {
+    if (small_shares_.empty()) {
+      for (const SmallGroup& of : level_.small_patches.groups) {
+        small_shares_.push_back(share_cells_of(of, team_, level_, sizeof(T), table_.locate));
+      }
+    }
+    return small_shares_[group];
+  }
+  void apply_or_residual(const std::vector<CellShare>& shares, const T* b, const T* x, T* y) {
     // Streaming stores need whole cache lines; memory of the engine has them, that of others may not.
     const bool stream = large_ && reinterpret_cast<std::uintptr_t>(y) % 64 == 0;
     const std::optional<VaryingData<T>> varying =
         varying_ == nullptr ? std::nullopt : std::optional(Smoother<T>::varying(tables_->local_problems));
     team_.run([&](int t) {
-      const CellShare& share = shares_[t];
+      const CellShare& share = shares[t];
       ApplyArguments<T> arguments{&cell_,
                                   topology_,
                                   static_cast<Record>(share.range.begin),
@@ -160,7 +174,8 @@ class CpuKernels final : public VectorOperations<T> {
   Smoother<T> smoother_;
   std::unique_ptr<PointViscosityTerm> at_points_;  // once it was taken
   std::shared_ptr<Tables> tables_;
-  std::vector<CellShare> shares_;  // by thread
+  std::vector<CellShare> shares_;                     // by thread
+  std::vector<std::vector<CellShare>> small_shares_;  // [group]: where its residual is needed, once it was
   Transfers<T> transfers_;
   const bool large_ = level_.size() * static_cast<std::int64_t>(sizeof(T)) > cache_bytes(3) / 2;
 };

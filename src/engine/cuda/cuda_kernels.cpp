@@ -144,11 +144,11 @@ class CudaKernels final : public Kernels<T> {
   void smooth_add(int colour, const T* b, const T* x, T* y, T damping) override {
     smooth(additive_, {colour, b, x, y, true, damping});
   }
-  void smooth_small(int group, const T* r, T* x, T damping) override {
-    level_.require_constant_coefficients();
-    if (small_ == nullptr) small_ = std::make_unique<SmallSmoother<T>>(shared_, level_);
-    small_->smooth(group, r, x, damping);
+  void residual_for_small(int group, const T* b, const T* x, T* r) override {
+    if (table_.residual_at == nullptr || mac_ || level_.goes_by_elements()) return residual(b, x, r);
+    table_.residual_at(operator_arguments(b, x, r), small().unknowns(group), shared_.stream);
   }
+  void smooth_small(int group, const T* r, T* x, T damping) override { small().smooth(group, r, x, damping); }
 
   void prepare_smoother(bool additive) override {
     const int colours = static_cast<int>(level_.patches.colours.size());
@@ -157,7 +157,10 @@ class CudaKernels final : public Kernels<T> {
       smoothers = make_smoothers<T>({shared_, level_, *device_, cell_, table_, local_, &varying_, &sheared_}, additive);
     }
     const cuda::Rehearsal rehearsal;
-    if (!level_.small_patches.groups.empty() && by_cell_ == nullptr) smooth_small(0, nullptr, nullptr, T(1));
+    if (!level_.small_patches.groups.empty() && by_cell_ == nullptr) {
+      residual_for_small(0, nullptr, nullptr, nullptr);
+      smooth_small(0, nullptr, nullptr, T(1));
+    }
     for (int colour = 0; colour < colours; ++colour) {
       additive ? smooth_add(colour, nullptr, nullptr, nullptr, T(1)) : smooth(colour, nullptr, nullptr, nullptr);
     }
@@ -280,6 +283,11 @@ class CudaKernels final : public Kernels<T> {
   void axpys_float(int count, const double* a, const float* const* v, T* w) override { combine(count, a, v, T(1), w); }
 
  private:
+  SmallSmoother<T>& small() {
+    level_.require_constant_coefficients();
+    if (small_ == nullptr) small_ = std::make_unique<SmallSmoother<T>>(shared_, level_);
+    return *small_;
+  }
   struct Tables final : CoefficientTables {
     CellData<T> cell;
     std::optional<MacStencil<T>> mac;

@@ -156,6 +156,9 @@ class DistributedKernels final : public Kernels<T> {
   }
 
   /// Levels with small patches are whole.
+  void residual_for_small(int group, const T* b, const T* x, T* r) override {
+    kernels_->residual_for_small(group, b, x, r);
+  }
   void smooth_small(int group, const T* r, T* x, T damping) override { kernels_->smooth_small(group, r, x, damping); }
 
   void prepare_smoother(bool additive) override {

@@ -24,6 +24,7 @@ struct KrylovVectors {
   int basis = 0;           ///< in the precision T of the method
   int preconditioned = 0;  ///< in the precision S of a flexible preconditioner
   int work = 0;            ///< in T: one or none
+  int previous = 0;        ///< the same
 };
 
 /// The vectors. They are kept for the next solve; what is reserved need not be allocated during one.
@@ -32,15 +33,17 @@ struct KrylovSpace {
   std::vector<Vector<T>> v;  ///< orthonormal basis
   std::vector<Vector<S>> z;  ///< preconditioned basis
   Vector<T> work;
+  Vector<T> previous;  ///< what the round before a restart made of x
 
   void reserve(Engine& engine, std::int64_t size, const KrylovVectors& needed) {
     grow(engine, size, needed.basis, v);
     grow(engine, size, needed.preconditioned, z);
     if (needed.work > 0 && work.size() == 0) work = Vector<T>(engine, size);
+    if (needed.previous > 0 && previous.size() == 0) previous = Vector<T>(engine, size);
   }
   /// What that takes, if the method works on the finest level.
   static VectorNeeds needs(const KrylovVectors& needed) {
-    return on_finest<T>(needed.basis + needed.work) + on_finest<S>(needed.preconditioned);
+    return on_finest<T>(needed.basis + needed.work + needed.previous) + on_finest<S>(needed.preconditioned);
   }
 
  private:

@@ -15,7 +15,7 @@ template <class T>
 void smooth_small_patches(Kernels<T>& kernels, const T* b, T* x, T* free, T damping) {
   const int groups = static_cast<int>(kernels.level().small_patches.groups.size());
   for (int group = 0; group < groups; ++group) {
-    kernels.residual(b, x, free);
+    kernels.residual_for_small(group, b, x, free);
     kernels.smooth_small(group, free, x, damping);
   }
 }

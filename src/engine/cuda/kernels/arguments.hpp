@@ -93,6 +93,14 @@ struct ApplyArguments {
   std::int32_t last_owned = 0;   ///< up to this one
 };
 
+/// Unknowns of small patches of one shape.
+struct PatchUnknowns {
+  const std::int32_t* records;  ///< [patch][2]
+  std::int32_t count;           ///< of patches
+  const SmallPlace* unknowns;   ///< of each
+  int size;
+};
+
 /// Transfer between coarse cells and their children.
 template <class T>
 struct TransferArguments {
@@ -153,6 +161,7 @@ struct PoissonKernel {
 template <class T>
 struct KernelTable {
   void (*apply)(const ApplyArguments<T>&, Stream);
+  void (*residual_at)(const ApplyArguments<T>&, const PatchUnknowns&, Stream);
   void (*apply_varying)(const ElementArguments<T>&, Stream);
   void (*apply_sheared)(const ElementArguments<T>&, Stream);
   ParityKernel<T> parity[parity_variants];

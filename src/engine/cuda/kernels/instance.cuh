@@ -23,6 +23,7 @@ KernelTable<T> make_table() {
   KernelTable<T> table{};
   if constexpr (equation == EquationKind::stokes) {
     table.apply = &Operator<T, dim, order>::apply;
+    table.residual_at = &Operator<T, dim, order>::residual_at;
     // In files of their own.
     table.apply_varying = &apply_varying<T, dim, order>;
     table.apply_sheared = &apply_sheared<T, dim, order>;

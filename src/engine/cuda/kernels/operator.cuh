@@ -34,6 +34,7 @@
 
 #include "engine/cuda/kernels/operator_cells.cuh"
 #include "engine/cuda/kernels/operator_rows.cuh"
+#include "engine/cuda/kernels/operator_values.cuh"
 
 namespace solenoid::cuda {
 
@@ -46,85 +47,9 @@ struct Operator {
   using S = Shape<dim, order>;
   using Tables = OperatorTables<T, dim, order>;
   using Arguments = typename OperatorTile<T, dim, order>::Arguments;
-  static constexpr int n = S::n;
-
-  /// Row `function` (0..n, the last is the upper hat) of z in a column, from this cell alone. `cell`, `above`: where
-  /// the component begins in the cell and in the record above it.
-  __device__ static T cell_mass(const Tables& tables, const T* cell, const T* above, int function, int column) {
-    T z = tables.mass[function][n] * above[column * interleave];
-#pragma unroll
-    for (int j = 0; j < n; ++j) {
-      if (mass_couples(n, function, j)) z += tables.mass[function][j] * cell[(j * S::columns + column) * interleave];
-    }
-    return z;
-  }
-
-  /// y += factor E(z, .) for h = 1 on face `upper` (0, 1) of a line; z(m) are the modes.
-  template <class Z>
-  __device__ static void add_face(const Tables& tables, T factor, int upper, const Z& z, T (&y)[n]) {
-    const T sign = upper == 1 ? T(1) : T(-1);  // of odd modes
-    T v = 0;
-    T d = 0;
-#pragma unroll
-    for (int m = 0; m < n; ++m) {
-      const T mode = m % 2 == 0 ? z(m) : sign * z(m);
-      v += tables.value[m] * mode;
-      d += tables.slope[m] * mode;
-    }
-    const T value = factor * (tables.penalty * v - T(0.5) * d);
-    const T slope = factor * T(-0.5) * v;
-#pragma unroll
-    for (int j = 0; j < n; ++j) {
-      const T test = tables.value[j] * value + tables.slope[j] * slope;
-      y[j] += j % 2 == 0 ? test : sign * test;
-    }
-  }
-
-  /// A hat of a hat-only record: the row of the upper hat of the cell below it.
-  __device__ static void hat_only(const Tables& tables, const Arguments& arguments, std::int32_t hat, int column) {
-    const CellTopology& topology = arguments.topology;
-    const int c = direction_of_hats(topology, hat);
-    const std::int32_t cell = topology.neighbour[2 * c][hat];
-    const std::int64_t place = S::offset(hat) + (c * S::block + column) * interleave;
-    if (normal_fixed(topology.face[2 * c + 1][cell])) {
-      arguments.y[place] = T(0);
-      return;
-    }
-    const auto values = [&](std::int32_t r) { return arguments.x + S::offset(r) + c * S::block * interleave; };
-    const auto z = [&](std::int32_t r, int at) {
-      return cell_mass(tables, values(r), values(topology.neighbour[2 * c + 1][r]), n, at);
-    };
-    T result = tables.factor[(c + 1) % dim] * tables.alpha[c] * z(cell, column);
-    for (int turn = 1; turn < dim; ++turn) {
-      const int t = (c + turn) % dim;
-      const int stride = turn == 1 ? 1 : n;
-      const int mode = turn == 1 ? column % n : column / n;
-      const auto own = [&](int m) { return z(cell, column + (m - mode) * stride); };
-      T sum = 0;
-      for (int m = 0; m < n; ++m) {
-        const int at = column + (m - mode) * stride;
-        const T lower = z(topology.neighbour[2 * t][cell], at);
-        const T upper = z(topology.neighbour[2 * t + 1][cell], at);
-        sum += tables.beside[mode][m] * ((mode % 2 == 0 ? lower : -lower) + (m % 2 == 0 ? upper : -upper));
-        if (m % 2 == mode % 2) sum += tables.interior[mode][m] * own(m);
-      }
-      for (int upper = 0; upper < 2; ++upper) {
-        const int extra = face_weight(topology.face[2 * t + upper][cell]) - 1;
-        T y[n]{};
-        if (extra != 0) add_face(tables, T(extra), upper, own, y);
-        sum += y[mode];
-      }
-      result += tables.factor[t] * sum;
-    }
-    const T* p = arguments.x + S::offset(cell) + dim * S::block * interleave;
-    const int base =
-        column % n * S::pressure_stride((c + 1) % dim) + (dim == 3 ? column / n * S::pressure_stride((c + 2) % 3) : 0);
-    result += tables.factor[c] * (values(hat)[column * interleave] - values(cell)[column * interleave]) -
-              tables.inverse_h[c] * p[base * interleave];
-    arguments.y[place] = arguments.b == nullptr ? result : arguments.b[place] - result;
-  }
 
   static void apply(const ApplyArguments<T>& arguments, Stream stream);
+  static void residual_at(const ApplyArguments<T>& arguments, const PatchUnknowns& unknowns, Stream stream);
 };
 
 /// The root of the sum over a thread block.
@@ -173,9 +98,30 @@ __global__ void apply_hat_only(const __grid_constant__ OperatorTables<T, dim, or
   const int index = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
   const std::int32_t hat = arguments.topology.cells + index / columns;
   if (hat < arguments.topology.records) {
-    Operator<T, dim, order>::hat_only(tables, arguments, hat, index % columns);
+    OperatorByValues<T, dim, order>::write_hat_only(tables, arguments, hat, index % columns);
   }
   wait_for_earlier_kernels();  // for those that wait for this one
+}
+
+/// y = b - A x at the unknowns of small patches. A warp has one unknown of neighbouring patches at a time; traffic is
+/// what the caches miss of the records around these, most of which several unknowns read.
+template <class T, int dim, int order>
+__global__ void residual_at_unknowns(const __grid_constant__ OperatorTables<T, dim, order> tables,
+                                     const __grid_constant__ typename OperatorTile<T, dim, order>::Arguments arguments,
+                                     const __grid_constant__ PatchUnknowns of) {
+  using S = Shape<dim, order>;
+  using Values = OperatorByValues<T, dim, order>;
+  const int patch = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
+  std::int32_t record[2]{};
+  for (int i = 0; i < 2 && patch < of.count; ++i) record[i] = of.records[2 * patch + i];
+  wait_for_earlier_kernels();
+  if (patch >= of.count) return;
+  for (int i = static_cast<int>(blockIdx.y * blockDim.y + threadIdx.y); i < of.size; i += gridDim.y * blockDim.y) {
+    const SmallPlace at = of.unknowns[i];
+    const std::int64_t place = S::offset(record[at.record]) + at.offset;
+    arguments.y[place] =
+        arguments.b[place] - Values::product(tables, arguments, record[at.record], at.offset / interleave);
+  }
 }
 
 template <class T, int dim, int order>
@@ -197,6 +143,17 @@ void Operator<T, dim, order>::apply(const ApplyArguments<T>& arguments, Stream s
   constexpr int hat_threads = 128;
   launch("apply on hat-only records", apply_hat_only<T, dim, order>, blocks_for(hats, hat_threads), hat_threads, 0,
          stream, tables, with_hats);
+}
+
+template <class T, int dim, int order>
+void Operator<T, dim, order>::residual_at(const ApplyArguments<T>& arguments, const PatchUnknowns& unknowns,
+                                          Stream stream) {
+  constexpr int patches = 32;
+  constexpr int rows = 4;  // of unknowns, at a time
+  const auto shares = static_cast<unsigned>((unknowns.size + 2 * rows - 1) / (2 * rows));
+  launch("residual of small patches", residual_at_unknowns<T, dim, order>,
+         dim3(blocks_for(unknowns.count, patches), shares), dim3(patches, rows), 0, stream, Tables(*arguments.cell),
+         typename OperatorTile<T, dim, order>::Arguments{arguments, false}, unknowns);
 }
 
 }  // namespace solenoid::cuda

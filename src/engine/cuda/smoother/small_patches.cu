@@ -24,18 +24,18 @@ __global__ __launch_bounds__(threads) void smooth_small_kernel(const __grid_cons
   constexpr int parts = patches / together;
   extern __shared__ __align__(16) unsigned char memory[];
   __shared__ std::int64_t first[2][patches];
-  const int size = arguments.size;
+  const int size = arguments.of.size;
   T* const values = reinterpret_cast<T*>(memory);  // [unknown][patch]
   T* const corrections = values + size * patches;
   const int begin = static_cast<int>(blockIdx.x) * patches;
-  const int count = min(patches, arguments.count - begin);
+  const int count = min(patches, arguments.of.count - begin);
   for (int i = static_cast<int>(threadIdx.x); i < 2 * count; i += threads) {
-    first[i % 2][i / 2] = record_offset(arguments.records[2 * begin + i], arguments.record_size);
+    first[i % 2][i / 2] = record_offset(arguments.of.records[2 * begin + i], arguments.record_size);
   }
   wait_for_earlier_kernels();
   __syncthreads();
   for (int i = static_cast<int>(threadIdx.x); i < size * patches; i += threads) {
-    const SmallPlace place = arguments.unknowns[i / patches];
+    const SmallPlace place = arguments.of.unknowns[i / patches];
     const int patch = i % patches;
     values[i] = patch < count ? arguments.r[first[place.record][patch] + place.offset] : T(0);
   }
@@ -56,7 +56,7 @@ __global__ __launch_bounds__(threads) void smooth_small_kernel(const __grid_cons
   }
   __syncthreads();
   for (int i = static_cast<int>(threadIdx.x); i < size * patches; i += threads) {
-    const SmallPlace place = arguments.unknowns[i / patches];
+    const SmallPlace place = arguments.of.unknowns[i / patches];
     const int patch = i % patches;
     if (patch < count) arguments.x[first[place.record][patch] + place.offset] += arguments.damping * corrections[i];
   }
@@ -64,15 +64,15 @@ __global__ __launch_bounds__(threads) void smooth_small_kernel(const __grid_cons
 
 template <class T, int patches>
 void launch_small(const SmallArguments<T>& arguments, Stream stream) {
-  launch("small patches", smooth_small_kernel<T, patches>, blocks_for(arguments.count, patches), threads,
-         shared_bytes<T>(arguments.size, patches), stream, arguments);
+  launch("small patches", smooth_small_kernel<T, patches>, blocks_for(arguments.of.count, patches), threads,
+         shared_bytes<T>(arguments.of.size, patches), stream, arguments);
 }
 
 }  // namespace
 
 template <class T>
 void smooth_small(const SmallArguments<T>& arguments, bool many, Stream stream) {
-  const bool fits = shared_bytes<T>(arguments.size, many_small_patches) <= enough_shared_bytes;
+  const bool fits = shared_bytes<T>(arguments.of.size, many_small_patches) <= enough_shared_bytes;
   if ((many && fits) || Rehearsal::active()) launch_small<T, many_small_patches>(arguments, stream);
   if (!(many && fits) || Rehearsal::active()) launch_small<T, few_small_patches>(arguments, stream);
 }

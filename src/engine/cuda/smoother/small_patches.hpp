@@ -11,10 +11,7 @@ namespace solenoid::cuda {
 /// `count` small patches of one shape, which share no unknown.
 template <class T>
 struct SmallArguments {
-  const std::int32_t* records;  ///< [patch][2]
-  std::int32_t count;
-  const SmallPlace* unknowns;
-  int size;
+  PatchUnknowns of;
   int record_size;
   const T* inverse;  ///< symmetric
   const T* r;

@@ -28,21 +28,26 @@ std::shared_ptr<CoefficientTables> SmallSmoother<T>::use_tables(const std::share
 }
 
 template <class T>
-void SmallSmoother<T>::smooth(int group, const T* r, T* x, T damping) const {
+PatchUnknowns SmallSmoother<T>::unknowns(int group) const {
   const auto& [shape, patches] = level_.small_patches.groups[group];
-  const auto count = static_cast<std::int32_t>(patches.size());
+  return {.records = reinterpret_cast<const std::int32_t*>(groups_[group].data()),
+          .count = static_cast<std::int32_t>(patches.size()),
+          .unknowns = shapes_[shape].unknowns.data(),
+          .size = shapes_[shape].size};
+}
+
+template <class T>
+void SmallSmoother<T>::smooth(int group, const T* r, T* x, T damping) const {
+  const PatchUnknowns of = unknowns(group);
   const SmallArguments<T> arguments{
-      .records = reinterpret_cast<const std::int32_t*>(groups_[group].data()),
-      .count = count,
-      .unknowns = shapes_[shape].unknowns.data(),
-      .size = shapes_[shape].size,
+      .of = of,
       .record_size = level_.equation.record(),
-      .inverse = tables_->inverses[shape].data(),
+      .inverse = tables_->inverses[level_.small_patches.groups[group].shape].data(),
       .r = r,
       .x = x,
       .damping = damping,
   };
-  smooth_small(arguments, count >= many_small_patches * shared_.multiprocessors, shared_.stream);
+  smooth_small(arguments, of.count >= many_small_patches * shared_.multiprocessors, shared_.stream);
 }
 
 template class SmallSmoother<float>;

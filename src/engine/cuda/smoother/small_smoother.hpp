@@ -15,6 +15,8 @@ class SmallSmoother {
  public:
   SmallSmoother(Shared& shared, const Level& level);
 
+  /// Those of a group.
+  [[nodiscard]] PatchUnknowns unknowns(int group) const;
   /// Kernels::smooth_small.
   void smooth(int group, const T* r, T* x, T damping) const;
   /// As Kernels::make_tables.
