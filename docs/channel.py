@@ -15,6 +15,15 @@ from generated import DOCS, rows_of
 
 STORED = DOCS / "results/cuda_channel.json"
 VISCOSITY = 1 / 2800
+# Moser, Kim and Mansour (1999), https://doi.org/10.1063/1.869966, chan180: largest entries of their profiles.
+PUBLISHED = {"u_tau": 0.0643, "centre": 18.301,
+             "largest": {"uu": {"y": 15.281, "value": 2.658}, "vv": {"y": 52.171, "value": 0.836},
+                         "ww": {"y": 35.053, "value": 1.087}, "uv": {"y": 30.019, "value": 0.723}}}
+
+
+def fluctuation(row, name):
+    """The root of a mean square: next to walls, where it is next to nothing, its projection may be below zero."""
+    return math.sqrt(max(0.0, row[name]))
 
 
 def store(folder, commit):
@@ -42,10 +51,10 @@ def store(folder, commit):
         "steps": result["steps"], "cycles": result["iterations"], "seconds": result["time"],
         "averaged": [start, history[-1]["time"]], "divergence_max": max(row["divergence_max"] for row in history),
         "u_tau": u_tau, "re_tau": u_tau / VISCOSITY,
-        "largest": {name: max(({"y": row["y"], "value": math.sqrt(row[name])} for row in rows),
+        "largest": {name: max(({"y": row["y"], "value": fluctuation(row, name)} for row in rows),
                               key=lambda row: row["value"]) for name in ("uu", "vv", "ww")}
         | {"uv": max(({"y": row["y"], "value": -row["uv"]} for row in rows), key=lambda row: row["value"])},
-        "centre": rows[-1]["u"],
+        "centre": rows[-1]["u"], "published": PUBLISHED,
         "rows": rows}, indent=1) + "\n")
 
 
@@ -64,7 +73,7 @@ def draw():
     left.set(xlabel="$y^+$", ylabel="mean velocity", xlim=(0.5, 200), ylim=(0, 20))
     left.legend(fontsize=9)
     for name, label in (("uu", "$u'$"), ("vv", "$v'$"), ("ww", "$w'$")):
-        right.plot(y, [math.sqrt(row[name]) for row in rows], label=label, linewidth=1.5)
+        right.plot(y, [fluctuation(row, name) for row in rows], label=label, linewidth=1.5)
     right.plot(y, [-row["uv"] for row in rows], label="$-\\overline{u' v'}$", linewidth=1.5)
     right.set(xlabel="$y^+$", ylabel="fluctuations", xlim=(0, 180), ylim=(0, 3))
     right.legend(fontsize=9)
