@@ -56,6 +56,25 @@ Mesh boxes(std::vector<int> cells, int refine, std::vector<IndexBox> holes = {})
 
 // Options ------------------------------------------------------------------------------------------------------------
 
+/// Rounds of GMRES that end with the correction of the round before take two iterations more than one round, those that
+/// do not seven.
+TEST(Gmres, RoundsKeepTheCorrectionBeforeThem) {
+  if (!test::has_order(2, 2)) GTEST_SKIP() << "the order is not in this build";
+  const Problem problem = paper(2, 2, 4);
+  for (const Precision precision : {Precision::mixed, Precision::full_double}) {
+    SolverOptions options;
+    options.threads = 1;
+    options.max_iterations = 100;
+    options.precision = precision;
+    options.multigrid.smoother = SmootherKind::additive;
+    const Report whole = solve(problem, options).report;
+    options.restart = 2;
+    const Report rounds = solve(problem, options).report;
+    EXPECT_TRUE(whole.converged && rounds.converged);
+    EXPECT_LE(rounds.iterations, whole.iterations + 4) << rounds.precision;
+  }
+}
+
 class Options : public testing::TestWithParam<std::tuple<int, LocalSolverKind>> {};
 INSTANTIATE_TEST_SUITE_P(LocalSolvers, Options,
                          testing::Combine(testing::Values(2, 3),
