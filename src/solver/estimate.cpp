@@ -229,8 +229,8 @@ std::int64_t bytes_at(const CoarseCounts& counts, const Problem& problem, const 
       needs_of_coarsest(counts, problem, levels, refine, options.multigrid, engine.dense_limits());
   // The coarsest level is not smoothed in the cycle, which has one vector less there.
   const double of_coarsest = static_cast<double>(sizeof(S)) * number * (mac_vectors - 1) * levels.back();
-  const double coarsest =
-      of_coarsest + sizeof(S) * unknowns * unknowns + block_factorisation_bytes<S>(dim, mac_faces, mac_cells);
+  const double coarsest = of_coarsest + sizeof(S) * unknowns * unknowns +
+                          block_factorisation_bytes<S>(dim, mac_faces, mac_cells, engine.dense_limits());
   const bool is_additive = options.multigrid.smoother == SmootherKind::additive;
   const double smoothers = has_coefficients_by_cell(problem) || problem.mesh.edges
                                ? bytes_of(on_all<S>(engine.vectors_by_elements(is_additive)))

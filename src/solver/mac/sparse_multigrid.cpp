@@ -10,9 +10,6 @@
 namespace solenoid {
 namespace {
 
-/// Nodes of the coarsest matrix, which is inverted as a dense one, at least.
-constexpr std::int64_t least_dense = 400;
-
 /// Nodes up to which it pays to look for pairs, wherever they are, instead of blocks.
 constexpr std::int64_t most_paired = 30'000;
 
@@ -65,8 +62,7 @@ SparseMultigrid<T>::SparseMultigrid(Engine& engine, SparseAssembly& assembly, Sp
                                     Kernels<T>& dense, const SparseRows& rows, AssembledMatrix finest,
                                     const SparseMultigridOptions& options)
     : engine_(engine), kernels_(kernels), dense_(dense), options_(options) {
-  const DenseLimits limits = engine.dense_limits();
-  const std::int64_t few_nodes = std::max(least_dense, options.k_cycle ? limits.than_by_k_cycle : limits.than_by_cycle);
+  const std::int64_t few_nodes = most_inverted(engine.dense_limits(), options.k_cycle);
   bool paired = false;
   SparseRows coarser;  // those of `matrix` on levels below the finest
   const SparseRows* of = &rows;

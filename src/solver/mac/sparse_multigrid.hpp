@@ -3,6 +3,7 @@
 /// Algebraic multigrid by unsmoothed aggregation for one sparse symmetric matrix, with all its numbers in the engine's
 /// memory: what solve() does is the same whatever the numbers are, so that it may be recorded.
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -20,6 +21,12 @@ struct SparseMultigridOptions {
   /// (V-cycle): constants on aggregates are too stiff by about that factor.
   bool k_cycle = false;
 };
+
+/// Nodes of the coarsest matrix at most, of which an engine has the inverse.
+inline std::int64_t most_inverted(const DenseLimits& limits, bool k_cycle) {
+  constexpr std::int64_t everywhere = 400;
+  return std::max(everywhere, k_cycle ? limits.than_by_k_cycle : limits.than_by_cycle);
+}
 
 template <class T>
 class SparseMultigrid {
