@@ -198,7 +198,7 @@ template <class T>
 void SparseMultigrid<T>::cycle(int level, const T* b, T* x) {
   LevelData& data = levels_[level];
   const SparseMatrix<T>& a = data.matrix;
-  if (level + 1 == levels() && coarsest_inverse_.size() > 0) {
+  if (is_inverted(level)) {
     dense_.dense(coarsest_row_.size(), coarsest_row_.data(), coarsest_inverse_.data(), b, x);
     return;
   }

@@ -37,7 +37,7 @@ class SparseMultigrid {
 
   /// x = about A^-1 b. For a singular matrix b is orthogonal to its constants, and x may have some in it. b and x are
   /// other vectors than those of this object.
-  void solve(const T* b, T* x) { conjugate_gradients(0, options_.steps, b, x); }
+  void solve(const T* b, T* x) { is_inverted(0) ? cycle(0, b, x) : conjugate_gradients(0, options_.steps, b, x); }
   [[nodiscard]] const SparseMatrix<T>& matrix() const { return levels_.front().matrix; }
   [[nodiscard]] int levels() const { return static_cast<int>(levels_.size()); }
 
@@ -76,6 +76,7 @@ class SparseMultigrid {
   void add_level(SparseAssembly& assembly, const SparseRows& rows, AssembledMatrix matrix);
   void set_aggregates(LevelData& fine, Coarsened& coarse);
   void invert_coarsest(SparseAssembly& assembly, const SparseRows& rows, const AssembledMatrix& matrix);
+  [[nodiscard]] bool is_inverted(int level) const { return level + 1 == levels() && coarsest_inverse_.size() > 0; }
   void conjugate_gradients(int level, int steps, const T* b, T* x);
   /// x = one cycle for b.
   void cycle(int level, const T* b, T* x);
