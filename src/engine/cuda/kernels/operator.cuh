@@ -22,7 +22,7 @@
 /// A thread has a row of a cell (operator_rows.cuh), or, where elements are small, a whole cell (operator_cells.cuh).
 /// Hat rows (i_c = 0) belong to two cells, this one and the one below: where the two have different neighbours behind a
 /// side (at walls and at corners of holes), the face has the traces of both, each with its own weight and sign.
-/// A second kernel sees to hat-only records.
+/// A second kernel sees to hat-only records, another to what small patches read, both by values (operator_values.cuh).
 ///
 /// Everything from global memory goes through the read-only path, so that loads need not wait for stores. Traffic per
 /// unknown in double: DRAM 17 and 19 bytes for k = 1, 2 (floor 16), L2 29 and 38 (measured), of which a tile of
