@@ -367,6 +367,17 @@ void equals_the_matrix_on_the_host(Engine& engine, int extent) {
   kernels->jacobi_twice_from_zero(a, damping, load.data(), y.data());
   near(y, smoothed(b, smoothed(b, zero)), "jacobi_twice_from_zero");
 
+  Vector<T> relaxed = put(x);
+  Eigen::VectorXd in_turn = x;
+  for (int colour = 0; colour < a.colours; ++colour) {
+    kernels->relax(a, colour, load.data(), relaxed.data());
+    const Eigen::VectorXd left = b - product(in_turn);
+    for (std::int32_t i = a.colour_begin[colour]; i < a.colour_begin[colour + 1]; ++i) {
+      if (host.diagonal[i] > 0.0) in_turn[i] += left[i] / host.diagonal[i];
+    }
+  }
+  near(relaxed, in_turn, "relax");
+
   Vector<T> d = put(x);
   Vector<T> a_d = room();
   Vector<T> curvature = Vector<T>(engine, Directions<T>::most);
