@@ -61,7 +61,7 @@ class Assembly final : public SparseAssembly {
     std::int32_t* const number_of = number.data();
     backend_.for_all(count,
                      [=] SOLENOID_ANYWHERE(std::int64_t i) { number_of[row[i]] = static_cast<std::int32_t>(i); });
-    const Entries entries(rows.count(), matrix.begin.data(), matrix.column.data(), matrix.value.data());
+    const Entries entries(rows, matrix);
     const double* const diagonal = matrix.diagonal.data();
     backend_.for_all(count, [=] SOLENOID_ANYWHERE(std::int64_t i) {
       double* const to = dense + i * count;

@@ -29,22 +29,15 @@ void order_blocks(const Level& level, std::int64_t rows, const std::vector<bool>
   for (std::size_t i = 0; i < order.size(); ++i) share.blocks[i].first = order[i].second;
 }
 
-/// visit(cell) for the cells of a block of the share.
-template <class Visit>
-void for_cells(const CellShare& share, const CellBlock& block, const Visit& visit) {
-  const auto end = static_cast<Record>(std::min<std::int64_t>(block.first + interleave, share.range.end));
-  for (Record cell = block.first; cell < end; ++cell) visit(cell);
-}
-
-/// What the order means for the shares of hats. `turn`: of a block of records, in its thread; of blocks that are not
-/// wanted -1.
+/// What the order means for the shares of hats, and which of them come from other cells. `turn`: of a block of records,
+/// in its thread; of blocks that are not wanted -1.
 void find_waits(const Level& level, const std::vector<std::int32_t>& turn, CellShare& share, CellBlock& block) {
   const Grid& grid = level.grid;
   const auto inside = [&](Record r) {
     return r >= share.range.begin && r < share.range.end && turn[r / interleave] >= 0;
   };
   const std::int32_t here = turn[block.first / interleave];
-  for_cells(share, block, [&](Record cell) {
+  for (Record cell = block.first; cell < std::min<std::int64_t>(block.first + interleave, share.range.end); ++cell) {
     const auto lane = static_cast<std::uint16_t>(1U << (cell - block.first));
     for (int c = 0; c < level.equation.velocities(); ++c) {
       const Record below = grid.neighbour(cell, 2 * c);
@@ -54,9 +47,10 @@ void find_waits(const Level& level, const std::vector<std::int32_t>& turn, CellS
       if (carried || (inside(below) && turn[below / interleave] < here)) block.share_waits[c] |= lane;
       if (inside(next)) (turn[next / interleave] > here ? block.next_is_later : block.next_is_done)[c] |= lane;
     }
-  });
+  }
 }
 
+/// Of the blocks of records in `wanted`.
 std::vector<CellShare> share_blocks(Team& team, const Level& level, std::size_t number_bytes, Locate locate,
                                     const std::vector<bool>& wanted) {
   const CellTopology topology = topology_of(level.grid);

@@ -20,10 +20,11 @@ struct CellShare {
   std::array<std::vector<Record>, 3> carry;
 };
 
+using Locate = void (*)(const CellTopology&, std::int32_t, CellBlock&);
+
 /// The shares of all threads, for numbers of so many bytes; `locate` is that of the kernels. The order of blocks is
 /// that of their numbers or, where three layers of cells do not fit into the second-level cache, strip by strip of rows
 /// that do.
-using Locate = void (*)(const CellTopology&, std::int32_t, CellBlock&);
 std::vector<CellShare> share_cells(Team& team, const Level& level, std::size_t number_bytes, Locate locate);
 /// The same of those blocks of records alone in which a group of small patches has cells.
 std::vector<CellShare> share_cells_of(const SmallGroup& group, Team& team, const Level& level, std::size_t number_bytes,

@@ -53,7 +53,7 @@ class CpuKernels final : public VectorOperations<T> {
     return std::exchange(tables_, mine);
   }
   void prepare_smoother(bool additive) override {
-    if (!level_.small_patches.groups.empty()) shares_of_small(0);
+    if (!level_.small_patches.groups.empty() && !level_.goes_by_elements()) shares_of_small(0);
     if (!smoother_.prepare(additive)) return;
     CpuKernels::use_tables(CpuKernels::make_tables());
   }

@@ -368,8 +368,8 @@ class CudaSparseKernels final : public SparseKernels<T> {
   void multiply_sums(const SparseMatrix<T>& a, const Directions<T>& directions, const T* r) override {
     with_count(directions.count, [&](auto count) {
       with_lanes(a, [&](auto lanes) {
-        start("sparse multiply and sums", multiply_sums_kernel<T, count, lanes>, summing_blocks(a.rows * lanes), a,
-              directions, r, partial_.data());
+        start("sparse multiply and sums", multiply_sums_kernel<T, count, lanes>, partial_blocks(a), a, directions, r,
+              partial_.data());
       });
     });
   }
@@ -377,7 +377,7 @@ class CudaSparseKernels final : public SparseKernels<T> {
                T* x) override {
     with_count(directions.count, [&](auto count) {
       start("sparse advance", advance_kernel<T, count>, blocks(a.rows), a.rows, directions, partial_.data(),
-            partial_blocks(a), r, rest, first, x);
+            static_cast<int>(partial_blocks(a)), r, rest, first, x);
     });
   }
   void divergence(const Incidence<T>& incidence, const T* w, const T* u, T* g) override {
@@ -407,17 +407,15 @@ class CudaSparseKernels final : public SparseKernels<T> {
   void start(const char* name, Kernel* kernel, unsigned grid, const Arguments&... arguments) {
     launch(name, kernel, grid, threads, 0, shared_.stream, arguments...);
   }
-  /// work(integral_constant) for the threads that share a row.
+  /// Returns work(integral_constant) for the threads that share a row.
   template <class Work>
-  static void with_lanes(const SparseMatrix<T>& a, const Work& work) {
+  static auto with_lanes(const SparseMatrix<T>& a, const Work& work) {
     if (a.rows <= most_shared) return work(std::integral_constant<int, 4>());
-    work(std::integral_constant<int, 1>());
+    return work(std::integral_constant<int, 1>());
   }
   /// Blocks of multiply_sums().
-  static int partial_blocks(const SparseMatrix<T>& a) {
-    int blocks = 0;
-    with_lanes(a, [&](auto lanes) { blocks = static_cast<int>(summing_blocks(a.rows * lanes)); });
-    return blocks;
+  static unsigned partial_blocks(const SparseMatrix<T>& a) {
+    return with_lanes(a, [&](auto lanes) { return summing_blocks(a.rows * lanes); });
   }
   /// work(integral_constant) for the number of directions.
   template <class Work>

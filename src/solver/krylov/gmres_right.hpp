@@ -115,6 +115,7 @@ void gmres_right(Engine& engine, Kernels<T>& kernels, const Precondition<T, S>& 
     while (!stopped && (restart <= 0 || round.size() < restart)) {
       const int last = round.size();
       space.reserve(engine, size, gmres_right_vectors<T, S>(last + 1, restart));
+      if (last > 0) round.make_next();
       precondition(v[last].data(), z[last].data());
       if constexpr (std::is_same_v<T, S>) {
         left = round.extend(z[last].data()) / scale;
@@ -130,7 +131,6 @@ void gmres_right(Engine& engine, Kernels<T>& kernels, const Precondition<T, S>& 
         with_previous = true;
       }
       stopped = convergence.stop(left);
-      if (!stopped) round.make_next();
     }
     std::vector<double> y = round.minimiser();
     bool finite = true;

@@ -161,7 +161,7 @@ struct PoissonKernel {
 template <class T>
 struct KernelTable {
   void (*apply)(const ApplyArguments<T>&, Stream);
-  void (*residual_at)(const ApplyArguments<T>&, const PatchUnknowns&, Stream);
+  void (*residual_at)(const ApplyArguments<T>&, const PatchUnknowns&, Stream);  ///< b is given; y there alone
   void (*apply_varying)(const ElementArguments<T>&, Stream);
   void (*apply_sheared)(const ElementArguments<T>&, Stream);
   ParityKernel<T> parity[parity_variants];
