@@ -93,9 +93,11 @@ struct ShearedOperator {
   static constexpr int numbers_of_faces = ends * ((2 * dim + jumping) * columns + 3 * jumping * lines);
   static constexpr int numbers_of_fluxes = across_x * block + dim * jumping * columns;
   static constexpr int numbers = 2 * dim * block + dim * columns + std::max(numbers_of_faces, numbers_of_fluxes);
+  /// In double precision more cells in fewer blocks: warps whose lanes have different lines wait for each other.
+  static constexpr std::size_t enough = sizeof(T) == sizeof(float) ? 60 << 10 : 112 << 10;
   static constexpr int cells_that_fit() {
     int cells = 32;
-    while (cells > 4 && cells * numbers * sizeof(T) > (60 << 10)) cells /= 2;
+    while (cells > 4 && cells * numbers * sizeof(T) > enough) cells /= 2;
     return cells;
   }
   static constexpr int cells = cells_that_fit();

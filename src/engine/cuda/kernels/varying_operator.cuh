@@ -15,8 +15,9 @@
 ///   1. a row: w on a plane of tangential modes, to shared memory;
 ///   2. the columns of one mode in direction a = c + 1: mass matrix, stiffness, gradient; in the stress form what u_a
 ///      gives to that mode, of all modes along c;
-///   3. in 3D and the stress form, what u_b gives to a mode in direction b = c + 2, to shared memory, where those who
-///      have the columns find it.
+///   3. in 3D and the stress form rows are in shared memory by then, where what u_b gives to a mode in direction b = c
+///   + 2
+///      is added.
 
 #include "engine/cuda/kernels/element_rows.cuh"
 
@@ -297,6 +298,43 @@ struct VaryingOperator {
     unrolled<lines, n>([&](int i1, int i0) { own_rows.store_pressure(mode(i1, i0), root, b[i1][i0], -sum[i1][i0]); });
   }
 
+  /// In the stress form in 3D rows of a column are kept where its w was, which nobody else reads.
+  template <bool stress>
+  static constexpr bool by_way_of_shared = stress&& dim == 3;
+  /// Columns that are multiplied at once: where all of them would take too many registers, one after the other.
+  static constexpr int at_once = n * n * sizeof(T) > 100 ? 1 : lines;
+
+  /// What a thread's columns have of w and of the component in direction a.
+  __device__ void make_rows(int c) const {
+#pragma unroll(at_once)
+    for (int r = 0; r < lines; ++r) {
+      const int column = turn + n * r;
+      T y[rows];
+      multiply(c, column, turn, r, y);
+      couple(c, (c + 1) % dim, turn, r, y);
+#pragma unroll
+      for (int i = 0; i <= n; ++i) shared.w[i][column][slot] = y[i];
+    }
+  }
+  /// What the component in direction b gives to columns, of which the thread has a mode in that direction.
+  __device__ void add_coupled(int c) const {
+#pragma unroll(at_once)
+    for (int r = 0; r < lines; ++r) {
+      const int column = r + n * turn;
+      T more[rows]{};
+      couple(c, (c + 2) % dim, turn, r, more);
+#pragma unroll
+      for (int i = 0; i <= n; ++i) shared.w[i][column][slot] += more[i];
+    }
+  }
+  __device__ void fetch(int c, T (&b)[lines][n]) const {
+#pragma unroll
+    for (int r = 0; r < lines; ++r) own_rows.fetch(c, turn + n * r, b[r]);
+  }
+  __device__ void store(int c, int r, T factor, const T (&b)[n], const T (&y)[rows]) const {
+    own_rows.store(c, turn + n * r, shared.fixed[c][slot], shared.takes[c][slot], factor, b, y);
+  }
+
   template <bool stress>
   __device__ void apply() const {
     look_around();
@@ -309,39 +347,35 @@ struct VaryingOperator {
 #pragma unroll 1
     for (int c = 0; c < dim; ++c) {
       T b[lines][n];
-      if (works) {
-#pragma unroll
-        for (int r = 0; r < lines; ++r) own_rows.fetch(c, turn + n * r, b[r]);
-      }
+      if (works && !by_way_of_shared<stress>) fetch(c, b);
       make_w(c);
       __syncthreads();
-      T y[lines][rows];
-      if (works) {
+      if constexpr (by_way_of_shared<stress>) {
+        if (works) make_rows(c);
+        __syncthreads();
+        if (works) {
+          fetch(c, b);
+          add_coupled(c);
+        }
+        __syncthreads();
+        if (works) {
+#pragma unroll
+          for (int r = 0; r < lines; ++r) {
+            T y[rows];
+#pragma unroll
+            for (int i = 0; i <= n; ++i) y[i] = shared.w[i][turn + n * r][slot];
+            store(c, r, factor, b[r], y);
+          }
+        }
+      } else if (works) {
+        T y[lines][rows];
 #pragma unroll
         for (int r = 0; r < lines; ++r) {
           multiply(c, turn + n * r, turn, r, y[r]);
           if constexpr (stress) couple(c, (c + 1) % dim, turn, r, y[r]);
         }
-      }
-      if constexpr (stress && dim == 3) {
-        __syncthreads();
-        if (works) {
 #pragma unroll
-          for (int r = 0; r < lines; ++r) {
-            T more[rows]{};
-            couple(c, (c + 2) % dim, turn, r, more);
-#pragma unroll
-            for (int i = 0; i <= n; ++i) shared.w[i][r + n * turn][slot] = more[i];
-          }
-        }
-        __syncthreads();
-        if (works) unrolled<lines, rows>([&](int r, int i) { y[r][i] += shared.w[i][turn + n * r][slot]; });
-      }
-      if (works) {
-#pragma unroll
-        for (int r = 0; r < lines; ++r) {
-          own_rows.store(c, turn + n * r, shared.fixed[c][slot], shared.takes[c][slot], factor, b[r], y[r]);
-        }
+        for (int r = 0; r < lines; ++r) store(c, r, factor, b[r], y[r]);
       }
       if (c + 1 < dim) __syncthreads();
     }

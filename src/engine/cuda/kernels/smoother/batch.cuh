@@ -247,10 +247,8 @@ struct ParityBatch : Places<record_size(dim, order)> {
   /// What lies around the patch is part of its right-hand side.
   __device__ bool looks_around() const { return !corrects && arguments.x != nullptr; }
   __device__ bool keeps_pressure() const { return !corrects && arguments.keeps_pressure; }
-  /// Factor of corrections of velocities, of pressures.
-  __device__ T velocity_factor() const { return corrects ? reciprocal(root()) : T(1); }
-  __device__ T pressure_factor() const { return corrects ? root() : T(1); }
-  __device__ T root() const { return __ldg(arguments.root + entry.cells[0]); }
+  /// By which corrections of velocities are divided and those of pressures multiplied. To be asked for long before.
+  __device__ T root() const { return corrects ? __ldg(arguments.root + entry.cells[0]) : T(1); }
   /// lambda of eigenfunctions of component c: that of P in direction c, and the sum of those in the others.
   __device__ T own_lambda(int c, T lambda) const {
     return corrects ? arguments.eigenvalue_factor[c][0] * lambda : lambda;
@@ -263,14 +261,8 @@ struct ParityBatch : Places<record_size(dim, order)> {
       return fast + slow;
     }
   }
-  /// A new value of the patch. `x`: where the old one is.
-  __device__ T updated(const T* x, T factor, T solved) const {
-    if constexpr (corrects) {
-      return (arguments.x != nullptr ? load_old(x) : T(0)) + factor * solved;
-    } else {
-      return solved;
-    }
-  }
+  /// What is at that place of x.
+  __device__ T old_value(const T* x) const { return arguments.x != nullptr ? load_old(x) : T(0); }
 
   /// The mean of the old pressure, where it is not kept.
   __device__ T old_mean_pressure() const {

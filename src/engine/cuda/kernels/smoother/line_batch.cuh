@@ -505,22 +505,34 @@ struct LineBatch
 
   // --- 4: write ------------------------------------------------------------------------------------------------------
 
+  /// What is there of this group's values of a field: all that are corrected, or hats on the lower end, which the patch
+  /// does not change.
+  template <int count>
+  struct Old {
+    T v[(count + groups - 1) / groups][corrects ? problems : problems / 2];
+  };
+  using OldVelocity = Old<corrects ? block : columns>;
+  __device__ void fetch_old(const Frame& frame, OldVelocity& old) const {
+    const T* const x = arguments.x + (frame.c * block + group) * interleave;
+    constexpr int step = corrects ? 1 : 2;
+    std::uint32_t cell[problems];
+#pragma unroll
+    for (int i = 0; i < problems; i += step) cell[i] = place(0, frame, i);
+    for_items<corrects ? block : columns>([&](int first, int) {
+#pragma unroll
+      for (int i = 0; i < problems; i += step) {
+        old.v[first / groups][i / step] = this->old_value(pointer(x, cell[i]) + first * interleave);
+      }
+    });
+  }
   /// Waits for the other warps and writes component c.
-  __device__ void write_velocity(const Frame& frame) const {
+  __device__ void write_velocity(const Frame& frame, const OldVelocity& old, T root) const {
     const int c = frame.c;
-    const T* const x = arguments.x + (c * block + group) * interleave;
     T* const y = arguments.y + (c * block + group) * interleave;
     std::uint32_t cell[problems];
 #pragma unroll
     for (int i = 0; i < problems; ++i) cell[i] = place(0, frame, i);
-    const T factor = this->velocity_factor();
-    T hats[(columns + groups - 1) / groups][problems / 2];  // on the lower end: as they were
-    for_items<columns>([&](int first, int) {
-#pragma unroll
-      for (int i = 0; i < problems; i += 2) {
-        hats[first / groups][i / 2] = arguments.x != nullptr ? pointer(x, cell[i])[first * interleave] : T(0);
-      }
-    });
+    const T factor = reciprocal(root);
     __syncthreads();
     for_items<block>([&](int first, int) {
       const Position position = velocity_position(first + group);
@@ -532,8 +544,12 @@ struct LineBatch
 #pragma unroll
       for (int i = 0; i < problems; ++i) {
         const bool outside = i % 2 == 0 && first < columns && first + group < columns;
-        v[i] = outside ? hats[first / groups][i / 2]
-                       : this->updated(pointer(x, cell[i]) + first * interleave, factor, v[i]);
+        const T solved = outside ? T(0) : v[i];
+        if constexpr (corrects) {
+          v[i] = old.v[first / groups][i] + factor * solved;
+        } else if (outside) {
+          v[i] = old.v[first / groups][i / 2];
+        }
         __stcs(pointer(y, cell[i]) + first * interleave, v[i]);
       }
     });
@@ -541,10 +557,19 @@ struct LineBatch
 
   /// The mean of the old pressure, for the thread that writes the constant mode; 0 for others.
   __device__ T mean_pressure() const { return group == 0 ? this->old_mean_pressure() : T(0); }
-  __device__ void write_pressure(T mean) const {
+  using OldPressure = Old<corrects ? block : 1>;
+  __device__ void fetch_old_pressure(OldPressure& old) const {
+    const T* const x = arguments.x + (dim * block + group) * interleave;
+    for_items<corrects ? block : 0>([&](int first, int) {
+#pragma unroll
+      for (int i = 0; i < problems; ++i) {
+        old.v[first / groups][i] = this->old_value(pointer(x, place(i)) + first * interleave);
+      }
+    });
+  }
+  __device__ void write_pressure(T mean, const OldPressure& old, T root) const {
     const T* const x = arguments.x + (dim * block + group) * interleave;
     T* const y = arguments.y + (dim * block + group) * interleave;
-    const T factor = this->pressure_factor();
     for_items<block>([&](int first, int) {
       const Position position = pressure_position(first + group);
       const T* from = pressure(0) + position.at * patches;
@@ -558,9 +583,9 @@ struct LineBatch
       }
 #pragma unroll
       for (int i = 0; i < problems; ++i) {
-        const T solved = first == 0 ? v[i] + mean : v[i];
-        __stcs(pointer(y, place(i)) + first * interleave,
-               this->updated(pointer(x, place(i)) + first * interleave, factor, solved));
+        T value = first == 0 ? v[i] + mean : v[i];
+        if constexpr (corrects) value = old.v[first / groups][i] + root * value;
+        __stcs(pointer(y, place(i)) + first * interleave, value);
       }
     });
   }

@@ -213,19 +213,25 @@ struct LineSmoother : LineBatch<T, dim, order, patches_, resident, 1, corrects> 
     }
     this->schur().solve_tiles(shared + Batch::pressure_at + problem * (Batch::pressure_field * patches),
                               Batch::pressure_place);
+    const T root = this->root();
 #pragma unroll(unrolled_components)
     for (int c = dim - 1; c >= 0; --c) {
       frame.template rotate<true>();
+      typename Batch::OldVelocity old;
+      if constexpr (corrects) this->fetch_old(frame, old);
       backward_velocity(frame);
-      this->write_velocity(frame);
+      if constexpr (!corrects) this->fetch_old(frame, old);
+      this->write_velocity(frame, old, root);
       if (!resident) __syncthreads();
     }
     backward_pressure();
     const T mean = this->mean_pressure();
     typename Batch::Uncovered::Copied copied;
     Batch::Uncovered::fetch(arguments, this->copied_places(), copied);
+    typename Batch::OldPressure old;
+    this->fetch_old_pressure(old);
     __syncthreads();
-    this->write_pressure(mean);
+    this->write_pressure(mean, old, root);
     Batch::Uncovered::store(arguments, this->copied_places(), copied);
   }
 };

@@ -150,14 +150,8 @@ constexpr bool has_parity_kernel() {
   return ParityVariant<T, dim, order, variant, false>::Smoother::shared_bytes <= most_shared_bytes;
 }
 
-template <class T, int dim, int order, int variant>
-void correct_parity(const ParityArguments<T>& arguments, Stream stream) {
-  if constexpr (has_parity_kernel<T, dim, order, variant>()) {
-    launch_parity<T, dim, order, variant, true>(arguments, stream);
-  }
-}
-
-/// The instance, or one without functions where there is no kernel. That for corrections is in a file of its own.
+/// The instance, or one without functions where there is no kernel. That for corrections is compiled elsewhere
+/// (corrections.cuh).
 template <class T, int dim, int order, int variant>
 constexpr ParityKernel<T> parity_kernel() {
   using Smoother = typename ParityVariant<T, dim, order, variant, false>::Smoother;

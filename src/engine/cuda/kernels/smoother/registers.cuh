@@ -12,11 +12,15 @@
 ///
 /// The two sizes of a problem differ in three things:
 ///   * Storage. k <= 1: velocities of all components stay in shared memory, and writing waits once for all of them.
-///     k = 2: there is room for one component; f goes to y and back (`stashed`).
+///     k = 2: there is room for one component; f goes to y and back (`stashed`). Corrections look at nothing around,
+///     and have room for all components and for values of b that are copied while the component before is solved
+///     (`staged`).
 ///   * Frame. k <= 1: code for each component. k = 2: all run through the same code, small enough for the instruction
 ///     cache (three copies of it take twice as long); the pressure in registers turns to the frame of each.
 ///   * Traces. k <= 1: modes across a face are as few as traces and are used as they are (`modal`). k = 2: value and
 ///     derivative.
+
+#include <cuda_pipeline_primitives.h>
 
 #include <type_traits>
 
@@ -25,18 +29,20 @@
 namespace solenoid::cuda {
 
 /// Sizes and places of a batch's fields in shared memory: velocities of all components, or of one (`stashed`), and what
-/// lies around one component, traces and end hats. The pressure takes the place of velocities that come later, or of
-/// what lies around, while that is not there yet. Fields come in pairs, even and odd in their own direction; where
-/// memory is short the odd ones begin with row 1.
-template <int dim, int order>
+/// lies around one component, traces and end hats, or values on their way (`staged`). The pressure takes the place of
+/// velocities that come later, or of the latter, while they are not there. Fields come in pairs, even and odd in their
+/// own direction; where memory is short the odd ones begin with row 1.
+template <int dim, int order, bool corrects>
 struct RegisterFields {
   static constexpr int n = order + 1;
   static constexpr int patches = 32;
   static constexpr int pairs = 1 << (dim - 1);
   static constexpr int columns = power(n, dim - 1);
   static constexpr int block = power(n, dim);
-  static constexpr bool stashed = order > 1;
-  static constexpr int spared = stashed ? 1 : 0;  // rows of odd fields
+  static constexpr bool by_turns = order > 1;  // one code for all components
+  static constexpr bool stashed = by_turns && !corrects;
+  static constexpr bool staged = by_turns && corrects;
+  static constexpr int spared = by_turns ? 1 : 0;  // rows of odd fields
   /// What is around: modes of each column, or value and derivative for each mode in the other direction.
   static constexpr bool modal = order <= 1;
   static constexpr int parts = modal ? 1 : 2;
@@ -57,25 +63,31 @@ struct RegisterFields {
   static_assert(!stashed || velocity_pair <= around_pair);  // on their way back components take that place by turns
   static constexpr int component = pairs * velocity_pair * patches;
   static constexpr int around_at = (stashed ? 1 : dim) * component;
-  static constexpr int numbers = around_at + pairs * around_pair * patches;
-  static constexpr int gathered_pressure_at = stashed ? around_at : around_at - component;
+  static constexpr int pressures = 2 * pairs * block * patches;
+  static constexpr int numbers = around_at + (staged ? pressures : pairs * around_pair * patches);
+  static constexpr int gathered_pressure_at = by_turns ? around_at : around_at - component;
   static_assert(block <= around_odd);
+  // Values of the first component are copied while the gathered pressure is where those of others will be.
+  static constexpr int staged_at(int c) { return c == 0 ? component : around_at; }
+  static_assert(!staged || pressures <= (dim - 1) * component);
 };
 
 template <class T, int dim, int order, bool corrects>
-struct RegisterSmoother : ParityBatch<T, dim, order, 32, 1, RegisterFields<dim, order>::numbers, corrects> {
-  using Fields = RegisterFields<dim, order>;
+struct RegisterSmoother : ParityBatch<T, dim, order, 32, 1, RegisterFields<dim, order, corrects>::numbers, corrects> {
+  using Fields = RegisterFields<dim, order, corrects>;
   using Base = ParityBatch<T, dim, order, 32, 1, Fields::numbers, corrects>;
   using Base::a_of, Base::arguments, Base::b_of, Base::batch, Base::block, Base::columns, Base::extra_of, Base::group,
       Base::groups, Base::n, Base::neighbour_of, Base::parity_of, Base::patch, Base::patches, Base::place,
       Base::pointer, Base::problem, Base::problems, Base::sign, Base::times_mass, Base::transform;
   using typename Base::Arguments, typename Base::Around;
+  static constexpr bool by_turns = Fields::by_turns;
   static constexpr bool stashed = Fields::stashed;
+  static constexpr bool staged = Fields::staged;
   static constexpr bool modal = Fields::modal;
   static constexpr int parts = Fields::parts;
   static constexpr int around = Fields::around;
   static_assert(n <= 3);
-  static constexpr const char* name = stashed ? "registers, stashed" : "registers";
+  static constexpr const char* name = by_turns ? "registers, stashed" : "registers";
 
   static constexpr int gathering = (dim - 1) * Fields::lines;  // groups that gather a line of what lies around
   static constexpr int idle = groups - gathering;
@@ -112,6 +124,7 @@ struct RegisterSmoother : ParityBatch<T, dim, order, 32, 1, RegisterFields<dim, 
   }
   /// Pressure of a problem, where nobody but its thread looked for what lies around the last component.
   __device__ T* pressure(int of_problem) const {
+    if constexpr (staged) return gathered_pressure(of_problem);
     const int parity = parity_of(dim - 1, of_problem);
     return surroundings(parity) + (parity & 1) * Fields::spared * around * patches;
   }
@@ -212,6 +225,36 @@ struct RegisterSmoother : ParityBatch<T, dim, order, 32, 1, RegisterFields<dim, 
       for (int i = 0; i < problems; i += 2) v[i] = __ldcs(b.of[i] + at * interleave);
     });
   }
+  /// This thread's place for values of component c that are copied there: [value][cell][thread].
+  __device__ T* staged_values(int c) const {
+    return this->shared + Fields::staged_at(c) + turn * problems * patches + patch;
+  }
+  /// Begins to copy component c of b there.
+  __device__ void stage(int c) const {
+    const Cells<const T> b(*this, arguments.b, c);
+    T* const to = staged_values(c);
+    for_values<block>([&](int, int at) {
+#pragma unroll
+      for (int i = 0; i < problems; ++i) {
+        __pipeline_memcpy_async(to + (at * problems + i) * patches, b.of[i] + at * interleave, sizeof(T));
+      }
+    });
+    __pipeline_commit();
+  }
+  /// What has been copied.
+  __device__ void take_staged(int c, int at, T (&v)[problems]) const {
+    const T* const from = staged_values(c) + at * problems * patches;
+#pragma unroll
+    for (int i = 0; i < problems; ++i) v[i] = from[i * patches];
+    if (at + turn < columns) {
+#pragma unroll
+      for (int i = 1; i < problems; i += 2) v[i] += v[i - 1];  // shares of lower cells
+    }
+  }
+  __device__ void spread_staged(int c) const {
+    __pipeline_wait_prior(0);
+    spread_velocity(c, [&](int, int at, T(&v)[problems]) { take_staged(c, at, v); });
+  }
   __device__ void spread_velocity(int c, Values& values) const {
     if (this->keeps_pressure()) {
       const T* cell[problems];
@@ -221,8 +264,17 @@ struct RegisterSmoother : ParityBatch<T, dim, order, 32, 1, RegisterFields<dim, 
       }
       for_values<block>([&](int round, int at) { this->add_old_gradient(c, at + turn, cell, values.of[round]); });
     }
+    spread_velocity(c, [&](int round, int, T(&v)[problems]) {
+#pragma unroll
+      for (int i = 0; i < problems; ++i) v[i] = values.of[round][i];
+    });
+  }
+  /// take(round, at, v): values of all cells.
+  template <class F>
+  __device__ void spread_velocity(int c, F&& take) const {
     for_values<block>([&](int round, int at) {
-      auto& v = values.of[round];
+      T v[problems];
+      take(round, at, v);
       const Signs signs = velocity_signs(round);
       T* const to = velocity(c, 0) + (at + turn) * patches;
       if (at + turn < columns) {  // in even velocities only
@@ -534,7 +586,7 @@ struct RegisterSmoother : ParityBatch<T, dim, order, 32, 1, RegisterFields<dim, 
   static constexpr __device__ int stride_of(int a) { return a == 0 ? 1 : a == 1 ? n : n * n; }
   /// Mode i of the pressure along c, on line l. In the frame of c, if the pressure turns to it.
   static constexpr __device__ int pressure_at(int c, int i, int l) {
-    if (stashed) return i + l * n;
+    if (by_turns) return i + l * n;
     return i * stride_of(c) + l % n * stride_of(a_of(c)) + (dim == 3 ? l / n * stride_of(b_of(c)) : 0);
   }
   /// The pressure in the frame of a component to that of the next, or back.
@@ -550,7 +602,8 @@ struct RegisterSmoother : ParityBatch<T, dim, order, 32, 1, RegisterFields<dim, 
   /// has its problem's number.
   __device__ T* stash(int c) const {
     if constexpr (stashed) return pointer(arguments.y + c * block * interleave, place(problem));
-    return velocity(c, parity_of(c, problem));
+    const int parity = parity_of(c, problem);
+    return velocity(c, parity) + (parity & 1) * Fields::spared * columns * patches;  // from its first row on
   }
   static constexpr int stash_stride = stashed ? interleave : patches;
 
@@ -770,13 +823,13 @@ struct RegisterSmoother : ParityBatch<T, dim, order, 32, 1, RegisterFields<dim, 
     for_values<old_values>([&](int round, int at) {
 #pragma unroll
       for (int i = 0; i < problems; i += step) {
-        old.of[round][i / step] = arguments.x != nullptr ? load_old(x.of[i] + at * interleave) : T(0);
+        old.of[round][i / step] = this->old_value(x.of[i] + at * interleave);
       }
     });
   }
-  __device__ void write_velocity(int c, const Old& old) const {
+  __device__ void write_velocity(int c, const Old& old, T root) const {
     const Cells<T> y(*this, arguments.y, c);
-    const T factor = this->velocity_factor();
+    const T factor = Base::reciprocal(root);
     for_values<block>([&](int round, int at) {
       const T* const from = modes(c, 0) + (at + turn) * patches;
       const Signs signs = velocity_signs(round);
@@ -805,11 +858,10 @@ struct RegisterSmoother : ParityBatch<T, dim, order, 32, 1, RegisterFields<dim, 
       }
     });
   }
-  __device__ void write_pressure() const {
+  __device__ void write_pressure(const Old& old, T root) const {
     const T mean = turn == 0 ? this->old_mean_pressure() : T(0);
     const Cells<const T> x(*this, arguments.x, dim);
     const Cells<T> y(*this, arguments.y, dim);
-    const T factor = this->pressure_factor();
     for_values<block>([&](int round, int at) {
       T v[problems];
 #pragma unroll
@@ -822,7 +874,7 @@ struct RegisterSmoother : ParityBatch<T, dim, order, 32, 1, RegisterFields<dim, 
 #pragma unroll
       for (int i = 0; i < problems; ++i) {
         const T solved = at == 0 ? v[i] + mean : v[i];
-        __stcs(y.of[i] + at * interleave, this->updated(x.of[i] + at * interleave, factor, solved));
+        __stcs(y.of[i] + at * interleave, old.corrected(corrects ? round : 0, i, root, solved));
       }
     });
   }
@@ -835,13 +887,17 @@ struct RegisterSmoother : ParityBatch<T, dim, order, 32, 1, RegisterFields<dim, 
     Values values;
     T p[block];
     this->find_cells(cells);
+    if constexpr (staged) stage(0);
     fetch(dim, values);
     if (with_x) this->find_cells_above(cells);
     spread_pressure(values);
     if (with_x) this->keep_places(cells);
-    fetch(0, values);
+    if constexpr (!staged) fetch(0, values);
     __syncthreads();
-    if constexpr (stashed) {
+    if constexpr (staged) {
+      forward_staged(p);
+      backward_in_place(p);
+    } else if constexpr (stashed) {
       forward_by_turns(values, p);
       backward_by_turns(p);
     } else {
@@ -850,13 +906,14 @@ struct RegisterSmoother : ParityBatch<T, dim, order, 32, 1, RegisterFields<dim, 
     }
     transform_pressure<false>(p);
     put_pressure(p);
-    Old old[dim];
-    if constexpr (!stashed) for_each_component([&](int c) { fetch_old(c, old[c]); });
     typename Base::Uncovered::Copied copied;
     Base::Uncovered::fetch(arguments, this->copied_places(), copied);
-    __syncthreads();
-    if constexpr (!stashed) for_each_component([&](int c) { write_velocity(c, old[c]); });
-    write_pressure();
+    if constexpr (stashed) {
+      __syncthreads();
+      write_pressure({}, T(1));
+    } else {
+      write_all();
+    }
     Base::Uncovered::store(arguments, this->copied_places(), copied);
   }
   __device__ void gather(int c, Values& values) const {
@@ -889,13 +946,31 @@ struct RegisterSmoother : ParityBatch<T, dim, order, 32, 1, RegisterFields<dim, 
   }
   __device__ void backward_at_once(T (&p)[block]) const {
     solve_schur(p);
-    for_each_component([&](int c) {
-      by_parity(c, [&]<bool even>(std::bool_constant<even>) {
-        Solution f;
-        fetch_solution(c, even, f);
-        backward_velocity<even>(c, p, f);
-      });
+    for_each_component([&](int c) { backward(c, p); });
+  }
+  __device__ void backward(int c, const T (&p)[block]) const {
+    by_parity(c, [&]<bool even>(std::bool_constant<even>) {
+      Solution f;
+      fetch_solution(c, even, f);
+      backward_velocity<even>(c, p, f);
     });
+  }
+  /// Where all components are there. Old values of all of them are on their way before the barrier, or, if they are
+  /// many, those of the next one, the pressure last, while one is written.
+  __device__ void write_all() const {
+    const T root = this->root();
+    constexpr int fields = corrects ? dim + 1 : dim;
+    constexpr int ahead = by_turns ? 1 : fields;
+    Old old[dim + 1];
+#pragma unroll
+    for (int c = 0; c < ahead; ++c) fetch_old(c, old[c]);
+    __syncthreads();
+#pragma unroll
+    for (int c = 0; c < dim; ++c) {
+      if (c + ahead < fields) fetch_old(c + ahead, old[c + ahead]);
+      write_velocity(c, old[c], root);
+    }
+    write_pressure(old[dim], root);
   }
 
   /// One code for all components.
@@ -925,7 +1000,29 @@ struct RegisterSmoother : ParityBatch<T, dim, order, 32, 1, RegisterFields<dim, 
       Old old{};
       fetch_old(c, old);
       __syncthreads();
-      write_velocity(c, old);
+      write_velocity(c, old, T(1));
+    }
+  }
+
+  /// The same with a place for each component. A barrier each is for values of all cells alone.
+  __device__ void forward_staged(T (&p)[block]) const {
+    take_pressure(p);
+    transform_pressure<true>(p);
+#pragma unroll 1
+    for (int c = 0; c < dim; ++c) {
+      spread_staged(c);
+      __syncthreads();
+      if (c + 1 < dim) stage(c + 1);
+      by_parity(c, [&]<bool even>(std::bool_constant<even>) { forward_velocity<even>(c, p); });
+      rotate<false>(p);
+    }
+  }
+  __device__ void backward_in_place(T (&p)[block]) const {
+    solve_schur(p);
+#pragma unroll 1
+    for (int c = dim - 1; c >= 0; --c) {
+      rotate<true>(p);
+      backward(c, p);
     }
   }
 };

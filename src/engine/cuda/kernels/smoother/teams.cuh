@@ -130,8 +130,15 @@ struct TeamSmoother : LineBatch<T, dim, order, patches_, false, dim, corrects> {
     backward_velocity(frame);
     if (team == 0) transform_pressure<false>(problem, pressure(problem), T(1));
     const T mean = team == 0 ? this->mean_pressure() : T(0);
-    this->write_velocity(frame);
-    if (team == 0) this->write_pressure(mean);
+    typename Batch::OldVelocity old;
+    this->fetch_old(frame, old);
+    const T root = this->root();
+    this->write_velocity(frame, old, root);
+    if (team == 0) {
+      typename Batch::OldPressure old_pressure;
+      this->fetch_old_pressure(old_pressure);
+      this->write_pressure(mean, old_pressure, root);
+    }
   }
 };
 
