@@ -11,6 +11,7 @@ constexpr int hat_threads = 128;
 /// A thread has the hats of a record in direction blockIdx.y, four loads of either kind under way at once. Traffic per
 /// hat that is shared: 24 bytes.
 __global__ void __launch_bounds__(hat_threads) add_upper_hats_kernel(const __grid_constant__ UpperHats hats) {
+  wait_for_earlier_kernels();
   const CellTopology& topology = hats.topology;
   const auto r = static_cast<std::int32_t>(blockIdx.x * hat_threads + threadIdx.x);
   if (r >= topology.records) return;
@@ -27,7 +28,6 @@ __global__ void __launch_bounds__(hat_threads) add_upper_hats_kernel(const __gri
   double* __restrict__ const hat = y + c * block * interleave;
   const double* __restrict__ const upper =
       hats.upper + record_offset(below, hats.dim * columns) + c * columns * interleave;
-  wait_for_earlier_kernels();
 #pragma unroll 4
   for (int i = 0; i < columns * interleave; i += interleave) {
     const double here = anew ? 0.0 : hat[i];

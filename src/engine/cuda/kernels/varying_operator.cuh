@@ -15,9 +15,8 @@
 ///   1. a row: w on a plane of tangential modes, to shared memory;
 ///   2. the columns of one mode in direction a = c + 1: mass matrix, stiffness, gradient; in the stress form what u_a
 ///      gives to that mode, of all modes along c;
-///   3. in 3D and the stress form rows are in shared memory by then, where what u_b gives to a mode in direction b = c
-///   + 2
-///      is added.
+///   3. in 3D and the stress form, where rows are in shared memory by then, adds what u_b gives to a mode in direction
+///      b = c + 2.
 
 #include "engine/cuda/kernels/element_rows.cuh"
 
@@ -300,7 +299,7 @@ struct VaryingOperator {
 
   /// In the stress form in 3D rows of a column are kept where its w was, which nobody else reads.
   template <bool stress>
-  static constexpr bool by_way_of_shared = stress&& dim == 3;
+  static constexpr bool by_way_of_shared = dim == 3 && stress;
   /// Columns that are multiplied at once: where all of them would take too many registers, one after the other.
   static constexpr int at_once = n * n * sizeof(T) > 100 ? 1 : lines;
 

@@ -135,6 +135,7 @@ __global__ void __launch_bounds__(ParityVariant<T, dim, order, variant, corrects
 template <class T, int dim, int order, int variant, bool corrects>
 void launch_parity(const ParityArguments<T>& arguments, Stream stream) {
   using Smoother = typename ParityVariant<T, dim, order, variant, corrects>::Smoother;
+  static_assert(Smoother::shared_bytes <= most_shared_bytes, "a batch of this order does not fit");
   const int batches = arguments.batch_count;
   const int uncovered = arguments.uncovered_count;
   const int copying =
