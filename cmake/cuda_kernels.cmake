@@ -89,7 +89,7 @@ function(solenoid_add_cuda_engine library)
       configure_file(${templates}/instance.cu.in ${source} @ONLY)
       list(APPEND cuda_sources ${source})
       if(order IN_LIST stokes_orders)
-        foreach(part convection flow_integrals point_viscosity varying sheared corrections)
+        foreach(part convection flow_integrals flow_moments point_viscosity varying sheared corrections)
           set(source ${generated}/${part}_${dim}d_k${order}.cu)
           configure_file(${templates}/${part}_instance.cu.in ${source} @ONLY)
           list(APPEND cuda_sources ${source})
@@ -106,8 +106,8 @@ function(solenoid_add_cuda_engine library)
   # Kernels of several files have helpers of the same names: not to be compiled as one.
   set_target_properties(solenoid_cuda_kernels PROPERTIES POSITION_INDEPENDENT_CODE ON UNITY_BUILD OFF)
   target_sources(${library} PRIVATE
-    ${sources}/convection.cpp ${sources}/point_viscosity.cpp ${sources}/cuda_engine.cpp ${sources}/cuda_kernels.cpp ${sources}/dense_inverse.cpp ${sources}/device_level.cpp ${sources}/error.cpp ${sources}/foreign_array.cpp
-    ${sources}/points/device_fields.cpp ${sources}/points/device_integrator.cpp ${sources}/points/device_load.cpp
+    ${sources}/convection.cpp ${sources}/point_viscosity.cpp ${sources}/cuda_engine.cpp ${sources}/cuda_kernels.cpp ${sources}/dense_inverse.cpp ${sources}/device_level.cpp ${sources}/error.cpp ${sources}/flow_points.cpp ${sources}/foreign_array.cpp
+    ${sources}/points/device_fields.cpp ${sources}/points/device_integrator.cpp ${sources}/points/device_load.cpp ${sources}/points/device_moments.cpp
     ${peer}/peer_transport.cpp ${sources}/profile.cpp ${sources}/staging.cpp ${sources}/tiles.cpp ${generated}/dispatch.cpp
     ${sources}/smoother/colour_smoother.cpp ${sources}/smoother/general_smoother.cpp
     ${sources}/smoother/parity_smoother.cpp ${sources}/smoother/parity_tables.cpp ${sources}/smoother/poisson_smoother.cpp

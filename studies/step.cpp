@@ -6,6 +6,7 @@
 #include <cmath>
 #include <optional>
 
+#include "element/moments.hpp"
 #include "engine/engine.hpp"
 #include "problem/names.hpp"
 #include "solenoid/time_stepper.hpp"
@@ -60,6 +61,7 @@ struct Row {
   int refine = 0;
   double dofs = 0.0;
   double step = 0.0;                    ///< seconds
+  double averaged = 0.0;                ///< seconds of one that averages take
   double cycles = 0.0;                  ///< of a step
   std::array<double, parts> seconds{};  ///< of all that a step has of them
   std::array<double, parts> bytes{};    ///< that these move at least, for each unknown
@@ -92,10 +94,11 @@ class StepStudy {
     run_.json["rows"] = Json::array();
     run_.print(
         fmt::format("\nns per unknown of a step, {}, Taylor-Green vortices in {}D; below them the fewest bytes at the "
-                    "rate of a copy",
+                    "rate of a copy; last what averages add to a step",
                     name_of(options_.scheme), options_.dim));
     run_.print(
-        "order    cells      unknowns      step  cycles  convection   history      mass  residual     cycle      rest");
+        "order    cells      unknowns      step  cycles  convection   history      mass  residual     cycle      rest  "
+        "averages");
     for (const int order : options_.orders) {
       std::vector<int> refinements;
       for (const double size : options_.sizes) refinements.push_back(refine_about(options_.dim, order, size));
@@ -114,14 +117,17 @@ class StepStudy {
     Row row{.order = order, .refine = refine};
     const Problem problem = vortices(options_.dim, order, refine);
     const TimeOptions time = steps_of(options_.scheme, problem);
+    TimeOptions averaged = time;
+    averaged.average_start = 0.0;
     const auto label = fmt::format("RT_{}, {} cells", order, cells_text(options_.dim, refine));
-    const Estimate need = estimate(problem, time, run_.solver_options());
+    const Estimate need = estimate(problem, averaged, run_.solver_options());
     if (need.bytes_needed > need.bytes_available) {
       run_.print(label + ": left out, it does not fit into the memory");
       return;
     }
     run_.show(label + ": steps");
-    time_steps(problem, time, row);
+    row.averaged = time_steps(problem, averaged, row);
+    row.step = time_steps(problem, time, row);
     run_.show(label + ": parts");
     time_parts(problem, time, row);
     print(row);
@@ -141,7 +147,8 @@ class StepStudy {
       cycles += report.cycles;
     }
   }
-  void time_steps(const Problem& problem, const TimeOptions& time, Row& row) {
+  /// Seconds of a step.
+  double time_steps(const Problem& problem, const TimeOptions& time, Row& row) {
     TimeStepper flow(problem, time, run_.solver_options());
     row.dofs = static_cast<double>(flow.dofs());
     std::vector<double> seconds;
@@ -150,7 +157,7 @@ class StepStudy {
     row.cycles = static_cast<double>(cycles) / static_cast<double>(seconds.size());
     const auto middle = seconds.begin() + std::ssize(seconds) / 2;
     std::nth_element(seconds.begin(), middle, seconds.end());
-    row.step = *middle;
+    return *middle;
   }
 
   /// Each alone, on vectors of the size that a step has.
@@ -232,11 +239,18 @@ class StepStudy {
       entry["ns_per_dof"][part_names[part]] = ns(row.seconds[part]);
       entry["floor_ns_per_dof"][part_names[part]] = floor;
     }
+    const double averages = ns(row.averaged - row.step);
+    const double floor = averages_vectors(options_.dim) * sizeof(double) / copy_rate_ * 1e9;
     entry["ns_per_dof"]["rest"] = ns(row.rest());
-    run_.print(times + fmt::format("  {:8.4f}", ns(row.rest())));
-    run_.print(floors);
+    entry["ns_per_dof"]["averages"] = averages;
+    entry["floor_ns_per_dof"]["averages"] = floor;
+    run_.print(times + fmt::format("  {:8.4f}  {:8.4f}", ns(row.rest()), averages));
+    run_.print(floors + fmt::format("  {:8}  {:8.4f}", "", floor));
     run_.json["rows"].push_back(std::move(entry));
   }
+
+  /// Read and written: the flow, its mean, moments.
+  static double averages_vectors(int dim) { return 3.0 + 2.0 * flow_moments(dim) / (dim + 1); }
 
   const Options& options_;
   StudyRun run_;

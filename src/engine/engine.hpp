@@ -21,6 +21,7 @@
 #include "base/statistics.hpp"
 #include "engine/ceilings.hpp"
 #include "engine/convection.hpp"
+#include "engine/flow_moments.hpp"
 #include "engine/packed_records.hpp"
 #include "engine/sparse.hpp"
 #include "level/level.hpp"
@@ -211,8 +212,10 @@ class Integrator {
  public:
   virtual ~Integrator() = default;
   [[nodiscard]] virtual FlowIntegrals flow(const double* x) = 0;
+  /// Integral of nu |grad u|^2, in the stress form of 2 nu |eps(u)|^2, with the viscosity of these coefficients.
+  [[nodiscard]] virtual double dissipation(const double* x, const Coefficients& coefficients) = 0;
   /// Integral of |u - exact|^2 by k + 3 Gauss points per direction; or nullopt, where `exact` is a function of the
-  /// caller or not finite somewhere: that is left to the host.
+  /// caller or not finite somewhere, or cells are sheared: that is left to the host.
   [[nodiscard]] virtual std::optional<double> velocity_error_square(const VectorField& exact, const double* x) = 0;
   /// For each part of the domain (Grid::part) how the pressure, or Poisson's u, differs from `exact`; or nullopt, for
   /// the same reasons or because there are many parts.
@@ -285,6 +288,9 @@ class Engine {
   /// Of a level, which must outlive it; nullptr where x is in the memory of the host, which integrates by itself
   /// (solution/).
   virtual std::unique_ptr<Integrator> make_integrator(const Level& /*level*/) { return nullptr; }
+
+  /// Of a level, which must outlive it; nullptr where vectors are in the memory of the host, which has its own.
+  virtual std::unique_ptr<FlowMoments> make_flow_moments(const Level& /*level*/) { return nullptr; }
 
   /// Kernels for sparse matrices.
   virtual std::unique_ptr<SparseKernels<float>> sparse_float() = 0;

@@ -5,6 +5,7 @@
 
 #include "base/parallel.hpp"
 #include "element/basis.hpp"
+#include "element/moments.hpp"
 #include "mesh/grid.hpp"
 #include "problem/validate.hpp"
 #include "solution/cell_evaluator.hpp"
@@ -150,7 +151,7 @@ class Columns {
 
 std::size_t Averages::stress_index(int dim, int c, int d) {
   if (c > d) std::swap(c, d);
-  return static_cast<std::size_t>(c * dim - c * (c - 1) / 2 + d - c);
+  return static_cast<std::size_t>(solenoid::stress_index(dim, c, d));
 }
 
 std::vector<Gradient> Averages::stress(std::span<const Point> points) const {

@@ -265,6 +265,12 @@ FlowIntegrals Discretisation::integrals(Engine& engine, const Vector<double>& co
   return integrator(engine)->flow(completed.data());
 }
 
+double Discretisation::dissipation(Engine& engine, const Problem& problem, const Coefficients& coefficients,
+                                   const Vector<double>& completed) {
+  if (integrator(engine) == nullptr) return solution_of(problem, coefficients, completed).dissipation();
+  return integrator(engine)->dissipation(completed.data(), coefficients);
+}
+
 Errors Discretisation::errors(Engine& engine, const Vector<double>& completed, const Exact& exact) {
   Errors errors;
   Exact left = exact;  // for the host

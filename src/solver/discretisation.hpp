@@ -93,6 +93,9 @@ class Discretisation {
   [[nodiscard]] FlowIntegrals integrals(Engine& engine, const Vector<double>& completed);
   /// The same where the engine takes them, sooner than the host would.
   [[nodiscard]] std::optional<FlowIntegrals> engine_integrals(Engine& engine, const Vector<double>& completed);
+  /// Solution::dissipation() of solution_of().
+  [[nodiscard]] double dissipation(Engine& engine, const Problem& problem, const Coefficients& coefficients,
+                                   const Vector<double>& completed);
   /// Of vectors that are completed; nullptr where the host integrates.
   Integrator* integrator(Engine& engine);
   /// \throws InputError where an exact field is not finite.

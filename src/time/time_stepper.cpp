@@ -180,7 +180,12 @@ StepNeeds needs_of(const Problem& problem, const TimeOptions& time, const Solver
   // A flow rate has a load and responses for each direction.
   const std::size_t held = time.flow_rate ? periodic_directions(problem).size() : 0;
   const double of_rate = static_cast<double>(held) * (1.0 + responses_of(time.scheme));
-  const double vectors = of_rate + states_of(time.scheme) - 1 + stages + convection + of_pressure +
+  // For the dissipation a GPU keeps a viscosity inside of cells.
+  const double of_viscosity = problem.viscosity_points == ViscosityPlaces::cell
+                                  ? 0.0
+                                  : static_cast<double>(ViscosityPoints::in_cell(problem.mesh.dim, problem.order)) /
+                                        record_size(problem.mesh.dim, problem.order);
+  const double vectors = of_rate + of_viscosity + states_of(time.scheme) - 1 + stages + convection + of_pressure +
                          (always_divergence ? of_divergence : 0.0) + (has_load(problem) ? 1.0 : 0.0) +
                          (lacks_work ? 1.0 : 0.0) + (time.average_start ? AverageSums::vectors(problem.mesh.dim) : 0.0);
   return {.problem = std::move(linear),
@@ -466,9 +471,10 @@ struct TimeStepper::Data {
   /// `from`: what to go on with, or nullptr.
   void begin_averages(const Averages* from) {
     if (from != nullptr) {
-      averages.emplace(problem, discretisation.grid_with_sides(), *from);
+      averages.emplace(*engine, discretisation, *with_sides, problem, *from);
     } else {
-      averages.emplace(problem, discretisation.grid_with_sides(), std::max(*time.average_start, states.front().time));
+      const double start = std::max(*time.average_start, states.front().time);
+      averages.emplace(*engine, discretisation, *with_sides, problem, start);
     }
   }
 
@@ -490,7 +496,7 @@ struct TimeStepper::Data {
     if (!pressure && states[through.size() - 1].length == 0.0) through.pop_back();
     const double middle = 0.5 * (begin + end);
     interpolate(middle, through, work(), b);
-    averages->add(discretisation.downloaded(work()), length, coefficients.at(middle));
+    averages->add(work(), length, coefficients.at(middle));
   }
 
   /// Times of the known states.
@@ -911,9 +917,10 @@ FlowSummary TimeStepper::summary() const {
   const Vector<double>& flow = data_->states.front().flow;
   const FlowIntegrals all = discretisation.integrals(*data_->engine, flow);
   FlowSummary summary = summary_of(all, data_->problem.viscosity, discretisation.finest().grid);
-  if (!data_->by_cell()) return summary;
-  summary.dissipation =
-      discretisation.solution_of(data_->problem_at(time()), data_->coefficients.at(time()), flow, all).dissipation();
+  if (data_->by_cell()) {
+    summary.dissipation =
+        discretisation.dissipation(*data_->engine, data_->problem_at(time()), data_->coefficients.at(time()), flow);
+  }
   return summary;
 }
 

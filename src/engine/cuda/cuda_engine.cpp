@@ -15,6 +15,7 @@
 #include "engine/cuda/kernels/smoother/general.hpp"
 #include "engine/cuda/kernels/smoother/parity.hpp"
 #include "engine/cuda/points/device_integrator.hpp"
+#include "engine/cuda/points/device_moments.hpp"
 #include "engine/cuda/profile.hpp"
 #include "engine/cuda/sparse.hpp"
 #include "engine/cuda/staging.hpp"
@@ -137,8 +138,10 @@ class CudaEngine final : public Engine {
   }
 
   std::unique_ptr<Integrator> make_integrator(const Level& level) override {
-    if (level.is_sheared()) return nullptr;
     return cuda::make_integrator(*shared_, level);
+  }
+  std::unique_ptr<FlowMoments> make_flow_moments(const Level& level) override {
+    return cuda::make_flow_moments(*shared_, level);
   }
   std::unique_ptr<SparseKernels<float>> sparse_float() override { return cuda::make_sparse_kernels<float>(*shared_); }
   std::unique_ptr<SparseKernels<double>> sparse_double() override {

@@ -8,6 +8,7 @@
 #include <span>
 #include <vector>
 
+#include "engine/cuda/flow_points.hpp"
 #include "engine/cuda/kernels/arguments.hpp"
 #include "engine/cuda/vector.hpp"
 #include "engine/engine.hpp"
@@ -89,6 +90,8 @@ class DeviceLevel {
   [[nodiscard]] const DeviceRecords& uncovered(int colour) const { return uncovered_[colour]; }
   [[nodiscard]] const std::int32_t* children() const { return children_.data(); }
   [[nodiscard]] const std::int32_t* parent() const { return parent_.data(); }
+  /// A viscosity at k + 2 Gauss points per direction; that of cells stays here until another one comes.
+  ViscosityOfCells viscosity(const Coefficients& coefficients) { return viscosity_.of(engine_, coefficients); }
   /// Those that have a constant (Level::constants), for remove_mean.
   [[nodiscard]] const MeanRecords& carriers(std::size_t constant) const { return carriers_[constant]; }
 
@@ -107,6 +110,7 @@ class DeviceLevel {
   Array<std::int32_t> parent_;
   std::vector<Array<Record>> constant_records_;  // of those that are not everywhere
   std::vector<MeanRecords> carriers_;
+  DeviceViscosity viscosity_;
 };
 
 }  // namespace solenoid::cuda

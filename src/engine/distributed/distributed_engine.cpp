@@ -24,6 +24,11 @@ class DistributedIntegrator final : public Integrator {
       : integrator_(std::move(integrator)), ranks_(ranks) {}
 
   [[nodiscard]] FlowIntegrals flow(const double* x) override { return joined(integrator_->flow(x), ranks_); }
+  [[nodiscard]] double dissipation(const double* x, const Coefficients& coefficients) override {
+    double sum = integrator_->dissipation(x, coefficients);
+    ranks_.sum(std::span(&sum, 1));
+    return sum;
+  }
   [[nodiscard]] std::optional<double> velocity_error_square(const VectorField& exact, const double* x) override {
     auto square = integrator_->velocity_error_square(exact, x);
     if (!ranks_.all(square.has_value())) return {};
@@ -108,6 +113,10 @@ class DistributedEngine final : public Engine {
     auto integrator = engine_->make_integrator(level);
     if (integrator == nullptr || level.grid.partition() == nullptr) return integrator;
     return std::make_unique<DistributedIntegrator>(std::move(integrator), *ranks_);
+  }
+
+  std::unique_ptr<FlowMoments> make_flow_moments(const Level& level) override {
+    return engine_->make_flow_moments(level);
   }
 
   std::unique_ptr<SparseKernels<float>> sparse_float() override { return engine_->sparse_float(); }

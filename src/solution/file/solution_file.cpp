@@ -32,6 +32,7 @@
 #include "base/new_file.hpp"
 #include "base/parallel.hpp"
 #include "base/unset.hpp"
+#include "element/moments.hpp"
 #include "level/coefficients.hpp"
 #include "mesh/grid.hpp"
 #include "mesh/places.hpp"
@@ -632,9 +633,7 @@ struct Block {
   std::int64_t offset = 0;  ///< in the file
 };
 
-/// The other fields of averages than the mean flow: the stresses and the dissipation.
-int moments_of(int dim) { return dim * (dim + 1) / 2 + 1; }
-
+/// Of the other fields of averages than the mean flow: the stresses and the dissipation.
 Problem scalar_of(Problem problem) {
   problem.equation = EquationKind::poisson;
   problem.varying_viscosity.reset();
@@ -847,7 +846,7 @@ std::vector<Block> blocks_of(const Problem& problem, const Steps* steps, bool av
   std::vector<Block> blocks{{"coefficients", shape_of(problem, steps == nullptr ? 0 : steps->states)}};
   if (averaged) {
     blocks.push_back({"averages/mean", shape_of(problem, 0)});
-    blocks.push_back({"averages/moments", shape_of(scalar_of(problem), moments_of(problem.mesh.dim))});
+    blocks.push_back({"averages/moments", shape_of(scalar_of(problem), flow_moments(problem.mesh.dim))});
   }
   return blocks;
 }

@@ -128,6 +128,7 @@ struct LoadArguments;            // kernels/load.hpp
 struct ConvectionArguments;      // kernels/convection.hpp
 struct PointViscosityArguments;  // kernels/point_viscosity.hpp
 struct FlowIntegralsArguments;   // kernels/flow_integrals.hpp
+struct FlowMomentsArguments;     // kernels/flow_moments.hpp
 
 /// A compiled variant of the smoother for patches that split by parity.
 template <class T>
@@ -174,6 +175,7 @@ struct KernelTable {
   void (*convect)(const ConvectionArguments&, Stream);
   void (*add_point_viscosity)(const PointViscosityArguments&, Stream);
   int (*integrate_flow)(const FlowIntegralsArguments&, Stream);  ///< returns the number of its thread blocks
+  void (*add_flow_moments)(const FlowMomentsArguments&, Stream);
 };
 
 /// The instance for an equation, dimension and order. \throws InputError that lists the orders of this build.

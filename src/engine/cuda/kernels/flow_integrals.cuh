@@ -11,9 +11,8 @@
 /// Traffic per unknown: DRAM 6 bytes (2D: 5.3; nothing of pressures), and 24 bytes a cell for its place and the cells
 /// above.
 
-#include <algorithm>
-
 #include "engine/cuda/kernels/block_sum.cuh"
+#include "engine/cuda/kernels/flow_at_points.cuh"
 #include "engine/cuda/kernels/flow_integrals.hpp"
 #include "engine/cuda/kernels/lines_of_points.cuh"
 #include "engine/cuda/kernels/point_values.cuh"
@@ -21,25 +20,10 @@
 namespace solenoid::cuda {
 
 template <int dim, int order>
-struct FlowIntegralsLayout : LinesOfPoints<dim, order, flow_points(order)> {
-  using Lines = LinesOfPoints<dim, order, flow_points(order)>;
-  static constexpr int bytes_of_lane = Lines::numbers * static_cast<int>(sizeof(double));
-  static constexpr int room = 64 << 10;
-  static constexpr int lanes = 32 * bytes_of_lane <= room / 4 ? 32
-                               : 16 * bytes_of_lane <= room   ? 16
-                               : 8 * bytes_of_lane <= room    ? 8
-                                                              : 4;
-  static constexpr int shared_bytes = lanes * bytes_of_lane;
-  /// Whole warps.
-  static constexpr int in_warp = 32 / lanes;
-  static constexpr int team = (std::max(Lines::lines, Lines::functions) + in_warp - 1) / in_warp * in_warp;
-  static constexpr int threads = lanes * team;
-  static constexpr int registers = order <= 1 ? 80 : 128;
-  static constexpr int kept = 2048;  // of a block's shared memory, for its sums and by the driver
-  static constexpr int resident =
-      std::clamp(std::min(static_cast<int>(most_shared_bytes) / (shared_bytes + kept), 65536 / (threads * registers)),
-                 1, most_flow_blocks);
-};
+struct FlowIntegralsLayout
+    : LinesOfPoints<dim, order, flow_points(order)>,
+      TeamsOfLines<LinesOfPoints<dim, order, flow_points(order)>,
+                   LinesOfPoints<dim, order, flow_points(order)>::numbers, order <= 1 ? 80 : 128, most_flow_blocks> {};
 
 __device__ inline double larger_or_nan(double a, double b) { return b > a || isnan(b) ? b : a; }
 
@@ -64,27 +48,13 @@ class FlowIntegralsBlock {
       }
       __syncthreads();
       if (!is_cell) continue;
-      Widths widths(flow_.places, cell);
-      for_jobs<L::lines>([&](int line) { add_line(widths, line); });
+      const CellWidths<dim> widths(flow_.places, cell);
+      for_jobs<L::lines>([&](int line) { add_line(widths, cell, line); });
     }
     return own_;
   }
 
  private:
-  struct Widths {
-    double inverse[dim];
-    double volume = 1.0;
-
-    __device__ Widths(const CellPlaces& places, std::int32_t cell) {
-#pragma unroll
-      for (int a = 0; a < dim; ++a) {
-        const double h = width(places, cell, a);
-        inverse[a] = 1.0 / h;
-        volume *= h;
-      }
-    }
-  };
-
   template <int count, class F>
   __device__ static void for_jobs(const F& visit) {
     for_jobs_of_member<count, L::team>(static_cast<int>(threadIdx.y), visit);
@@ -100,7 +70,7 @@ class FlowIntegralsBlock {
   }
 
   /// Values here are sqrt(volume) times those of the flow.
-  __device__ void add_line(const Widths& widths, int line) {
+  __device__ void add_line(const CellWidths<dim>& widths, std::int32_t cell, int line) {
     const double of_line = tables_.weight[line % L::points] * (dim == 3 ? tables_.weight[line / L::points] : 1.0);
     const double inverse_volume = 1.0 / widths.volume;
     const double root = sqrt(widths.volume);
@@ -122,6 +92,11 @@ class FlowIntegralsBlock {
 #pragma unroll
         for (int a = 0; a < dim; ++a) g[c][a] *= widths.inverse[a];
       });
+      if (flow_.map.sheared) take_image(flow_.map, u, g);
+      if (flow_.viscosity.number != 0.0) {
+        own_.dissipation +=
+            w * viscosity_at(flow_.viscosity, cell, line * L::points + q) * dissipation_of(flow_.stress_form, g);
+      }
       double square = 0.0;
       double divergence = 0.0;
       double gradient = 0.0;
@@ -164,6 +139,7 @@ __global__ void __launch_bounds__(FlowIntegralsLayout<dim, order>::threads, Flow
   all.velocity_square = block_sum<threads>(own.velocity_square);
   all.gradient_square = block_sum<threads>(own.gradient_square);
   all.vorticity_square = block_sum<threads>(own.vorticity_square);
+  all.dissipation = block_sum<threads>(own.dissipation);
   all.speed_square = block_join<threads>(own.speed_square, larger_or_nan);
   all.divergence = block_join<threads>(own.divergence, larger_or_nan);
   if (threadIdx.x == 0 && threadIdx.y == 0) flow.partials[blockIdx.x] = all;
@@ -172,7 +148,6 @@ __global__ void __launch_bounds__(FlowIntegralsLayout<dim, order>::threads, Flow
 template <int dim, int order>
 int integrate_flow(const FlowIntegralsArguments& arguments, Stream stream) {
   using L = FlowIntegralsLayout<dim, order>;
-  static_assert(L::shared_bytes <= static_cast<int>(most_shared_bytes));
   const FunctionsAtPoints<order, flow_points(order)> tables(*arguments.tables);
   const int blocks = L::resident * arguments.multiprocessors;
   launch("integrate flow", integrate_flow_cells<dim, order>, blocks, dim3(L::lanes, L::team), L::shared_bytes, stream,

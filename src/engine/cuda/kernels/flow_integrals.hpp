@@ -2,6 +2,7 @@
 /// \file
 /// What the kernel of a flow's integrals (flow_integrals.cuh) exchanges with the engine: plain data.
 
+#include "engine/cuda/kernels/flow_at_points.hpp"
 #include "engine/cuda/kernels/points.hpp"
 #include "engine/point_tables.hpp"
 
@@ -16,16 +17,21 @@ struct FlowPartial {
   double velocity_square;
   double gradient_square;
   double vorticity_square;
+  double dissipation;   ///< 0 without a viscosity
   double speed_square;  ///< the maximum
   double divergence;    ///< the maximum
 };
 
-/// Of a flow with the coefficients x. Pointers are to device memory, but for `tables`.
+/// Of a flow with the coefficients x. Sums are those of boxes: J times as large where cells are sheared. Pointers are
+/// to device memory, but for `tables`.
 struct FlowIntegralsArguments {
   const PointTables* tables;  ///< on the host, for flow_points(k) points
   CellPlaces places;
   const std::int32_t* upper[3];  ///< [direction][cell]: record with the upper hats
   std::int32_t cells;
+  CellMap map;
+  bool stress_form;
+  ViscosityOfCells viscosity;  ///< or 0
   const double* x;
   int multiprocessors;
   FlowPartial* partials;  ///< room for most_flow_blocks of each multiprocessor

@@ -7,6 +7,7 @@
 #include "engine/cuda/kernels/convection.hpp"
 #include "engine/cuda/kernels/elements.hpp"
 #include "engine/cuda/kernels/flow_integrals.hpp"
+#include "engine/cuda/kernels/flow_moments.hpp"
 #include "engine/cuda/kernels/load.cuh"
 #include "engine/cuda/kernels/operator.cuh"
 #include "engine/cuda/kernels/point_viscosity.hpp"
@@ -45,6 +46,7 @@ KernelTable<T> make_table() {
       table.convect = &convect<dim, order>;
       table.add_point_viscosity = &add_point_viscosity<dim, order>;
       table.integrate_flow = &integrate_flow<dim, order>;
+      table.add_flow_moments = &add_flow_moments<dim, order>;
     }
   }
   return table;

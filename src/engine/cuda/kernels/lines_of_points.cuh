@@ -3,6 +3,8 @@
 /// Velocities and their gradients at the Gauss points of cells by sum factorisation: functions of x of a component,
 /// along z and y to points, wait as lines of points along x for what is done there.
 
+#include <algorithm>
+
 #include "engine/cuda/kernels/shape.cuh"
 #include "engine/point_tables.hpp"
 
@@ -119,6 +121,28 @@ struct LinesOfPoints {
       }
     }
   }
+};
+
+/// Teams of threads for kernels that keep so many numbers of a cell in shared memory: a thread block takes `lanes`
+/// cells at a time, and a member of a team one line of points or one function of x. A thread wants so many registers.
+template <class Lines, int numbers, int registers, int most_resident>
+struct TeamsOfLines {
+  static constexpr int bytes_of_lane = numbers * static_cast<int>(sizeof(double));
+  static constexpr int room = 64 << 10;
+  static constexpr int lanes = 32 * bytes_of_lane <= room / 4 ? 32
+                               : 16 * bytes_of_lane <= room   ? 16
+                               : 8 * bytes_of_lane <= room    ? 8
+                                                              : 4;
+  static constexpr int shared_bytes = lanes * bytes_of_lane;
+  /// Whole warps.
+  static constexpr int in_warp = 32 / lanes;
+  static constexpr int team = (std::max(Lines::lines, Lines::functions) + in_warp - 1) / in_warp * in_warp;
+  static constexpr int threads = lanes * team;
+  static constexpr int kept = 2048;  // of a block's shared memory, for sums and by the driver
+  static constexpr int resident =
+      std::clamp(std::min(static_cast<int>(most_shared_bytes) / (shared_bytes + kept), 65536 / (threads * registers)),
+                 1, most_resident);
+  static_assert(shared_bytes <= static_cast<int>(most_shared_bytes));
 };
 
 }  // namespace solenoid::cuda

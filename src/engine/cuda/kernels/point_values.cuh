@@ -22,6 +22,21 @@ __device__ inline double width(const CellPlaces& places, std::int32_t cell, int 
   return __ldg(&places.width[a][lattice(places, cell, a)]);
 }
 
+template <int dim>
+struct CellWidths {
+  double inverse[dim];
+  double volume = 1.0;
+
+  __device__ CellWidths(const CellPlaces& places, std::int32_t cell) {
+#pragma unroll
+    for (int a = 0; a < dim; ++a) {
+      const double h = width(places, cell, a);
+      inverse[a] = 1.0 / h;
+      volume *= h;
+    }
+  }
+};
+
 __device__ __noinline__ inline double raise(double a, double b) { return pow(a, b); }
 
 __device__ __noinline__ inline double call(Program::Function function, double a, double b) {

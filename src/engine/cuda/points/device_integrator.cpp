@@ -10,6 +10,7 @@
 
 #include "base/statistics.hpp"
 #include "element/basis.hpp"
+#include "engine/cuda/flow_points.hpp"
 #include "engine/cuda/foreign_array.hpp"
 #include "engine/cuda/kernels/flow_integrals.hpp"
 #include "engine/cuda/points/device_fields.hpp"
@@ -52,6 +53,8 @@ class DeviceIntegrator final : public Integrator {
         for_errors_(shared.engine, level.equation, level.equation.n() + 2),
         functions_(make_point_tables(level.equation.order, flow_points(level.equation.order))),
         flow_(shared.engine, most_flow_blocks * shared.multiprocessors),
+        map_(cell_map(level.grid)),
+        jacobian_(map_.sheared ? level.grid.metric().map()->jacobian() : 1.0),
         blocks_(4 * shared.multiprocessors),
         difference_(shared.engine, blocks_),
         not_finite_(shared.engine, 1) {
@@ -62,30 +65,24 @@ class DeviceIntegrator final : public Integrator {
   }
 
   [[nodiscard]] FlowIntegrals flow(const double* x) override {
-    const Equation& equation = level_.equation;
-    const FlowIntegralsArguments arguments{&functions_,
-                                           places_.places(),
-                                           {upper_[0].data(), upper_[1].data(), upper_[2].data()},
-                                           cells(),
-                                           x,
-                                           shared_.multiprocessors,
-                                           flow_.data()};
-    const int blocks =
-        kernel_table<double>(equation.kind, equation.dim, equation.order).integrate_flow(arguments, shared_.stream);
-    std::vector<FlowPartial> partials(blocks);
-    shared_.engine.download(flow_.data(), partials.data(), partials.size() * sizeof(FlowPartial));
     FlowIntegrals all;
     double speed_square = 0.0;
-    for (const FlowPartial& partial : partials) {
-      for (int c = 0; c < 3; ++c) all.velocity[c] += partial.velocity[c];
-      all.velocity_square += partial.velocity_square;
-      all.gradient_square += partial.gradient_square;
-      all.vorticity_square += partial.vorticity_square;
+    for (const FlowPartial& partial : sums(x, {})) {
+      for (int c = 0; c < 3; ++c) all.velocity[c] += jacobian_ * partial.velocity[c];
+      all.velocity_square += jacobian_ * partial.velocity_square;
+      all.gradient_square += jacobian_ * partial.gradient_square;
+      all.vorticity_square += jacobian_ * partial.vorticity_square;
       speed_square = max_or_nan(speed_square, partial.speed_square);
       all.max_divergence = max_or_nan(all.max_divergence, partial.divergence);
     }
     all.max_speed = std::sqrt(speed_square);
     return all;
+  }
+  [[nodiscard]] double dissipation(const double* x, const Coefficients& coefficients) override {
+    const auto device = shared_.level(level_);
+    double sum = 0.0;
+    for (const FlowPartial& partial : sums(x, device->viscosity(coefficients))) sum += partial.dissipation;
+    return jacobian_ * sum;
   }
 
   [[nodiscard]] std::optional<double> velocity_error_square(const VectorField& exact, const double* x) override {
@@ -126,7 +123,7 @@ class DeviceIntegrator final : public Integrator {
     take_array(values, "velocities");
     const Rule rule(shared_.engine, level_.equation, points);
     const LatticeArray array{values, {counts(points)[0], counts(points)[1], counts(points)[2]}};
-    cuda::velocity_at(field(rule, x), array, blocks_, shared_.stream);
+    cuda::velocity_at(field(rule, x), map_, array, blocks_, shared_.stream);
     shared_.engine.synchronise();
   }
   void face_fluxes(const double* x, const std::array<double*, 3>& fluxes) override {
@@ -141,6 +138,26 @@ class DeviceIntegrator final : public Integrator {
   }
 
  private:
+  [[nodiscard]] std::vector<FlowPartial> sums(const double* x, const ViscosityOfCells& viscosity) {
+    const Equation& equation = level_.equation;
+    FlowIntegralsArguments arguments{};
+    arguments.tables = &functions_;
+    arguments.places = places_.places();
+    for (int c = 0; c < equation.dim; ++c) arguments.upper[c] = upper_[c].data();
+    arguments.cells = cells();
+    arguments.map = map_;
+    arguments.stress_form = equation.form == ViscousForm::stress;
+    arguments.viscosity = viscosity;
+    arguments.x = x;
+    arguments.multiprocessors = shared_.multiprocessors;
+    arguments.partials = flow_.data();
+    const int blocks =
+        kernel_table<double>(equation.kind, equation.dim, equation.order).integrate_flow(arguments, shared_.stream);
+    std::vector<FlowPartial> partials(blocks);
+    shared_.engine.download(flow_.data(), partials.data(), partials.size() * sizeof(FlowPartial));
+    return partials;
+  }
+
   /// Of points along each direction, so many in each cell.
   [[nodiscard]] std::array<int, 3> counts(int points) const {
     std::array<int, 3> counts{1, 1, 1};
@@ -163,7 +180,9 @@ class DeviceIntegrator final : public Integrator {
             level_.equation.velocities(),
             x};
   }
+  /// nullopt where the host has to know the fields; programs know points of boxes alone.
   [[nodiscard]] std::optional<DeviceFields> compiled(std::span<const ScalarField> exact) const {
+    if (map_.sheared) return {};
     const IntegralMemory& memory = for_errors_.memory;
     return DeviceFields::compile(
         shared_.engine, level_.grid, exact,
@@ -208,6 +227,8 @@ class DeviceIntegrator final : public Integrator {
   Rule for_errors_;
   PointTables functions_;  // for flow()
   Vector<FlowPartial> flow_;
+  CellMap map_;
+  double jacobian_;
   int blocks_;
   Vector<DifferencePartial> difference_;
   Vector<int> not_finite_;

@@ -214,7 +214,8 @@ __device__ std::int64_t place_in(const LatticeArray& array, const std::int64_t (
 }
 
 __global__ void __launch_bounds__(point_threads)
-    velocity_at_kernel(const __grid_constant__ DiscreteField field, const __grid_constant__ LatticeArray array) {
+    velocity_at_kernel(const __grid_constant__ DiscreteField field, const __grid_constant__ CellMap map,
+                       const __grid_constant__ LatticeArray array) {
   extern __shared__ __align__(16) double shared[];
   wait_for_earlier_kernels();
   const IntegralMemory memory = field.memory;
@@ -231,7 +232,13 @@ __global__ void __launch_bounds__(point_threads)
           at[a] =
               static_cast<std::int64_t>(lattice(field.places, first + cell, a)) * memory.points + rest % memory.points;
         }
-        array.values[place_in(array, at) * memory.dim + c] = value[i] / sqrt(cells.volume(cell));
+        double* const u = array.values + place_in(array, at) * memory.dim;
+        const double w = value[i] / sqrt(cells.volume(cell));
+        if (!map.sheared) {
+          u[c] = w;
+        } else {  // the same thread adds all components
+          for (int b = 0; b < memory.dim; ++b) u[b] = (c == 0 ? 0.0 : u[b]) + map.image[b][c] * w;
+        }
       });
     }
   });
@@ -264,12 +271,12 @@ __global__ void face_fluxes_kernel(const __grid_constant__ DiscreteField field, 
 
 }  // namespace
 
-void velocity_at(const DiscreteField& field, const LatticeArray& array, int blocks, Stream stream) {
+void velocity_at(const DiscreteField& field, const CellMap& map, const LatticeArray& array, int blocks, Stream stream) {
   constexpr int nan = 0xff;  // in each byte
   const std::size_t size = sizeof(double) * array.count[0] * array.count[1] * array.count[2] * field.memory.dim;
   check(cudaMemsetAsync(array.values, nan, size, stream), "velocity at points");
   launch("velocity at points", velocity_at_kernel, blocks, point_threads, field.memory.third_at() * sizeof(double),
-         stream, field, array);
+         stream, field, map, array);
 }
 
 void face_fluxes(const DiscreteField& field, int a, const LatticeArray& array, Stream stream) {

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 
+#include "engine/cuda/kernels/flow_at_points.hpp"
 #include "engine/cuda/kernels/points.hpp"
 #include "mesh/record.hpp"
 
@@ -90,7 +91,7 @@ struct LatticeArray {
 };
 
 /// Values of the velocity at the points of the field's rule, an array of dim components; NaN where there are no cells.
-void velocity_at(const DiscreteField& field, const LatticeArray& array, int blocks, Stream stream);
+void velocity_at(const DiscreteField& field, const CellMap& map, const LatticeArray& array, int blocks, Stream stream);
 /// Fluxes through the faces of cells across direction a, an array of one more in this direction than there are cells;
 /// 0 where there are no cells.
 void face_fluxes(const DiscreteField& field, int a, const LatticeArray& array, Stream stream);
