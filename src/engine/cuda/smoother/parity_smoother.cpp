@@ -67,7 +67,8 @@ class ParitySmoother final : public ColourSmoother<T> {
     Engine& engine = level_.shared.engine;
     auto on_device = tables_by<Tables>(this);
     std::vector<ParityProblem> problems;
-    const std::vector<PatchScale> scales = patch_scales(level);
+    // Nothing that grows with the mesh where coefficients are constant.
+    const auto scales = level.has_coefficients_by_cell() ? patch_scales(level) : std::vector<PatchScale>();
     const bool vary =
         std::any_of(scales.begin(), scales.end(), [](const auto& scale) { return scale.reaction != 0.0; });
     if (vary) {
