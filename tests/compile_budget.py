@@ -38,6 +38,7 @@ LINES = [
     (r"engine/cuda/kernels/varying_", "CUDA kernels, coefficients by cell"),
     (r"engine/cuda/kernels/sheared_", "CUDA kernels, sheared cells"),
     (r"engine/cuda/kernels/corrections_", "CUDA kernels, corrections"),
+    (r"engine/cuda/kernels/flow_", "CUDA kernels, flows at points"),
     (r"engine/cuda/kernels/(\d)d_k(\d)\.", "CUDA kernels, {}D, k = {}"),
     (r"src/engine/cuda/(?:\w+/)?\w+\.cu", "CUDA vectors and dense matrices"),
     (r"paper_cuda", "kernels of the paper, CUDA"),
