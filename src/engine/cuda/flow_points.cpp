@@ -1,5 +1,9 @@
 #include "engine/cuda/flow_points.hpp"
 
+#include "element/moments.hpp"
+#include "element/viscosity_points.hpp"
+#include "engine/cuda/kernels/flow_integrals.hpp"
+
 namespace solenoid::cuda {
 
 CellMap cell_map(const Grid& grid) {
@@ -25,6 +29,7 @@ ViscosityOfCells DeviceViscosity::of(Engine& engine, const Coefficients& coeffic
     by_cell_ = by_cell;
   }
   // Those inside of cells are at the points where they are wanted.
+  static_assert(viscosity_points(7) == flow_points(7) && viscosity_points(7) == moment_points(7));
   if (points != nullptr) return {1.0, values_.data(), points->in_cell(), 1};
   return {1.0, values_.data(), 1, 0};
 }
