@@ -10,10 +10,12 @@
 #include <vector>
 
 #include "engine/engine.hpp"
+#include "engines.hpp"
 #include "flows.hpp"
 #include "problem/orders.hpp"
 #include "solenoid/arrays.hpp"
 #include "solenoid/case.hpp"
+#include "solenoid/error.hpp"
 #include "solenoid/time_stepper.hpp"
 
 namespace solenoid {
@@ -179,6 +181,69 @@ TEST_P(EnginesInTime, HaveTheSameArrays) {
   for (int a = 0; a < dim; ++a) {
     ASSERT_EQ(got[a].size(), expected[a].size());
     for (std::size_t i = 0; i < expected[a].size(); ++i) ASSERT_NEAR(got[a][i], expected[a][i], 1e-12 * most);
+  }
+}
+
+void expect_same_forces(const std::vector<BoundaryForce>& got, const std::vector<BoundaryForce>& expected) {
+  ASSERT_EQ(got.size(), expected.size());
+  for (std::size_t i = 0; i < got.size(); ++i) {
+    EXPECT_EQ(got[i].name, expected[i].name);
+    EXPECT_EQ(got[i].force, expected[i].force) << got[i].name;
+    EXPECT_EQ(got[i].torque, expected[i].torque) << got[i].name;
+    EXPECT_EQ(got[i].sampled_pressure, expected[i].sampled_pressure) << got[i].name;
+    EXPECT_EQ(got[i].sampled_viscous, expected[i].sampled_viscous) << got[i].name;
+  }
+}
+
+/// What copies of some cells give is what the whole flow gives, to the last bit.
+TEST(FlowAtPlaces, IsThatOfTheSolution) {
+  std::vector<Driven> cases = flows();
+  cases.push_back({"sheared3D",
+                   "[mesh]\norigin = [0, 0, 0]\nedges = [[1, 0, 0], [0.3, 1, 0], [0, 0.2, 1]]\ncells = [2, 3, 2]\n"
+                   "refine = 1\nholes = [{lower = [1, 1, 0], upper = [2, 2, 1]}]\n[time]\nend = 1\nstep = 0.05\n"
+                   "scheme = \"ars443\"\n[physics]\nviscosity = 0.1\n[boundary]\n"
+                   "xmin = {velocity = [\"t\", 0, 0]}\nxmax = {outflow = true}\n"});
+  cases.push_back({"varying2D",
+                   "[mesh]\ncells = [3, 2]\nrefine = 2\n[time]\nend = 1\nstep = 0.05\n[physics]\n"
+                   "viscosity = \"0.1*(1+x)\"\nforce = [\"t*y\", \"x\"]\n[boundary]\nxmin = {periodic = true}\n"});
+  for (const auto& [name, device] : test::engines()) {
+    for (const auto& [of_case, text] : cases) {
+      SCOPED_TRACE(of_case + " on " + name);
+      Case what = parse_case(text, of_case);
+      const int dim = what.problem.mesh.dim;
+      const auto orders = orders_for(device, dim, EquationKind::stokes);
+      if (std::find(orders.begin(), orders.end(), what.problem.order) == orders.end()) continue;
+      what.solver.device = device;
+      TimeStepper flow(what.problem, what.time->options, what.solver);
+      std::vector<Point> points{{9.0, 9.0, 9.0}};  // outside
+      for (int i = 0; i < 20; ++i) {
+        const double t = 0.05 * (i + 0.5);
+        points.push_back({t, 1.0 - t, dim == 3 ? 0.3 : 0.0});
+      }
+      EXPECT_FALSE(flow.has_forces());
+      EXPECT_THROW((void)flow.forces(), InputError);
+      EXPECT_THROW((void)flow.flux(dim, 0.5), InputError);
+      for (int step = 0; step < 4; ++step) {
+        if (step > 0) flow.step();
+        const Solution all = flow.solution();
+        const auto velocity = flow.velocity(points);
+        const auto pressure = flow.pressure(points);
+        const auto expected = all.velocity(points);
+        const auto expected_pressure = all.pressure(points);
+        for (std::size_t i = 0; i < points.size(); ++i) {
+          EXPECT_EQ(std::isnan(velocity[i][0]), i == 0 || std::isnan(expected[i][0]));
+          if (std::isnan(expected[i][0])) continue;
+          EXPECT_EQ(velocity[i], expected[i]);
+          EXPECT_EQ(pressure[i], expected_pressure[i]);
+        }
+        for (int axis = 0; axis < dim; ++axis) {
+          for (const double position : {0.0, 0.3, 0.5, 1.0}) {
+            EXPECT_EQ(flow.flux(axis, position), all.flux(axis, position)) << axis << ' ' << position;
+          }
+        }
+        if (step > 0) expect_same_forces(flow.forces({0.1, 0.2, 0.3}), all.forces({0.1, 0.2, 0.3}));
+      }
+    }
   }
 }
 

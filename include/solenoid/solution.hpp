@@ -148,9 +148,6 @@ class Solution {
   [[nodiscard]] Solution bare() const;
 
   struct Known;
-  /// With the values, or with the gradient, among what is known.
-  [[nodiscard]] FlowIntegrals with_values() const;
-  [[nodiscard]] FlowIntegrals with_gradient() const;
 
   Problem problem_;
   std::shared_ptr<const Grid> grid_;

@@ -10,6 +10,8 @@
 
 #include <memory>
 #include <optional>
+#include <span>
+#include <vector>
 
 #include "solenoid/averages.hpp"
 #include "solenoid/checkpoint.hpp"
@@ -149,6 +151,14 @@ class TimeStepper {
   /// The flow at a time between the last steps, interpolated with the order of the scheme. \throws InputError for a
   /// time that is not there.
   [[nodiscard]] Solution solution(double time) const;
+  /// What solution() has at places, by copies of the cells there alone: values at points, outside of the domain NaN, the
+  /// flux through a plane, and forces. Of several ranks all call these.
+  [[nodiscard]] std::vector<Point> velocity(std::span<const Point> points) const;
+  [[nodiscard]] std::vector<double> pressure(std::span<const Point> points) const;
+  [[nodiscard]] double flux(int axis, double position) const;
+  /// \throws InputError before the first step.
+  [[nodiscard]] std::vector<BoundaryForce> forces(const Point& about = {}) const;
+  [[nodiscard]] bool has_forces() const;  ///< whether there was one
   /// velocity_at() and face_fluxes() of arrays.hpp for the flow at time(). A GPU makes them, unless cells are sheared
   /// or shared by ranks; only they are copied to the host then, not the flow.
   [[nodiscard]] std::vector<double> velocity_at(int points = 1) const;

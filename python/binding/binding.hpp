@@ -5,6 +5,7 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 
+#include <algorithm>
 #include <exception>
 #include <memory>
 #include <optional>
@@ -17,6 +18,7 @@
 #include "solenoid/image.hpp"
 #include "solenoid/interrupt.hpp"
 #include "solenoid/permeability.hpp"
+#include "solenoid/solution.hpp"
 #include "solenoid/solver.hpp"
 
 namespace solenoid::python {
@@ -148,6 +150,39 @@ inline NumpyArray<double> gradients(const std::vector<Gradient>& values, std::si
 inline NumpyArray<double> scalars(std::vector<double> values) {
   const std::size_t count = values.size();
   return numpy_array(std::move(values), {count});
+}
+
+/// name -> (force, torque, sampled pressure, sampled viscous force); in 2D a torque is a number.
+inline nb::dict forces_by_name(const std::vector<BoundaryForce>& forces, std::size_t dim) {
+  nb::dict result;
+  for (const BoundaryForce& force : forces) {
+    const nb::object torque = dim == 2 ? nb::object(nb::float_(force.torque[2])) : nb::cast(vector_of(force.torque, 3));
+    result[force.name.c_str()] =
+        nb::make_tuple(vector_of(force.force, dim), torque, vector_of(force.sampled_pressure, dim),
+                       vector_of(force.sampled_viscous, dim));
+  }
+  return result;
+}
+
+/// What Python's Places ask: flow(bound) is a Solution or a TimeStepper.
+template <class Bound, class Flow>
+void bind_places(nb::class_<Bound>& bound, const Flow& flow) {
+  bound
+      .def("velocity",
+           [flow](const Bound& b, const Points& points) {
+             return rows(released([&] { return flow(b).velocity(points_of(points)); }), points.shape(1));
+           })
+      .def("pressure",
+           [flow](const Bound& b, const Points& points) {
+             return scalars(released([&] { return flow(b).pressure(points_of(points)); }));
+           })
+      .def("flux", [flow](const Bound& b, int axis,
+                          double position) { return released([&] { return flow(b).flux(axis, position); }); })
+      .def("forces", [flow](const Bound& b, const std::vector<double>& about) {
+        Point centre{};
+        std::copy_n(about.begin(), std::min(about.size(), centre.size()), centre.begin());
+        return forces_by_name(released([&] { return flow(b).forces(centre); }), about.size());
+      });
 }
 
 }  // namespace solenoid::python

@@ -208,8 +208,9 @@ void bind_flow(nb::module_& m) {
       .def_ro("change", &StepReport::change)
       .def_ro("gradient", &StepReport::gradient);
 
-  nb::class_<Flow>(m, "Flow")
-      .def(
+  nb::class_<Flow> flow(m, "Flow");
+  bind_places(flow, [](const Flow& f) -> const TimeStepper& { return f.stepper(); });
+  flow.def(
           "__init__",
           [](Flow* self, const Case& what, const nb::dict& time, const std::optional<std::vector<ScalarField>>& initial,
              const std::optional<double>& average, const std::optional<double>& average_every, const nb::dict& options,

@@ -67,21 +67,6 @@ std::string result_text(const Solved& s) {
 
 std::size_t dim_of(const Solved& s) { return static_cast<std::size_t>(s.solution.grid().dim()); }
 
-/// name -> (force, torque, sampled pressure, sampled viscous force); in 2D a torque is a number.
-nb::dict forces(const Solved& s, const std::vector<double>& about) {
-  const std::size_t dim = dim_of(s);
-  Point centre{};
-  std::copy_n(about.begin(), std::min(about.size(), centre.size()), centre.begin());
-  nb::dict result;
-  for (const BoundaryForce& force : released([&] { return s.solution.forces(centre); })) {
-    const nb::object torque = dim == 2 ? nb::object(nb::float_(force.torque[2])) : nb::cast(vector_of(force.torque, 3));
-    result[force.name.c_str()] =
-        nb::make_tuple(vector_of(force.force, dim), torque, vector_of(force.sampled_pressure, dim),
-                       vector_of(force.sampled_viscous, dim));
-  }
-  return result;
-}
-
 /// \throws InputError with the names that there are.
 FlowField field_named(const std::string& name) {
   std::string known;
@@ -110,8 +95,9 @@ void bind_solution(nb::module_& m) {
       },
       nb::arg("problem"), nb::arg("velocity"), nb::arg("scalar"));
 
-  nb::class_<Solved>(m, "Solution")
-      .def_prop_ro("problem", [](const Solved& s) { return s.solution.problem(); })
+  nb::class_<Solved> solved(m, "Solution");
+  bind_places(solved, [](const Solved& s) -> const Solution& { return s.solution; });
+  solved.def_prop_ro("problem", [](const Solved& s) { return s.solution.problem(); })
       .def_prop_ro("has_report", [](const Solved& s) { return s.report.has_value(); })
       .def_prop_ro("converged", [](const Solved& s) { return s.report->converged; })
       .def_prop_ro("reason", [](const Solved& s) { return s.report->reason; })
@@ -139,14 +125,6 @@ void bind_solution(nb::module_& m) {
       .def("value_field", [](const Solved& s) { return s.solution.value_field(); })
       .def("unknowns", [](const Solved& s) { return scalars(released([&] { return s.solution.unknowns(); })); })
       .def("save", [](const Solved& s, const std::filesystem::path& file) { released([&] { s.solution.save(file); }); })
-      .def("velocity",
-           [](const Solved& s, const Points& points) {
-             return rows(released([&] { return s.solution.velocity(points_of(points)); }), dim_of(s));
-           })
-      .def("pressure",
-           [](const Solved& s, const Points& points) {
-             return scalars(released([&] { return s.solution.pressure(points_of(points)); }));
-           })
       .def("value",
            [](const Solved& s, const Points& points) {
              return scalars(released([&] { return s.solution.value(points_of(points)); }));
@@ -188,9 +166,6 @@ void bind_solution(nb::module_& m) {
              return nb::make_tuple(nb::cast(numpy_array(std::move(fields.velocity), {velocity})),
                                    nb::cast(numpy_array(std::move(fields.pressure), {pressure})));
            })
-      .def("flux", [](const Solved& s, int axis,
-                      double position) { return released([&] { return s.solution.flux(axis, position); }); })
-      .def("forces", &forces)
       .def("mean_velocity",
            [](const Solved& s) { return vector_of(released([&] { return s.solution.mean_velocity(); }), dim_of(s)); })
       .def("permeability",

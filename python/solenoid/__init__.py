@@ -26,8 +26,9 @@ from .flow import Averages, Flow, FlowState, Profile, StepReport
 from .linear import FlowIntegrals, LinearOperator, LinearReport, LinearSystem, Vector
 from .mesh import Mesh
 from .permeability import DARCY, DiscretePermeability, Permeability, permeability
+from .places import Force
 from .problem import Problem
-from .solution import Errors, Force, ImageFields, Solution, interpolate, load
+from .solution import Errors, ImageFields, Solution, interpolate, load
 from .solving import Case, ConvergenceWarning, read_case, solve
 from .spectrum import Spectrum
 

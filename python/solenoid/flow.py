@@ -15,6 +15,7 @@ from . import _core
 from ._core import InputError
 from .fields import Scalar, Vector, vector
 from .gpu_array import gpu_address, is_on_gpu
+from .places import Places
 from .problem import Problem
 from .ranks import ranks_of
 from .solution import Report, Solution
@@ -136,7 +137,7 @@ class Averages:
         return f"Averages from t = {self.start:g} over {self.length:g} of {self._problem!r}"
 
 
-class Flow:
+class Flow(Places):
     """A flow in time, step by step:
 
         du/dt + alpha u + div(u (x) u) - nu Laplace u + grad p = f,   div u = 0,
@@ -147,6 +148,9 @@ class Flow:
     What is linear is implicit, convection is extrapolated. A step is one multigrid solve, from the extrapolated flow:
     cycles until a hundredth of the guess's residual is left, one at least. Velocities are divergence-free to rounding
     at every step. The first steps are short and become longer; time begins at 0.
+
+    velocity(), pressure(), flux() and forces() are of the flow now: as its solution() has them, but only the cells that
+    they are made of are copied to the host.
 
     Expressions of the problem (force, velocities, tractions, coefficients that vary) may depend on the time: its `parameters` have "t" then,
     which is given the value of each step. Functions of points know no time.

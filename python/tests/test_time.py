@@ -104,6 +104,25 @@ def test_a_case_is_marched_as_the_program_does(case, program, tmp_path):
     assert end.error(**case.exact) == end.error(exact=[case.end, 0])
 
 
+def test_places_are_those_of_the_solution():
+    flow = so.Flow(LID, step=0.05, **OPTIONS)
+    points = [[[0.3, 0.4], [0.9, 0.95]], [[0.5, 0.5], [2, 2]]]
+    with pytest.raises(so.InputError, match="before its first step"):
+        flow.forces()
+    for _ in range(3):
+        flow.step()
+        whole = flow.solution()
+        np.testing.assert_array_equal(flow.velocity(points), whole.velocity(points))
+        np.testing.assert_array_equal(flow.pressure(points), whole.pressure(points))
+        assert flow.flux("y", 0.3) == whole.flux("y", 0.3)
+        expected = whole.forces(about=[0.5, 0])
+        for name, force in flow.forces(about=[0.5, 0]).items():
+            for got, value in zip(force, expected[name]):
+                np.testing.assert_array_equal(got, value)
+    with pytest.raises(so.InputError, match="axis"):
+        flow.flux("z", 0.3)
+
+
 def test_options_take_the_place_of_those_of_a_case(case):
     flow = so.Flow(case, step=0.1, scheme="sbdf1", initial=swirl, **OPTIONS)
     assert flow.solution().kinetic_energy() > 0.1

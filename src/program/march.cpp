@@ -74,11 +74,7 @@ class History {
                                    step.cycles, all.kinetic_energy, all.dissipation, all.enstrophy, all.divergence_max);
     if (what_.time->options.steady > 0.0) line += fmt::format(",{}", step.change.value_or(std::nan("")));
     for (const int a : held_) line += fmt::format(",{}", step.number > 0 ? step.gradient[a] : std::nan(""));
-    // What is known at places takes a copy of the flow to the host.
-    if (!what_.probes.empty() || what_.output.forces || !what_.output.fluxes.empty()) {
-      line += at_places(flow.solution());
-    }
-    line += '\n';
+    line += at_places(flow) + '\n';
     in_agreement(what_.solver.communicator.get(), [&] {
       if (stream_.is_open()) write(line);
     });
@@ -86,17 +82,16 @@ class History {
 
  private:
   /// At probes, of bodies, through planes.
-  [[nodiscard]] std::string at_places(const Solution& solution) const {
-    const std::vector<Point> velocity = solution.velocity(what_.probes);
-    const std::vector<double> pressure = solution.pressure(what_.probes);
+  [[nodiscard]] std::string at_places(const TimeStepper& flow) const {
     std::string line;
+    const auto velocity = what_.probes.empty() ? std::vector<Point>() : flow.velocity(what_.probes);
+    const auto pressure = what_.probes.empty() ? std::vector<double>() : flow.pressure(what_.probes);
     for (std::size_t i = 0; i < what_.probes.size(); ++i) {
       for (int a = 0; a < what_.problem.mesh.dim; ++a) line += fmt::format(",{}", velocity[i][a]);
       line += fmt::format(",{}", pressure[i]);
     }
     if (what_.output.forces) {
-      const auto forces =
-          solution.has_forces() ? solution.forces(what_.output.torques_about) : std::vector<BoundaryForce>();
+      const auto forces = flow.has_forces() ? flow.forces(what_.output.torques_about) : std::vector<BoundaryForce>();
       for (std::size_t i = 0; i < bodies(what_.problem).size(); ++i) {
         for (int a = 0; a < what_.problem.mesh.dim; ++a) {
           line += fmt::format(",{}", forces.empty() ? std::nan("") : forces[i].force[a]);
@@ -104,7 +99,7 @@ class History {
         for (const int a : turns()) line += fmt::format(",{}", forces.empty() ? std::nan("") : forces[i].torque[a]);
       }
     }
-    for (const auto& [axis, position] : what_.output.fluxes) line += fmt::format(",{}", solution.flux(axis, position));
+    for (const auto& [axis, position] : what_.output.fluxes) line += fmt::format(",{}", flow.flux(axis, position));
     return line;
   }
 

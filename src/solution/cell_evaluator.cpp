@@ -56,7 +56,7 @@ void CellEvaluator::set_points(const TensorPoints& xi, Tables tables) {
     }
   }
   work_.resize(largest);
-  next_.resize(largest);
+  for (auto& partial : partial_) partial.resize(largest);
 }
 
 void CellEvaluator::Table::scale(double factor) {
@@ -98,32 +98,29 @@ void CellEvaluator::load_values(std::int64_t record, int first, int count, doubl
   for (int i = 0; i < count; ++i) out[i] = values[interleave * (first + i)];
 }
 
-void CellEvaluator::contract(const std::array<int, 3>& order, const std::array<const Table*, 3>& tables) {
-  int inner = 1;
-  for (int i = 0; i + 1 < dim_; ++i) inner *= tables[order[i]]->columns;
+// The fastest direction first: the others, which take more of the time, go through many numbers side by side.
+template <class Visit>
+void CellEvaluator::contract(const Tensor& tensor, const Wanted& wanted, int level, int derivative, const double* in,
+                             int inner, const Visit& visit) {
+  if (level == dim_) return visit(derivative, in);
+  const int a = tensor.order[level];
   int outer = 1;
-  for (int i = dim_ - 1; i >= 0; --i) {
-    const Table& table = *tables[order[i]];
-    solenoid::contract(table.values.data(), table.rows, table.columns, inner, outer, work_.data(), next_.data());
-    work_.swap(next_);
-    outer *= table.rows;
-    if (i > 0) inner /= tables[order[i - 1]]->columns;
+  bool values = derivative >= 0 || wanted.value;
+  for (int i = level + 1; i < dim_; ++i) {
+    outer *= (*tensor.tables[tensor.order[i]])[0].columns;
+    values = values || wanted.slope[tensor.order[i]];
   }
-}
-
-void CellEvaluator::component(std::int64_t cell, int c, int derivative) {
-  scale_tables(cell);
-  load_velocity(cell, c);
-  std::array<const Table*, 3> tables{};
-  for (int a = 0; a < dim_; ++a) {
-    const Direction& direction = directions_[a];
-    tables[a] = &(a == c ? direction.continuous : direction.legendre)[a == derivative ? 1 : 0];
-  }
-  contract(component_order(c), tables);
+  double* const out = partial_[level].data();
+  const auto go_on = [&](const Table& table, int differentiated) {
+    solenoid::contract(table.values.data(), table.rows, table.columns, inner, outer, in, out);
+    contract(tensor, wanted, level + 1, differentiated, out, inner * table.rows, visit);
+  };
+  if (values) go_on((*tensor.tables[a])[0], derivative);
+  if (derivative < 0 && wanted.slope[a]) go_on((*tensor.tables[a])[1], a);
 }
 
 template <class Store>
-void CellEvaluator::for_each_value(const std::array<int, 3>& order, Store store) const {
+void CellEvaluator::for_each_value(const std::array<int, 3>& order, const double* values, const Store& store) const {
   std::array<int, 3> stride{};
   std::array<int, 3> count{1, 1, 1};
   for (int i = 0; i < dim_; ++i) {
@@ -131,20 +128,53 @@ void CellEvaluator::for_each_value(const std::array<int, 3>& order, Store store)
     stride[i] = 1;
     for (int a = 0; a < order[i]; ++a) stride[i] *= directions_[a].legendre[0].rows;
   }
-  const double* value = work_.data();
   for (int l = 0; l < count[2]; ++l) {
     for (int j = 0; j < count[1]; ++j) {
       const int start = j * stride[1] + l * stride[2];
-      for (int i = 0; i < count[0]; ++i) store(start + i * stride[0], *value++);
+      for (int i = 0; i < count[0]; ++i) store(start + i * stride[0], *values++);
     }
   }
 }
 
+template <class Put>
+void CellEvaluator::component(std::int64_t cell, int c, const Wanted& wanted, const Put& put) {
+  scale_tables(cell);
+  load_velocity(cell, c);
+  Tensor tensor{component_order(c), {}};
+  for (int a = 0; a < dim_; ++a) {
+    tensor.tables[a] = &(a == c ? directions_[a].continuous : directions_[a].legendre);
+  }
+  contract(tensor, wanted, 0, -1, work_.data(), 1, [&](int derivative, const double* values) {
+    for_each_value(tensor.order, values, [&](int point, double value) { put(derivative, point, value); });
+  });
+}
+
 void CellEvaluator::velocity(std::int64_t cell, double* u) {
   for (int c = 0; c < dim_; ++c) {
-    component(cell, c, -1);
-    for_each_value(component_order(c), [&](int point, double value) { u[c + dim_ * point] = value; });
+    component(cell, c, {.value = true}, [&](int, int point, double value) { u[c + dim_ * point] = value; });
   }
+  map_velocity(u);
+}
+
+void CellEvaluator::gradient(std::int64_t cell, double* g) {
+  for (int c = 0; c < dim_; ++c) {
+    component(cell, c, {.slope = {true, true, true}},
+              [&](int a, int point, double value) { g[a + dim_ * (c + dim_ * point)] = value; });
+  }
+  map_gradient(g);
+}
+
+void CellEvaluator::velocity_and_gradient(std::int64_t cell, double* u, double* g) {
+  for (int c = 0; c < dim_; ++c) {
+    component(cell, c, {.value = true, .slope = {true, true, true}}, [&](int a, int point, double value) {
+      (a < 0 ? u[c + dim_ * point] : g[a + dim_ * (c + dim_ * point)]) = value;
+    });
+  }
+  map_velocity(u);
+  map_gradient(g);
+}
+
+void CellEvaluator::map_velocity(double* u) const {
   if (map_ == nullptr) return;
   for (int q = 0; q < points_; ++q, u += dim_) {
     Point w{};
@@ -153,13 +183,7 @@ void CellEvaluator::velocity(std::int64_t cell, double* u) {
   }
 }
 
-void CellEvaluator::gradient(std::int64_t cell, double* g) {
-  for (int c = 0; c < dim_; ++c) {
-    for (int a = 0; a < dim_; ++a) {
-      component(cell, c, a);
-      for_each_value(component_order(c), [&](int point, double value) { g[a + dim_ * (c + dim_ * point)] = value; });
-    }
-  }
+void CellEvaluator::map_gradient(double* g) const {
   if (map_ == nullptr) return;
   for (int q = 0; q < points_; ++q, g += dim_ * dim_) {
     Matrix3 image{};  // F W F^-1 / J
@@ -179,8 +203,9 @@ void CellEvaluator::gradient(std::int64_t cell, double* g) {
 void CellEvaluator::divergence(std::int64_t cell, double* div) {
   std::fill_n(div, points_, 0.0);
   for (int c = 0; c < dim_; ++c) {
-    component(cell, c, c);
-    for_each_value(component_order(c), [&](int point, double value) { div[point] += value; });
+    Wanted wanted;
+    wanted.slope[c] = true;
+    component(cell, c, wanted, [&](int, int point, double value) { div[point] += value; });
   }
   if (map_ == nullptr) return;
   for (int q = 0; q < points_; ++q) div[q] /= map_->jacobian();
@@ -190,10 +215,10 @@ void CellEvaluator::pressure(std::int64_t cell, double* p) {
   scale_tables(cell);
   const int block = power(order_ + 1, dim_);
   load_values(cell, velocities_ * block, block, work_.data());
-  std::array<const Table*, 3> tables{};
-  for (int a = 0; a < dim_; ++a) tables[a] = &directions_[a].legendre[0];
-  contract({0, 1, 2}, tables);
-  std::copy_n(work_.begin(), points_, p);
+  Tensor tensor{{0, 1, 2}, {}};
+  for (int a = 0; a < dim_; ++a) tensor.tables[a] = &directions_[a].legendre;
+  contract(tensor, {.value = true}, 0, -1, work_.data(), 1,
+           [&](int, const double* values) { std::copy_n(values, points_, p); });
 }
 
 }  // namespace solenoid

@@ -39,6 +39,8 @@ class CellEvaluator {
   void pressure(std::int64_t cell, double* p);  ///< or Poisson's u
   /// du_c/dx_a at index a + dim * (c + dim * point).
   void gradient(std::int64_t cell, double* g);
+  /// Both, in less time.
+  void velocity_and_gradient(std::int64_t cell, double* u, double* g);
   void divergence(std::int64_t cell, double* div);
 
  private:
@@ -51,10 +53,21 @@ class CellEvaluator {
 
     void scale(double factor);
   };
+  using Tables2 = std::array<Table, 2>;  // values, derivatives
   struct Direction {
     double width = 0.0;
-    std::array<Table, 2> continuous;  // values, derivatives
-    std::array<Table, 2> legendre;
+    Tables2 continuous;
+    Tables2 legendre;
+  };
+  /// What is asked of a function: its values, and its derivatives in directions.
+  struct Wanted {
+    bool value = false;
+    std::array<bool, 3> slope{};
+  };
+  /// A tensor and the functions that its entries are coefficients of: directions, fastest first, and their tables.
+  struct Tensor {
+    std::array<int, 3> order{};
+    std::array<const Tables2*, 3> tables{};
   };
 
   /// Makes the tables those of a cell, where its widths differ from those of the last one.
@@ -63,14 +76,21 @@ class CellEvaluator {
   /// Values first .. first + count - 1 of a record.
   void load_values(std::int64_t record, int first, int count, double* out) const;
   void load_velocity(std::int64_t cell, int c);
-  /// Contracts the tensor in `work_`, whose directions are `order` (fastest first), with one table per direction.
-  void contract(const std::array<int, 3>& order, const std::array<const Table*, 3>& tables);
-  /// As `contract` for component c, differentiated in direction `derivative` (-1: not); the result is in `work_`.
-  void component(std::int64_t cell, int c, int derivative);
-  /// Calls store(point, value) for the result, whose directions are `order`.
+  /// put(derivative, point, value) for what is wanted of component c; derivative -1: its value. Not mapped.
+  template <class Put>
+  void component(std::int64_t cell, int c, const Wanted& wanted, const Put& put);
+  /// visit(derivative, values at points in the tensor's order) for what is wanted of a tensor, of which directions
+  /// below `level` are points already, `inner` of them, where it was differentiated in one direction or in none (-1).
+  template <class Visit>
+  void contract(const Tensor& tensor, const Wanted& wanted, int level, int derivative, const double* in, int inner,
+                const Visit& visit);
+  /// Calls store(point, value) for values in such an order.
   template <class Store>
-  void for_each_value(const std::array<int, 3>& order, Store store) const;
+  void for_each_value(const std::array<int, 3>& order, const double* values, const Store& store) const;
   [[nodiscard]] std::array<int, 3> component_order(int c) const;
+  /// From those of a box to those of a parallelepiped, where cells are such.
+  void map_velocity(double* u) const;
+  void map_gradient(double* g) const;
 
   const Grid& grid_;
   const AffineMap* map_;  // of cells that are parallelepipeds, or nullptr
@@ -82,7 +102,7 @@ class CellEvaluator {
   int points_ = 0;
   std::array<Direction, 3> directions_;
   std::vector<double> work_;
-  std::vector<double> next_;
+  std::array<std::vector<double>, 3> partial_;  // [level of a contraction]
 };
 
 }  // namespace solenoid

@@ -17,6 +17,7 @@
 #include "solenoid/solution.hpp"
 #include "solution/cell_evaluator.hpp"
 #include "solution/cell_rule.hpp"
+#include "solution/cells_of.hpp"
 #include "solution/field_evaluator.hpp"
 #include "solution/joined.hpp"
 
@@ -60,19 +61,19 @@ constexpr int sides_of_box = 6;
 // out.
 double upwind_flux(double w, double u, double other) { return w * (w > 0.0 ? u : other); }
 
-// u and its gradient, and p, at the points of a rule.
+// u and its gradient at the points of a rule, and p where it is asked for.
 struct FlowValues {
   std::vector<double> u;
   std::vector<double> gradient;
   std::vector<double> p;
 
-  void evaluate(CellEvaluator& evaluator, std::int64_t cell) {
+  void evaluate(CellEvaluator& evaluator, std::int64_t cell, bool with_pressure) {
     const std::size_t dim = evaluator.dim();
     u.resize(evaluator.points() * dim);
     gradient.resize(evaluator.points() * dim * dim);
+    evaluator.velocity_and_gradient(cell, u.data(), gradient.data());
+    if (!with_pressure) return;
     p.resize(evaluator.points());
-    evaluator.velocity(cell, u.data());
-    evaluator.gradient(cell, gradient.data());
     evaluator.pressure(cell, p.data());
   }
 };
@@ -190,7 +191,7 @@ class BoundaryForces {
     widths_ = grid_->widths(cell);
     mass_ = physics_.mass(cell);
     volume_.rule.move_to(cell);
-    volume_.values.evaluate(volume_.evaluator, cell);
+    volume_.values.evaluate(volume_.evaluator, cell, true);
     volume_.viscosity = volume_.viscosity_here.of(cell);
     volume_.evaluate(force_, dim_);
     changes_.assign(volume_.rule.size() * dim_, 0.0);
@@ -199,11 +200,11 @@ class BoundaryForces {
       Place& place = sides_[side];
       place.face = grid_->face(cell, side);
       place.rule.move_to(cell);
-      place.values.evaluate(place.evaluator, cell);
+      place.values.evaluate(place.evaluator, cell, place.face != Face::interior);
       place.of_face = place.viscosity = place.viscosity_here.of(cell);
       if (place.face == Face::interior) {
         const Record behind = grid_->neighbour(cell, side);
-        place.values_behind.evaluate(place.behind, behind);
+        place.values_behind.evaluate(place.behind, behind, false);
         const std::vector<double>& its = place.viscosity_behind.of(behind);
         for (std::size_t q = 0; q < its.size(); ++q) place.of_face[q] = face_viscosity(place.viscosity[q], its[q]);
       } else {
@@ -228,6 +229,18 @@ class BoundaryForces {
       for (int a = 0; a < dim_; ++a) {
         const double other = physics_.form() == ViscousForm::stress ? g[a * dim_ + c] : 0.0;
         result[c] += (g[c * dim_ + a] + other) * vector[a];
+      }
+    }
+    return result;
+  }
+  // The same for all vectors: `along` times it is this times the vector.
+  [[nodiscard]] Point strain_along(const FlowValues& values, std::size_t q, const Point& along) const {
+    const double* const g = &values.gradient[q * dim_ * dim_];
+    Point result{};
+    for (int c = 0; c < dim_; ++c) {
+      for (int a = 0; a < dim_; ++a) {
+        const double other = physics_.form() == ViscousForm::stress ? g[a * dim_ + c] : 0.0;
+        result[a] += (g[c * dim_ + a] + other) * along[c];
       }
     }
     return result;
@@ -269,23 +282,64 @@ class BoundaryForces {
       add_times(sums.torque, -weights[q], cross_product(lever(place.rule, q), traction));
     }
     if (place.face == Face::outflow) return;
-    const double force = row(side, -1);
-    add_times(sums.force, -force, across);
+    const Rows rows = rows_of(side);
+    add_times(sums.force, -rows.hat, across);
     Point origin = corner_;
     if (side % 2 == 1) origin[side / 2] += widths_[side / 2];
     origin = map_.at(origin);
     for (int a = 0; a < dim_; ++a) origin[a] -= about_[a];
-    add_times(sums.torque, -force, cross_product(origin, across));
+    add_times(sums.torque, -rows.hat, cross_product(origin, across));
     for (int b = 0; b < dim_; ++b) {
-      if (b != side / 2) add_times(sums.torque, -row(side, b), cross_product(map_.direction(b), across));
+      if (b != side / 2) add_times(sums.torque, -rows.way[b], cross_product(map_.direction(b), across));
     }
   }
 
-  // A test function at a point: a velocity along an edge.
-  struct Test {
+  // What the equation has at a point for a velocity v along an edge: value v + slope . grad v.
+  struct Tested {
     double value = 0.0;
-    Point gradient{};
+    Point slope{};
   };
+
+  Tested tested_inside(const Point& edge, std::size_t q) const {
+    const FlowValues& values = volume_.values;
+    const Point u = velocity(values, q);
+    Point inertia = u;
+    for (int c = 0; c < dim_; ++c) inertia[c] = mass_ * u[c] + changes_[q * dim_ + c] - volume_.data[c][q];
+    Tested result{dot_product(inertia, edge)};
+    add_times(result.slope, -values.p[q], edge);
+    add_times(result.slope, volume_.viscosity[q], strain_along(values, q, edge));
+    if (problem_->convection) add_times(result.slope, -dot_product(u, edge), u);
+    return result;
+  }
+
+  // On a side; `across`: there v has no jump, its slope has.
+  Tested tested_on(int side, const Point& edge, bool across, std::size_t q) const {
+    const Place& place = sides_[side];
+    const Point u = velocity(place.values, q);
+    const Point& normal = normals_[side];
+    Tested result;
+    // <what v has for u - difference>, of which the equation takes a mean over the cells of the face.
+    const auto add_viscous = [&](const Point& difference, double penalty, const Point& slope, double part) {
+      const double nu = place.of_face[q];
+      add_times(result.slope, -nu * part * dot_product(edge, difference), normal);
+      if (physics_.form() == ViscousForm::stress) {
+        add_times(result.slope, -nu * part * dot_product(edge, normal), difference);
+      }
+      if (!across) result.value += nu * (penalty * dot_product(edge, difference) - dot_product(edge, slope));
+    };
+    if (place.face == Face::interior) {
+      Point slope = strain(place.values, q, normal);
+      add_times(slope, 1.0, strain(place.values_behind, q, normal));
+      for (double& mean : slope) mean *= 0.5;
+      add_viscous(jump(side, u, velocity(place.values_behind, q)), penalty(side), slope, 0.5);
+    } else if (place.face == Face::velocity) {
+      add_viscous(jump(side, u, place.data_at(q, dim_)), 2.0 * penalty(side), strain(place.values, q, normal), 1.0);
+    } else if (place.face == Face::outflow) {
+      result.value -= dot_product(edge, place.data_at(q, dim_));
+    }
+    if (problem_->convection) result.value += convected(place, side, edge, q);
+    return result;
+  }
 
   // What of the component that a vector takes leaves through a face at a point.
   [[nodiscard]] double convected(const Place& place, int side, const Point& vector, std::size_t q) const {
@@ -295,67 +349,37 @@ class BoundaryForces {
     return upwind_flux(w, u, place.face == Face::velocity ? dot_product(vector, place.data_at(q, dim_)) : 0.0);
   }
 
-  // The row of the discrete equation for the hat on a side, a velocity along the edge across it that is 1 there or,
-  // unless b is -1, the way from the corner of the cell along edge b.
-  double row(int side, int b) {
+  // Of the discrete equation, for the hat on a side, a velocity along the edge across it that is 1 there, and for this
+  // hat times the way from the corner of the cell along each other edge.
+  struct Rows {
+    double hat = 0.0;
+    Point way{};
+  };
+
+  Rows rows_of(int side) const {
     const int e = side / 2;
     const Point& edge = map_.direction(e);
-    const auto test = [&](const CellRule& rule, std::size_t q) {
+    Rows rows;
+    const auto add = [&](const CellRule& rule, std::size_t q, const Tested& tested) {
+      const double weight = rule.weights()[q];
       const double xi = rule.reference(e, q);
-      const double hat = side % 2 == 0 ? 1.0 - xi : xi;
-      const bool linear = b >= 0 && problem_->order > 0;  // functions of lowest order are constant along the side
-      const double factor = b < 0 ? 1.0 : widths_[b] * (linear ? rule.reference(b, q) : 0.5);
-      Test result{hat * factor};
-      add_times(result.gradient, outward(side) * factor / widths_[e], inverse_row(e));
-      if (linear) add_times(result.gradient, hat, inverse_row(b));
-      return result;
-    };
-    double sum = 0.0;
-    const FlowValues& values = volume_.values;
-    for (std::size_t q = 0; q < volume_.rule.size(); ++q) {
-      const Test v = test(volume_.rule, q);
-      const Point u = velocity(values, q);
-      Point inertia = u;
-      for (int c = 0; c < dim_; ++c) inertia[c] = mass_ * u[c] + changes_[q * dim_ + c] - volume_.data[c][q];
-      double integrand = dot_product(inertia, edge) * v.value;
-      integrand -= values.p[q] * dot_product(edge, v.gradient);
-      integrand += volume_.viscosity[q] * dot_product(edge, strain(values, q, v.gradient));
-      if (problem_->convection) integrand -= dot_product(u, v.gradient) * dot_product(u, edge);
-      sum += volume_.rule.weights()[q] * integrand;
-    }
-    for (int other = 0; other < 2 * dim_; ++other) {
-      const Place& place = sides_[other];
-      const bool across = other / 2 == e;  // there the test function has no jump, its slope has
-      for (std::size_t q = 0; q < place.rule.size(); ++q) {
-        const Test v = test(place.rule, q);
-        const Point u = velocity(place.values, q);
-        const Point& normal = normals_[other];
-        // <what v has for u - difference>, of which the equation takes a mean over the cells of the face.
-        const auto viscous = [&](const Point& difference, double penalty, const Point& slope, double part) {
-          double slopes = dot_product(edge, difference) * dot_product(v.gradient, normal);
-          if (physics_.form() == ViscousForm::stress)
-            slopes += dot_product(edge, normal) * dot_product(v.gradient, difference);
-          double result = -part * slopes;
-          if (!across) result += (penalty * dot_product(edge, difference) - dot_product(edge, slope)) * v.value;
-          return place.of_face[q] * result;
-        };
-        double integrand = 0.0;
-        if (place.face == Face::interior) {
-          Point slope = strain(place.values, q, normal);
-          add_times(slope, 1.0, strain(place.values_behind, q, normal));
-          for (double& mean : slope) mean *= 0.5;
-          integrand = viscous(jump(other, u, velocity(place.values_behind, q)), penalty(other), slope, 0.5);
-        } else if (place.face == Face::velocity) {
-          const Point slope = strain(place.values, q, normal);
-          integrand = viscous(jump(other, u, place.data_at(q, dim_)), 2.0 * penalty(other), slope, 1.0);
-        } else if (place.face == Face::outflow) {
-          integrand = -dot_product(edge, place.data_at(q, dim_)) * v.value;
-        }
-        if (problem_->convection) integrand += convected(place, other, edge, q) * v.value;
-        sum += place.rule.weights()[q] * integrand;
+      const double hat = weight * (side % 2 == 0 ? 1.0 - xi : xi);
+      const double slope = weight * outward(side) / widths_[e];
+      const double sum = hat * tested.value + slope * dot_product(tested.slope, inverse_row(e));
+      rows.hat += sum;
+      for (int b = 0; b < dim_; ++b) {
+        if (b == e) continue;
+        const bool linear = problem_->order > 0;  // functions of lowest order are constant along the side
+        rows.way[b] += widths_[b] * (linear ? rule.reference(b, q) : 0.5) * sum;
+        if (linear) rows.way[b] += hat * dot_product(tested.slope, inverse_row(b));
       }
+    };
+    for (std::size_t q = 0; q < volume_.rule.size(); ++q) add(volume_.rule, q, tested_inside(edge, q));
+    for (int other = 0; other < 2 * dim_; ++other) {
+      const CellRule& rule = sides_[other].rule;
+      for (std::size_t q = 0; q < rule.size(); ++q) add(rule, q, tested_on(other, edge, other / 2 == e, q));
     }
-    return sum;
+    return rows;
   }
 
   const Problem* problem_;
@@ -380,6 +404,22 @@ class BoundaryForces {
 };
 
 }  // namespace
+
+std::vector<Record> cells_of_forces(const Grid& grid) {
+  const int sides = 2 * grid.dim();
+  std::vector<Record> cells;
+  for (const Record cell : grid.layout().owned_cells()) {
+    const auto is_inside = [&](int side) { return grid.face(cell, side) == Face::interior; };
+    int inside = 0;
+    for (int side = 0; side < sides; ++side) inside += is_inside(side) ? 1 : 0;
+    if (inside == sides) continue;
+    cells.push_back(cell);
+    for (int side = 0; side < sides; ++side) {
+      if (is_inside(side)) cells.push_back(grid.neighbour(cell, side));
+    }
+  }
+  return cells;
+}
 
 std::vector<BoundaryForce> Solution::forces(const Point& about) const {
   if (problem_.equation == EquationKind::poisson) {

@@ -20,6 +20,7 @@
 #include "solenoid/error.hpp"
 #include "solution/cell_evaluator.hpp"
 #include "solution/cell_rule.hpp"
+#include "solution/cells_of.hpp"
 #include "solution/field_evaluator.hpp"
 #include "solution/gradients.hpp"
 #include "solution/joined.hpp"
@@ -36,11 +37,13 @@ struct Sum {
 };
 
 // Of the values of a velocity: FlowIntegrals without its gradient.
-struct ValueIntegrals {
+struct PartialIntegrals {
   FlowIntegrals all;
-  void merge(const ValueIntegrals& other) {
+  void merge(const PartialIntegrals& other) {
     for (int c = 0; c < 3; ++c) all.velocity[c] += other.all.velocity[c];
     all.velocity_square += other.all.velocity_square;
+    all.gradient_square += other.all.gradient_square;
+    all.vorticity_square += other.all.vorticity_square;
     all.max_speed = max_or_nan(all.max_speed, other.all.max_speed);
     all.max_divergence = max_or_nan(all.max_divergence, other.all.max_divergence);
   }
@@ -76,21 +79,20 @@ double integrate_square(const Solution& s, int points, int components, Evaluate 
   return added_up(mine, s.grid());
 }
 
-FlowIntegrals integrate_values(const Solution& s) {
+FlowIntegrals integrate(const Solution& s) {
   const int dim = s.grid().dim();
-  const ValueIntegrals mine = reduce_owned_cells<ValueIntegrals>(s.grid(), [&] {
+  const PartialIntegrals mine = reduce_owned_cells<PartialIntegrals>(s.grid(), [&] {
     CellRule rule(s.grid(), s.problem().order + 2);
     CellEvaluator evaluator(s);
     evaluator.set_points(rule.xi(), CellEvaluator::Tables::values_and_derivatives);
     std::vector<double> u(rule.size() * dim);
-    std::vector<double> div(rule.size());
-    return [=](CellRange range, ValueIntegrals& sum) mutable {
+    std::vector<double> g(rule.size() * dim * dim);
+    return [=](CellRange range, PartialIntegrals& sum) mutable {
       FlowIntegrals& all = sum.all;
       for (std::int64_t cell = range.begin; cell < range.end; ++cell) {
         rule.move_to(cell);
-        evaluator.velocity(cell, u.data());
-        evaluator.divergence(cell, div.data());
-        for (std::size_t q = 0; q < div.size(); ++q) {
+        evaluator.velocity_and_gradient(cell, u.data(), g.data());
+        for (std::size_t q = 0; q < rule.size(); ++q) {
           const double weight = rule.weights()[q];
           double square = 0.0;
           for (int c = 0; c < dim; ++c) {
@@ -98,49 +100,19 @@ FlowIntegrals integrate_values(const Solution& s) {
             all.velocity[c] += weight * value;
             square += value * value;
           }
+          const Gradient gradient = gradient_of(dim, &g[q * dim * dim]);
+          const Point w = vorticity_of(gradient);
           all.velocity_square += weight * square;
+          all.gradient_square += weight * square_of(gradient);
+          all.vorticity_square += weight * (w[0] * w[0] + w[1] * w[1] + w[2] * w[2]);
           all.max_speed = max_or_nan(all.max_speed, std::sqrt(square));
-          all.max_divergence = max_or_nan(all.max_divergence, std::abs(div[q]));
+          all.max_divergence =
+              max_or_nan(all.max_divergence, std::abs(gradient[0][0] + gradient[1][1] + gradient[2][2]));
         }
       }
     };
   });
   return joined(mine.all, s.grid());
-}
-
-// Integrals of what a gradient makes.
-struct GradientIntegrals {
-  double gradient_square = 0.0;
-  double vorticity_square = 0.0;
-  void merge(const GradientIntegrals& other) {
-    gradient_square += other.gradient_square;
-    vorticity_square += other.vorticity_square;
-  }
-};
-
-GradientIntegrals integrate_gradient(const Solution& s) {
-  const int dim = s.grid().dim();
-  auto mine = reduce_owned_cells<GradientIntegrals>(s.grid(), [&] {
-    CellRule rule(s.grid(), s.problem().order + 2);
-    CellEvaluator evaluator(s);
-    evaluator.set_points(rule.xi(), CellEvaluator::Tables::values_and_derivatives);
-    std::vector<double> g(rule.size() * dim * dim);
-    return [=](CellRange range, GradientIntegrals& sum) mutable {
-      for (std::int64_t cell = range.begin; cell < range.end; ++cell) {
-        rule.move_to(cell);
-        evaluator.gradient(cell, g.data());
-        for (std::size_t q = 0; q < rule.size(); ++q) {
-          const Gradient gradient = gradient_of(dim, &g[q * dim * dim]);
-          const Point w = vorticity_of(gradient);
-          sum.gradient_square += rule.weights()[q] * square_of(gradient);
-          sum.vorticity_square += rule.weights()[q] * (w[0] * w[0] + w[1] * w[1] + w[2] * w[2]);
-        }
-      }
-    };
-  });
-  std::array sums{mine.gradient_square, mine.vorticity_square};
-  s.grid().add_up<double>(sums);
-  return {sums[0], sums[1]};
 }
 
 double integrate_dissipation(const Solution& s, const CellPhysics& physics) {
@@ -291,17 +263,9 @@ constexpr double nan = std::numeric_limits<double>::quiet_NaN();
 // Integrals that have been computed, or not yet.
 struct Solution::Known {
   std::mutex guard;
-  bool values = false;
-  bool gradient = false;
-  FlowIntegrals integrals{};
+  std::optional<FlowIntegrals> integrals{};
   std::optional<double> dissipation{};  // of coefficients by cell
   std::shared_ptr<const CellCoefficients> by_cell{};
-
-  void take(const GradientIntegrals& found) {
-    integrals.gradient_square = found.gradient_square;
-    integrals.vorticity_square = found.vorticity_square;
-    gradient = true;
-  }
 };
 
 Solution::Solution(Problem problem, std::shared_ptr<const Grid> grid, HostVector coefficients,
@@ -310,8 +274,7 @@ Solution::Solution(Problem problem, std::shared_ptr<const Grid> grid, HostVector
       grid_(std::move(grid)),
       coefficients_(std::make_shared<const HostVector>(std::move(coefficients))),
       known_(std::make_shared<Known>()) {
-  known_->values = known_->gradient = integrals.has_value();
-  known_->integrals = integrals.value_or(FlowIntegrals{});
+  known_->integrals = integrals;
   known_->by_cell = std::move(by_cell);
   const std::int64_t expected =
       std::int64_t{grid_->layout().storage()} * record_size(grid_->dim(), problem_.order, problem_.equation);
@@ -420,89 +383,97 @@ void Solution::evaluate_cell_gradient(std::int64_t cell, const std::array<std::v
   evaluator.gradient(cell, g.data());
 }
 
-double Solution::flux(int axis, double position) const {
-  require_velocity(problem_);
-  const int dim = grid_->dim();
+std::vector<Record> cells_of_points(const Grid& grid, std::span<const Point> points) {
+  std::vector<Record> cells;
+  for (const Point& point : points) {
+    const auto cell = static_cast<Record>(locate(grid, point).cell);
+    if (grid.layout().owned_cells().contains(cell)) cells.push_back(cell);
+  }
+  return cells;
+}
+
+std::vector<std::pair<Record, double>> cells_of_plane(const Grid& grid, int axis, double position) {
+  const int dim = grid.dim();
   if (axis < 0 || axis >= dim) {
     throw InputError("flux: axis " + std::to_string(axis) + ", expected 0 to " + std::to_string(dim - 1));
   }
   if (!std::isfinite(position)) throw InputError("flux: position " + std::to_string(position) + " is not finite");
+  // The layers of cells that touch the plane: two if it is a lattice plane, where u.e is continuous.
+  const double t = grid.metric().lattice_coordinate(axis, position);
+  const int extent = grid.extent()[axis];
+  const double slack = 1e-12 * extent;
+  if (!(t >= -slack && t <= extent + slack)) return {};
+  std::vector<int> layers;
+  for (const int layer : {static_cast<int>(std::floor(t + slack)), static_cast<int>(std::ceil(t - slack)) - 1}) {
+    const bool repeated = !layers.empty() && layers.front() == layer;
+    if (layer >= 0 && layer < extent && !repeated) layers.push_back(layer);
+  }
+
+  std::vector<std::pair<Record, double>> cells;
+  const int first = (axis + 1) % dim;
+  const int second = 3 - axis - first;  // in 2D this is direction 2 with a single layer of cells
+  std::array<int, 3> cell_position{0, 0, 0};
+  for (int j = 0; j < (dim == 3 ? grid.extent()[second] : 1); ++j) {
+    for (int i = 0; i < grid.extent()[first]; ++i) {
+      for (const int layer : layers) {
+        cell_position[axis] = layer;
+        cell_position[first] = i;
+        if (dim == 3) cell_position[second] = j;
+        const Record cell = grid.at(cell_position);
+        if (cell < 0) continue;
+        if (grid.layout().owned_cells().contains(cell)) cells.emplace_back(cell, std::clamp(t - layer, 0.0, 1.0));
+        break;
+      }
+    }
+  }
+  return cells;
+}
+
+std::vector<Record> records_of_cells(const Grid& grid, std::span<const Record> cells) {
+  std::vector<Record> records;
+  for (const Record cell : cells) {
+    records.push_back(cell);
+    for (int a = 0; a < grid.dim(); ++a) records.push_back(grid.neighbour(cell, 2 * a + 1));
+  }
+  std::ranges::sort(records);
+  records.erase(std::ranges::unique(records).begin(), records.end());
+  return records;
+}
+
+double Solution::flux(int axis, double position) const {
+  require_velocity(problem_);
+  const auto cells = cells_of_plane(*grid_, axis, position);
   // Over the face of a cell only the constant mode in the transverse directions has an integral:
   // sqrt(h_a) from 1/sqrt(h_a) psi_0, the normal direction contributes sum_j b_j(xi) u_j / sqrt(h_axis).
+  const int dim = grid_->dim();
   const int order = problem_.order;
   const int record = record_size(dim, order);
   const int block = axis * power(order + 1, dim);
   const int stride = velocity_stride(dim, order, axis, axis);
-  const auto through = [&](Record cell, const std::vector<double>& b) {
+  double sum = 0.0;
+  for (const auto& [cell, xi] : cells) {
+    const std::vector<double> b = continuous(order, xi);
     const Point widths = grid_->widths(cell);
     double scale = 1.0;
     for (int a = 0; a < dim; ++a) scale *= std::pow(widths[a], a == axis ? -0.5 : 0.5);
     const double* own = coefficients_->data() + record_offset(cell, record);
     const double* upper = coefficients_->data() + record_offset(grid_->neighbour(cell, 2 * axis + 1), record);
-    double sum = b[order + 1] * upper[interleave * block];
-    for (int j = 0; j <= order; ++j) sum += b[j] * own[interleave * (block + j * stride)];
-    return scale * sum;
-  };
-
-  // The layers of cells that touch the plane: two if it is a lattice plane, where u.e is continuous.
-  const double t = grid_->metric().lattice_coordinate(axis, position);
-  const int extent = grid_->extent()[axis];
-  const double slack = 1e-12 * extent;
-  if (!(t >= -slack && t <= extent + slack)) return 0.0;
-  std::vector<std::pair<int, std::vector<double>>> layers;  // lattice index, values of b_j on the plane
-  for (const int layer : {static_cast<int>(std::floor(t + slack)), static_cast<int>(std::ceil(t - slack)) - 1}) {
-    const bool repeated = !layers.empty() && layers.front().first == layer;
-    if (layer < 0 || layer >= extent || repeated) continue;
-    layers.emplace_back(layer, continuous(order, std::clamp(t - layer, 0.0, 1.0)));
-  }
-
-  const int first = (axis + 1) % dim;
-  const int second = 3 - axis - first;  // in 2D this is direction 2 with a single layer of cells
-  double sum = 0.0;
-  std::array<int, 3> cell_position{0, 0, 0};
-  for (int j = 0; j < (dim == 3 ? grid_->extent()[second] : 1); ++j) {
-    for (int i = 0; i < grid_->extent()[first]; ++i) {
-      for (const auto& [layer, b] : layers) {
-        cell_position[axis] = layer;
-        cell_position[first] = i;
-        if (dim == 3) cell_position[second] = j;
-        const Record cell = grid_->at(cell_position);
-        if (cell < 0) continue;
-        if (grid_->layout().owned_cells().contains(cell)) sum += through(cell, b);
-        break;
-      }
-    }
+    double through = b[order + 1] * upper[interleave * block];
+    for (int j = 0; j <= order; ++j) through += b[j] * own[interleave * (block + j * stride)];
+    sum += scale * through;
   }
   return added_up(sum, *grid_);
 }
 
-FlowIntegrals Solution::with_values() const {
-  require_velocity(problem_);
-  const std::lock_guard lock(known_->guard);
-  if (!known_->values) {
-    const auto& known = known_->integrals;
-    const GradientIntegrals others{known.gradient_square, known.vorticity_square};
-    known_->integrals = integrate_values(*this);
-    if (known_->gradient) known_->take(others);
-    known_->values = true;
-  }
-  return known_->integrals;
-}
-
-FlowIntegrals Solution::with_gradient() const {
-  require_velocity(problem_);
-  const std::lock_guard lock(known_->guard);
-  if (!known_->gradient) known_->take(integrate_gradient(*this));
-  return known_->integrals;
-}
-
 FlowIntegrals Solution::integrals() const {
-  static_cast<void>(with_values());
-  return with_gradient();
+  require_velocity(problem_);
+  const std::lock_guard lock(known_->guard);
+  if (!known_->integrals) known_->integrals = integrate(*this);
+  return *known_->integrals;
 }
 
 Point Solution::mean_velocity() const {
-  Point mean = with_values().velocity;
+  Point mean = integrals().velocity;
   for (int a = 0; a < grid_->dim(); ++a) {
     for (double& component : mean) component /= length_along(problem_.mesh, a);
   }
@@ -521,10 +492,10 @@ Point Solution::permeability() const {
   return result;
 }
 
-double Solution::kinetic_energy() const { return summary_of(with_values(), problem_.viscosity, *grid_).kinetic_energy; }
+double Solution::kinetic_energy() const { return summary_of(integrals(), problem_.viscosity, *grid_).kinetic_energy; }
 
 double Solution::dissipation() const {
-  if (!has_coefficients_by_cell(problem_)) return summary_of(with_gradient(), problem_.viscosity, *grid_).dissipation;
+  if (!has_coefficients_by_cell(problem_)) return summary_of(integrals(), problem_.viscosity, *grid_).dissipation;
   require_velocity(problem_);
   const CellPhysics physics(*this);
   const std::lock_guard lock(known_->guard);
@@ -532,11 +503,11 @@ double Solution::dissipation() const {
   return *known_->dissipation;
 }
 
-double Solution::enstrophy() const { return summary_of(with_gradient(), problem_.viscosity, *grid_).enstrophy; }
+double Solution::enstrophy() const { return summary_of(integrals(), problem_.viscosity, *grid_).enstrophy; }
 
-double Solution::divergence_max() const { return summary_of(with_values(), problem_.viscosity, *grid_).divergence_max; }
+double Solution::divergence_max() const { return summary_of(integrals(), problem_.viscosity, *grid_).divergence_max; }
 
-double Solution::max_speed() const { return with_values().max_speed; }
+double Solution::max_speed() const { return integrals().max_speed; }
 
 Errors Solution::errors(const Exact& exact) const {
   Errors errors;

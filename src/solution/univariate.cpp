@@ -1,15 +1,41 @@
 #include "solution/univariate.hpp"
 
+#include <algorithm>
 #include <array>
+#include <cstddef>
 #include <utility>
 
 namespace solenoid {
 namespace {
 
+/// With inner = 1: rows are what lies side by side.
+template <int Columns>
+void contract_vectors(const double* __restrict matrix, int rows, int outer, const double* __restrict in,
+                      double* __restrict out) {
+  constexpr int most = 16;
+  std::array<double, static_cast<std::size_t>(most) * Columns> columns;
+  for (int first = 0; first < rows; first += most) {
+    const int some = std::min(most, rows - first);
+    for (int j = 0; j < some; ++j) {
+      for (int m = 0; m < Columns; ++m) columns[m * most + j] = matrix[(first + j) * Columns + m];
+    }
+    for (int o = 0; o < outer; ++o) {
+      const double* x = in + o * Columns;
+      double* y = out + o * rows + first;
+      for (int j = 0; j < some; ++j) {
+        double sum = columns[j] * x[0];
+        for (int m = 1; m < Columns; ++m) sum += columns[m * most + j] * x[m];
+        y[j] = sum;
+      }
+    }
+  }
+}
+
 /// Sums of a length known at compile time are several times faster.
 template <int Columns>
 void contract_fixed(const double* __restrict matrix, int rows, int inner, int outer, const double* __restrict in,
                     double* __restrict out) {
+  if (inner == 1 && outer > 1) return contract_vectors<Columns>(matrix, rows, outer, in, out);
   for (int o = 0; o < outer; ++o, in += Columns * inner) {
     for (int j = 0; j < rows; ++j, out += inner) {
       const double* row = matrix + j * Columns;

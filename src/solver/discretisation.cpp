@@ -7,6 +7,7 @@
 #include <functional>
 #include <utility>
 
+#include "base/parallel.hpp"
 #include "problem/regions.hpp"
 #include "problem/validate.hpp"
 #include "solenoid/error.hpp"
@@ -252,6 +253,39 @@ Solution Discretisation::solution_of(const Problem& problem, const Coefficients&
                                      const Vector<double>& completed,
                                      const std::optional<FlowIntegrals>& integrals) const {
   return {problem, grid_with_sides(), downloaded(completed), integrals, coefficients.by_cell};
+}
+
+Solution Discretisation::solution_of(const Problem& problem, const Coefficients& coefficients, Engine& engine,
+                                     Kernels<double>& kernels, const Vector<double>& completed,
+                                     const std::vector<Record>& records) const {
+  return {problem, grid_with_sides(), downloaded(engine, kernels, completed, records), {}, coefficients.by_cell};
+}
+
+HostVector Discretisation::downloaded(Engine& engine, Kernels<double>& kernels, const Vector<double>& completed,
+                                      const std::vector<Record>& records) const {
+  HostVector coefficients(lift_level_->size());
+  const int size = lift_level_->equation.record();
+  const auto count = std::ssize(records);
+  const auto copy = [&](const auto& value) {  // value(number of a record, its place, i)
+    parallel_ranges({count, 1 << 10}, [&](CellRange range, std::int64_t) {
+      for (std::int64_t j = range.begin; j < range.end; ++j) {
+        const std::int64_t place = lift_level_->index(records[j], 0);
+        for (int i = 0; i < size; ++i) coefficients[place + interleave * i] = value(j, place, i);
+      }
+    });
+  };
+  if (engine.stream() == nullptr) {  // its memory is that of the host
+    copy([x = completed.data()](std::int64_t, std::int64_t place, int i) { return x[place + interleave * i]; });
+  } else if (count > 0) {
+    const Vector<Record> on_engine = on_device(engine, records);
+    Vector<double> packed(engine, count * size);
+    const PackedRecords all{on_engine.data(), count, 0, size, 0};
+    kernels.pack({&all, 1}, completed.data(), packed.data());
+    HostVector values(packed.size());
+    packed.download(values.data());
+    copy([&](std::int64_t j, std::int64_t, int i) { return values[i * count + j]; });
+  }
+  return coefficients;
 }
 
 HostVector Discretisation::downloaded(const Vector<double>& completed) const {

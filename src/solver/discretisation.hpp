@@ -90,6 +90,10 @@ class Discretisation {
   [[nodiscard]] Solution solution_of(const Problem& problem, const Coefficients& coefficients,
                                      const Vector<double>& completed,
                                      const std::optional<FlowIntegrals>& integrals = {}) const;
+  /// The same for what is made of these records alone: others are not copied to the host, and not set.
+  [[nodiscard]] Solution solution_of(const Problem& problem, const Coefficients& coefficients, Engine& engine,
+                                     Kernels<double>& kernels, const Vector<double>& completed,
+                                     const std::vector<Record>& records) const;
   [[nodiscard]] FlowIntegrals integrals(Engine& engine, const Vector<double>& completed);
   /// The same where the engine takes them, sooner than the host would.
   [[nodiscard]] std::optional<FlowIntegrals> engine_integrals(Engine& engine, const Vector<double>& completed);
@@ -103,6 +107,9 @@ class Discretisation {
 
  private:
   [[nodiscard]] bool on_some_rank(bool here) const;
+  /// As downloaded(), of these records.
+  [[nodiscard]] HostVector downloaded(Engine& engine, Kernels<double>& kernels, const Vector<double>& completed,
+                                      const std::vector<Record>& records) const;
   /// b = the load of this problem, which has the boundary velocities, for homogeneous ones. `work` is left zero.
   void assemble_lifted(Engine& engine, Kernels<double>& kernels, const Problem& problem, Vector<double>& work,
                        Vector<double>& b, int more = 0);

@@ -25,6 +25,7 @@
 #include "solenoid/arrays.hpp"
 #include "solenoid/error.hpp"
 #include "solenoid/interrupt.hpp"
+#include "solution/cells_of.hpp"
 #include "solution/summary.hpp"
 #include "solution/transfer.hpp"
 #include "solver/boundary_hats.hpp"
@@ -252,7 +253,8 @@ struct TimeStepper::Data {
   EnergyAlarm alarm;
   double rate = 0.0;
   std::optional<AverageSums> averages;
-  std::optional<double> change;  // StepReport::change
+  std::optional<double> change;         // StepReport::change
+  std::vector<Record> cells_of_forces;  // once they are asked for
 
   /// `from`: what to go on from, or nullptr.
   Data(const Problem& problem_, const TimeOptions& time_, const SolverOptions& options_, const Checkpoint* from)
@@ -491,7 +493,7 @@ struct TimeStepper::Data {
       if (length < (1.0 - rounding) * time.average_every) return;
     }
     const Interruptible whole([] { return false; });
-    std::vector<double> through = first(times(), order_of(time.scheme) + 1);
+    std::vector<double> through = interpolation_times();
     // The beginning has no pressure; where those are means, none is taken from there.
     if (!pressure && states[through.size() - 1].length == 0.0) through.pop_back();
     const double middle = 0.5 * (begin + end);
@@ -547,6 +549,33 @@ struct TimeStepper::Data {
     if (!pressure) return;
     combine(pressure_weights(now, times.front()), spare);
     pressure->copy(*with_sides, spare.data(), sum.data());
+  }
+
+  /// Of the states that those between them are interpolated from.
+  [[nodiscard]] std::vector<double> interpolation_times() const { return first(times(), order_of(time.scheme) + 1); }
+
+  /// The flow at a time, with its acceleration if that is asked for, of what make(problem, vector, whether it is the
+  /// flow itself) brings to the host.
+  template <class Make>
+  Solution solution(double now, const std::vector<double>& times, bool with_acceleration, const Make& make) {
+    const Problem problem_now = with_force(problem_at(now), gradient_at(now, times));
+    const bool as_it_is = now == times.front() && !pressure;
+    if (!as_it_is) interpolate(now, times, work(), b);
+    Solution flow = make(problem_now, as_it_is ? states.front().flow : work(), true);
+    flow.set_acceleration({});
+    if (!with_acceleration || times.size() == 1) return flow;
+    combine(differentiation_weights(now, times), work());
+    flow.set_acceleration(make(problem_now, work(), false));
+    return flow;
+  }
+  /// The flow now, with the coefficients of these cells alone.
+  Solution solution_in(std::span<const Record> cells, bool with_acceleration) {
+    const std::vector<Record> records = records_of_cells(all().grid, cells);
+    const auto make = [&](const Problem& problem_now, const Vector<double>& flow, bool) {
+      const Coefficients& now = coefficients.at(states.front().time);
+      return discretisation.solution_of(problem_now, now, *engine, *with_sides, flow, records);
+    };
+    return solution(states.front().time, interpolation_times(), with_acceleration, make);
   }
 
   [[nodiscard]] std::optional<double> last_change() {
@@ -975,28 +1004,36 @@ bool TimeStepper::on_gpu() const { return data_->engine->stream() != nullptr; }
 Solution TimeStepper::solution() const { return solution(time()); }
 
 Solution TimeStepper::solution(double time) const {
-  const std::vector<double> times = first(data_->times(), order_of(data_->time.scheme) + 1);
+  const std::vector<double> times = data_->interpolation_times();
   const double slack = 1e-12 * std::abs(time);
   if (time > times.front() + slack || time < times.back() - slack) {
     throw InputError(fmt::format("there is no flow at t = {:g}: the last steps went from {:g} to {:g}", time,
                                  times.back(), times.front()));
   }
-  Problem problem = data_->problem_at(time);
   if (std::abs(time - times.front()) <= slack) time = times.front();
-  problem = with_force(std::move(problem), data_->gradient_at(time, times));
-  const Coefficients coefficients = data_->coefficients.at(time);
-  Vector<double>& work = data_->work();
-  data_->interpolate(time, times, work, data_->b);
-  Solution flow = data_->discretisation.solution_of(problem, coefficients, work,
-                                                    data_->discretisation.engine_integrals(*data_->engine, work));
-  if (times.size() > 1) {
-    data_->combine(differentiation_weights(time, times), work);
-    flow.set_acceleration(data_->discretisation.solution_of(problem, coefficients, work));
-  } else {
-    flow.set_acceleration({});
-  }
-  return flow;
+  return data_->solution(time, times, true, [&](const Problem& problem, const Vector<double>& flow, bool integrate) {
+    Discretisation& discretisation = data_->discretisation;
+    const auto integrals = integrate ? discretisation.engine_integrals(*data_->engine, flow) : std::nullopt;
+    return discretisation.solution_of(problem, data_->coefficients.at(time), flow, integrals);
+  });
 }
+
+std::vector<Point> TimeStepper::velocity(std::span<const Point> points) const {
+  return data_->solution_in(cells_of_points(data_->all().grid, points), false).velocity(points);
+}
+std::vector<double> TimeStepper::pressure(std::span<const Point> points) const {
+  return data_->solution_in(cells_of_points(data_->all().grid, points), false).pressure(points);
+}
+double TimeStepper::flux(int axis, double position) const {
+  std::vector<Record> cells;
+  for (const auto& [cell, xi] : cells_of_plane(data_->all().grid, axis, position)) cells.push_back(cell);
+  return data_->solution_in(cells, false).flux(axis, position);
+}
+std::vector<BoundaryForce> TimeStepper::forces(const Point& about) const {
+  if (data_->cells_of_forces.empty()) data_->cells_of_forces = cells_of_forces(data_->all().grid);
+  return data_->solution_in(data_->cells_of_forces, true).forces(about);
+}
+bool TimeStepper::has_forces() const { return data_->times().size() > 1; }
 
 std::optional<Averages> TimeStepper::averages() const {
   return data_->averages ? data_->averages->averages() : std::nullopt;

@@ -554,6 +554,19 @@ TEST(RanksFlow, TakesAndGivesArrays) {
   const auto fluxes = face_fluxes(all.solution());
   const auto expected_fluxes = face_fluxes(one.solution());
   for (int a = 0; a < 2; ++a) expect_same(fluxes[a], expected_fluxes[a]);
+  // By copies of some cells as by those of all.
+  const Solution whole = all.solution();
+  const std::vector<Point> points{{0.1, 0.2, 0.0}, {0.62, 0.9, 0.0}, {0.9, 0.34, 0.0}};
+  EXPECT_EQ(all.velocity(points), whole.velocity(points));
+  EXPECT_EQ(all.pressure(points), whole.pressure(points));
+  for (const double position : {0.25, 0.3}) EXPECT_EQ(all.flux(0, position), whole.flux(0, position));
+  const auto forces = all.forces();
+  const auto expected_forces = whole.forces();
+  ASSERT_EQ(forces.size(), expected_forces.size());
+  for (std::size_t i = 0; i < forces.size(); ++i) {
+    EXPECT_EQ(forces[i].force, expected_forces[i].force);
+    EXPECT_EQ(forces[i].torque, expected_forces[i].torque);
+  }
 }
 
 /// A gradient is the same everywhere, and how steady the flow is.

@@ -266,6 +266,7 @@ class DistributedKernels final : public Kernels<T> {
     kernels_->scatter_add(count, index, values, x);
     ghosts_.set(x, Ghosts::stale);
   }
+  void pack(std::span<const PackedRecords> what, const T* x, T* values) override { kernels_->pack(what, x, values); }
   void bring_ghosts(const Level& of, T* x) override {
     if (ghosts_.are_fresh(x)) return;
     (*shared_.exchange<T>(of))(*kernels_, {}, x);
