@@ -9,9 +9,11 @@
 #include <utility>
 #include <vector>
 
+#include "problem/regions.hpp"
 #include "solenoid/error.hpp"
 #include "solver/discretisation.hpp"
 #include "solver/hierarchy.hpp"
+#include "solver/load.hpp"
 #include "studies/manufactured.hpp"
 #include "studies/run.hpp"
 #include "studies/study.hpp"
@@ -54,7 +56,7 @@ class CellsStudy {
     run_.json["rows"] = Json::array();
     run_.print(
         "ns per unknown, and in parentheses over that of constant coefficients\n"
-        "order    cells     unknowns  kind         operator fp64  operator fp32  smoothing step fp32");
+        "order    cells     unknowns  kind         operator fp64  operator fp32  smoothing step fp32      convection");
     for (const int order : options_.orders) {
       for (const double size : options_.sizes) {
         const int refine = refine_about(options_.dim, order, size);
@@ -76,7 +78,9 @@ class CellsStudy {
   struct Measured {
     std::string refused;  ///< why, if it was
     std::int64_t dofs = 0;
-    std::array<std::vector<double>, 3> seconds;  ///< of the operator in both precisions and of a smoothing step
+    /// Of the operator in both precisions, of a smoothing step and, where viscosities play no part in it, of the
+    /// convective term.
+    std::array<std::vector<double>, 4> seconds;
     std::vector<KernelUse> kernels;
 
     [[nodiscard]] double median(std::size_t i) const { return median_of(seconds[i]); }
@@ -103,7 +107,20 @@ class CellsStudy {
     result.seconds[0].push_back(timed.operator_double_seconds(pace));
     result.seconds[1].push_back(timed.operator_seconds(pace));
     result.seconds[2].push_back(timed.smoothing_step_seconds(pace));
+    if (!has_coefficients_by_cell(problem))
+      result.seconds[3].push_back(convection_seconds(problem, hierarchy.finest()));
     if (options_.kernels) result.kernels = engine_->profile([&] { timed.smoothing_step(); });
+  }
+
+  [[nodiscard]] double convection_seconds(const Problem& problem, const Level& finest) const {
+    const Level level{finest.equation, finest.coefficients, Grid(problem.mesh, problem.boundary, true)};
+    const auto convection = engine_->make_convection(level, ConvectiveFlux::upwind);
+    std::array<Vector<double>, 3> x;
+    for (Vector<double>& vector : x) vector = {*engine_, level.size()};
+    x[0].upload(random_vector(level, 1).data());
+    constexpr double enough = 0.2;
+    return median_seconds(
+        enough, [] {}, [&] { convection->apply(x[0].data(), x[1].data(), x[2].data()); });
   }
 
   void add(const std::string& kind, int order, int refine, const Measured& measured, const Measured& constant) {
@@ -126,8 +143,10 @@ class CellsStudy {
               {{"operator_fp64", measured.median(0)},
                {"operator_fp32", measured.median(1)},
                {"smoothing_step_fp32", measured.median(2)}}}};
-    run_.print(fmt::format("RT_{:<3} {:>7}  {:>11}  {:<11}  {:>13}  {:>13}  {:>19}", order, cells, measured.dofs, kind,
-                           text(0), text(1), text(2)));
+    const bool has_convection = !measured.seconds[3].empty();
+    if (has_convection) row["seconds"]["convection"] = measured.median(3);
+    run_.print(fmt::format("RT_{:<3} {:>7}  {:>11}  {:<11}  {:>13}  {:>13}  {:>19}  {:>14}", order, cells,
+                           measured.dofs, kind, text(0), text(1), text(2), has_convection ? text(3) : ""));
     for (const KernelUse& kernel : measured.kernels) {
       run_.print(fmt::format("    {:8.2f} us, {:3} registers, {:3} bytes spilled, occupancy {:.2f}: {:.90}",
                              kernel.seconds * 1e6, kernel.registers, kernel.local_bytes, kernel.occupancy,

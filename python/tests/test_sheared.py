@@ -91,7 +91,5 @@ def test_what_is_not_there():
     solution = so.solve(linear_flow(), device="cpu")
     with pytest.raises(so.InputError, match="sheared"):
         solution.spectrum()
-    with pytest.raises(so.InputError, match="without convection"):
-        linear_flow().replace(convection=True)
     with pytest.raises(so.InputError, match="Stokes"):
         so.Problem(so.Mesh.sheared(EDGES), equation="poisson")

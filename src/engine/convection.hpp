@@ -27,7 +27,9 @@ enum class ConvectiveFlux : std::uint8_t {
 ///   flow turns;
 /// * velocity: what flows out; what a prescribed velocity g brings in, <min(g_n, 0) g, v>, is a load of the caller's;
 /// * slip: nothing, as u_n = 0 there.
-/// Deterministic, and with the same bits for any number of threads.
+/// In cells that are parallelepipeds all of this is in space: with the velocities u, v of the boxes that they are made
+/// of the first factor of u (x) u stays u and the other one becomes g u / J^2 (problem/affine_map.hpp), faces are those
+/// of the boxes; rates are |u_a| / (J h_a). Deterministic, and with the same bits for any number of threads.
 class Convection {
  public:
   virtual ~Convection() = default;

@@ -22,7 +22,11 @@
 
 namespace solenoid {
 
-constexpr int power(int base, int exponent) { return exponent == 0 ? 1 : base * power(base, exponent - 1); }
+/// Exponents are numbers of directions, 0 to 3. Not recursive: nvcc leaves calls of such functions in kernels whose n
+/// is a power of two.
+constexpr int power(int base, int exponent) {
+  return exponent == 0 ? 1 : exponent == 1 ? base : exponent == 2 ? base * base : base * base * base;
+}
 
 /// Velocity components, which come first in a record. After them comes one scalar field: the pressure, or Poisson's u.
 constexpr int velocity_components(EquationKind equation, int dim) { return equation == EquationKind::stokes ? dim : 0; }

@@ -19,6 +19,8 @@ class AffineMap {
  public:
   /// Edges of any length. \throws InputError unless their determinant is positive, far from rounding.
   AffineMap(int dim, const Point& origin, const std::array<Point, 3>& edges);
+  /// x = xi, for boxes, which are parallelepipeds too.
+  static AffineMap identity(int dim) { return {dim, {}, {Point{1, 0, 0}, Point{0, 1, 0}, Point{0, 0, 1}}}; }
 
   [[nodiscard]] int dim() const { return dim_; }
   [[nodiscard]] double jacobian() const { return jacobian_; }                  ///< J

@@ -95,7 +95,6 @@ const Rule rules[] = {
      "viscosity_points",
      {"gauss"},
      "cells that are parallelepipeds go with the means of cells of a viscosity that varies"},
-    {"mesh", {"sheared"}, "convection", {"yes"}, "cells that are parallelepipeds are for flows without convection"},
     {"patch", {"fused"}, "equation", {"stokes"}, "\"{}\" is for Poisson's equation only"},
     {"patch",
      {"fused"},

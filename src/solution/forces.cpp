@@ -41,12 +41,6 @@ struct Sums {
   }
 };
 
-// Boxes are parallelepipeds, too.
-AffineMap map_of_cells(const Grid& grid) {
-  if (grid.metric().map() != nullptr) return *grid.metric().map();
-  return {grid.dim(), {}, {Point{1, 0, 0}, Point{0, 1, 0}, Point{0, 0, 1}}};
-}
-
 struct SumsOfBodies {
   std::map<int, Sums> of_body;
   void merge(const SumsOfBodies& other) {
@@ -93,7 +87,7 @@ class BoundaryForces {
                  const std::vector<std::int32_t>& holes)
       : problem_(&solution.problem()),
         grid_(&solution.grid()),
-        map_(map_of_cells(*grid_)),
+        map_(grid_->metric().map() != nullptr ? *grid_->metric().map() : AffineMap::identity(grid_->dim())),
         holes_(&holes),
         about_(about),
         dim_(grid_->dim()),

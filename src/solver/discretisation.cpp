@@ -267,15 +267,18 @@ HostVector Discretisation::downloaded(Engine& engine, Kernels<double>& kernels, 
   const int size = lift_level_->equation.record();
   const auto count = std::ssize(records);
   const auto copy = [&](const auto& value) {  // value(number of a record, its place, i)
-    parallel_ranges({count, 1 << 10}, [&](CellRange range, std::int64_t) {
-      for (std::int64_t j = range.begin; j < range.end; ++j) {
-        const std::int64_t place = lift_level_->index(records[j], 0);
-        for (int i = 0; i < size; ++i) coefficients[place + interleave * i] = value(j, place, i);
+    // Few records at a time, so that what is read lies side by side.
+    parallel_ranges({count, 64}, [&](CellRange range, std::int64_t) {
+      for (int i = 0; i < size; ++i) {
+        for (std::int64_t j = range.begin; j < range.end; ++j) {
+          const std::int64_t place = lift_level_->index(records[j], i);
+          coefficients[place] = value(j, place, i);
+        }
       }
     });
   };
   if (engine.stream() == nullptr) {  // its memory is that of the host
-    copy([x = completed.data()](std::int64_t, std::int64_t place, int i) { return x[place + interleave * i]; });
+    copy([x = completed.data()](std::int64_t, std::int64_t place, int) { return x[place]; });
   } else if (count > 0) {
     const Vector<Record> on_engine = on_device(engine, records);
     Vector<double> packed(engine, count * size);

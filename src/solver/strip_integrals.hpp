@@ -328,13 +328,35 @@ class StripIntegrals {
     const auto psi = legendre(n_ - 1, side % 2);
     Table trace{n_, 1, std::vector<double>(n_)};
     for (int i = 0; i < n_; ++i) trace.values[i] = psi[i] / std::sqrt(faces.widths[a]);
-    for (int c = 0; c < dim_; ++c) {
-      if (c == a || data[c].is_zero()) continue;
-      evaluate(data[c], faces.count);
+    const auto add_component = [&](int c) {
       for (std::size_t q = 0; q < inward.size(); ++q) in_[q] *= inward[q];
       std::array<const Table*, 3> tables = tables_of(c);
       tables[a] = &trace;
       add(faces, c, tables, records, upper);
+    };
+    if (map_ == nullptr) {
+      for (int c = 0; c < dim_; ++c) {
+        if (c == a || data[c].is_zero()) continue;
+        evaluate(data[c], faces.count);
+        add_component(c);
+      }
+      return;
+    }
+    // What is carried has all components (engine/convection.hpp).
+    std::array<std::vector<double>, 3> values;
+    for (int c = 0; c < dim_; ++c) {
+      if (data[c].is_zero()) continue;
+      evaluate(data[c], faces.count);
+      values[c].assign(in_.begin(), in_.begin() + points_of_strip());
+    }
+    for (int c = 0; c < dim_; ++c) {
+      if (c == a) continue;
+      std::fill_n(in_.begin(), points_of_strip(), 0.0);
+      for (int other = 0; other < dim_; ++other) {
+        const double factor = map_->metric()[c][other] / (map_->jacobian() * map_->jacobian());
+        for (std::size_t q = 0; q < values[other].size(); ++q) in_[q] += factor * values[other][q];
+      }
+      add_component(c);
     }
   }
 

@@ -7,23 +7,30 @@
 #include <tuple>
 
 #include "mesh/first_look.hpp"
-#include "problem/affine_map.hpp"
 #include "problem/regions.hpp"
+#include "problem/vectors.hpp"
 #include "solenoid/error.hpp"
 
 namespace solenoid {
 namespace {
 
-/// The largest sum_a |f_a| / h_a at the points.
-double largest(const VectorField& f, int dim, const Point& widths, const std::vector<Point>& points) {
+/// The largest sum_a |f_a| / h_a at the points, f_a along edges.
+double largest(const VectorField& f, const AffineMap& map, const Point& widths, const std::vector<Point>& points) {
   if (is_zero(f)) return 0.0;
-  std::vector<double> sums(points.size(), 0.0);
+  const int dim = map.dim();
+  std::vector<Point> at_points(points.size(), Point{});
   std::vector<double> values(points.size());
-  for (int a = 0; a < dim; ++a) {
-    f[a].evaluate(points, values);
-    for (std::size_t i = 0; i < points.size(); ++i) sums[i] += std::abs(values[i]) / widths[a];
+  for (int c = 0; c < dim; ++c) {
+    f[c].evaluate(points, values);
+    for (std::size_t i = 0; i < points.size(); ++i) at_points[i][c] = values[i];
   }
-  return sums.empty() ? 0.0 : *std::max_element(sums.begin(), sums.end());
+  double most = 0.0;
+  for (const Point& value : at_points) {
+    double sum = 0.0;
+    for (int a = 0; a < dim; ++a) sum += std::abs(dot_product(map.inverse()[a], value)) / widths[a];
+    most = std::max(most, sum);
+  }
+  return most;
 }
 
 }  // namespace
@@ -33,26 +40,28 @@ bool Driving::Face::operator<(const Face& other) const {
 }
 
 Driving::Driving(const Problem& problem)
-    : problem_(problem), changes_(parameters_of(problem).contains("t")), viscosity_(problem.viscosity) {
+    : problem_(problem),
+      changes_(parameters_of(problem).contains("t")),
+      viscosity_(problem.viscosity),
+      map_(problem.mesh.edges ? AffineMap(problem.mesh.dim, problem.mesh.lower, *problem.mesh.edges)
+                              : AffineMap::identity(problem.mesh.dim)) {
   const Mesh& mesh = problem.mesh;
   for (int a = 0; a < mesh.dim; ++a) {
     widths_[a] = length_along(mesh, a) / static_cast<double>(std::int64_t{mesh.cells[a]} << mesh.refine);
   }
   const auto grid = first_look(problem);
   if (!grid) return;
-  const AffineMap* const map = grid->metric().map();
-  const auto in_space = [map](const Point& x) { return map == nullptr ? x : map->at(x); };
   std::map<Face, std::vector<Point>> faces;
   for (const Record cell : grid->layout().owned_cells()) {
     Point middle = grid->corner(cell);
     for (int a = 0; a < mesh.dim; ++a) middle[a] += first_look_rule[0] * grid->widths(cell)[a];
-    inside_.push_back(in_space(middle));
+    inside_.push_back(map_.at(middle));
     for (int side = 0; side < 2 * mesh.dim; ++side) {
       const auto kind = grid->face(cell, side);
       if (kind != solenoid::Face::velocity && kind != solenoid::Face::outflow) continue;
       Point on_face = middle;
       on_face[side / 2] = grid->corner(cell)[side / 2] + (side % 2 == 0 ? 0.0 : grid->widths(cell)[side / 2]);
-      faces[{side, grid->hole(cell, side), kind == solenoid::Face::outflow}].push_back(in_space(on_face));
+      faces[{side, grid->hole(cell, side), kind == solenoid::Face::outflow}].push_back(map_.at(on_face));
     }
   }
   for (auto& [face, points] : faces) faces_.push_back({face, std::move(points)});
@@ -63,13 +72,12 @@ Driving::Driving(const Problem& problem)
 }
 
 Driving::Rates Driving::rates_of(const Problem& problem) const {
-  const int dim = problem.mesh.dim;
   Rates rates;
-  rates.acceleration = largest(force_field(problem), dim, widths_, inside_);
+  rates.acceleration = largest(force_field(problem), map_, widths_, inside_);
   for (const auto& [face, points] : faces_) {
     const VectorField data =
         face.hole < 0 ? data_on(problem.boundary, face.side) : hole_side(problem.boundary, face.hole).data;
-    const double rate = largest(data, dim, widths_, points);
+    const double rate = largest(data, map_, widths_, points);
     if (face.open) {
       rates.acceleration = std::max(rates.acceleration, rate / widths_[face.side / 2]);
     } else {

@@ -5,6 +5,7 @@
 #include <array>
 #include <vector>
 
+#include "problem/affine_map.hpp"
 #include "solenoid/problem.hpp"
 
 namespace solenoid {
@@ -16,10 +17,10 @@ class Driving {
   explicit Driving(const Problem& problem);
 
   /// The longest dt from time t on in which data alone carry the flow across cells no further than a step may: dt (V +
-  /// dt A) = reach, where V is the largest sum_a |g_a| / h_a of velocities g on sides and A that of the force, and of
-  /// tractions in the first cell, |traction| / h, as accelerations; both at t + dt. Data that depend on the time are
-  /// looked at at times t + 4^i h^2 / nu, with the largest nu, and the last one that is not too late is returned.
-  /// Infinite where nothing moves the flow.
+  /// dt A) = reach, where V is the largest sum_a |g_a| / h_a of velocities g on sides, along edges, and A that of the
+  /// force, and of tractions in the first cell, |traction| / h, as accelerations; both at t + dt. Data that depend on
+  /// the time are looked at at times t + 4^i h^2 / nu, with the largest nu, and the last one that is not too late is
+  /// returned. Infinite where nothing moves the flow.
   [[nodiscard]] double longest_step(double t, double reach) const;
 
  private:
@@ -42,7 +43,8 @@ class Driving {
 
   Problem problem_;
   bool changes_;
-  double viscosity_;           ///< the largest, at the points in cells
+  double viscosity_;  ///< the largest, at the points in cells
+  AffineMap map_;
   Point widths_{};             ///< of the finest cells
   std::vector<Point> inside_;  ///< points in cells
   std::vector<FacePoints> faces_;

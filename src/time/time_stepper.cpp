@@ -253,8 +253,8 @@ struct TimeStepper::Data {
   EnergyAlarm alarm;
   double rate = 0.0;
   std::optional<AverageSums> averages;
-  std::optional<double> change;         // StepReport::change
-  std::vector<Record> cells_of_forces;  // once they are asked for
+  std::optional<double> change;           // StepReport::change
+  std::vector<Record> records_of_forces;  // once they are asked for
 
   /// `from`: what to go on from, or nullptr.
   Data(const Problem& problem_, const TimeOptions& time_, const SolverOptions& options_, const Checkpoint* from)
@@ -568,9 +568,8 @@ struct TimeStepper::Data {
     flow.set_acceleration(make(problem_now, work(), false));
     return flow;
   }
-  /// The flow now, with the coefficients of these cells alone.
-  Solution solution_in(std::span<const Record> cells, bool with_acceleration) {
-    const std::vector<Record> records = records_of_cells(all().grid, cells);
+  /// The flow now, with these records alone.
+  Solution solution_in(const std::vector<Record>& records, bool with_acceleration) {
     const auto make = [&](const Problem& problem_now, const Vector<double>& flow, bool) {
       const Coefficients& now = coefficients.at(states.front().time);
       return discretisation.solution_of(problem_now, now, *engine, *with_sides, flow, records);
@@ -1019,19 +1018,24 @@ Solution TimeStepper::solution(double time) const {
 }
 
 std::vector<Point> TimeStepper::velocity(std::span<const Point> points) const {
-  return data_->solution_in(cells_of_points(data_->all().grid, points), false).velocity(points);
+  const Grid& grid = data_->all().grid;
+  return data_->solution_in(records_of_cells(grid, cells_of_points(grid, points)), false).velocity(points);
 }
 std::vector<double> TimeStepper::pressure(std::span<const Point> points) const {
-  return data_->solution_in(cells_of_points(data_->all().grid, points), false).pressure(points);
+  const Grid& grid = data_->all().grid;
+  return data_->solution_in(records_of_cells(grid, cells_of_points(grid, points)), false).pressure(points);
 }
 double TimeStepper::flux(int axis, double position) const {
+  const Grid& grid = data_->all().grid;
   std::vector<Record> cells;
-  for (const auto& [cell, xi] : cells_of_plane(data_->all().grid, axis, position)) cells.push_back(cell);
-  return data_->solution_in(cells, false).flux(axis, position);
+  for (const auto& [cell, xi] : cells_of_plane(grid, axis, position)) cells.push_back(cell);
+  return data_->solution_in(records_of_cells(grid, cells), false).flux(axis, position);
 }
 std::vector<BoundaryForce> TimeStepper::forces(const Point& about) const {
-  if (data_->cells_of_forces.empty()) data_->cells_of_forces = cells_of_forces(data_->all().grid);
-  return data_->solution_in(data_->cells_of_forces, true).forces(about);
+  std::vector<Record>& records = data_->records_of_forces;
+  const Grid& grid = data_->all().grid;
+  if (records.empty()) records = records_of_cells(grid, cells_of_forces(grid));
+  return data_->solution_in(records, true).forces(about);
 }
 bool TimeStepper::has_forces() const { return data_->times().size() > 1; }
 

@@ -11,9 +11,6 @@ namespace solenoid {
 void validate(const Problem& problem, const TimeOptions& time) {
   const auto fail = [](const char* entry, const std::string& what) { throw InvalidEntry(entry, what); };
   if (problem.equation != EquationKind::stokes) fail("equation", "only flows change in time");
-  if (problem.mesh.edges && problem.convection) {
-    fail("convection", "cells that are parallelepipeds are for flows without convection");
-  }
   const auto check_range = [&](const char* entry, double value) {
     if (!(value >= 0.0) || !std::isfinite(value)) fail(entry, fmt::format("expected a number >= 0, got {}", value));
   };

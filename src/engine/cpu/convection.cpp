@@ -17,10 +17,20 @@ namespace {
 
 ConvectionData make_data(const Level& level) {
   const int order = level.equation.order;
-  ConvectionData data{make_point_tables(order, convection_points(order)), {}};
+  ConvectionData data{make_point_tables(order, convection_points(order)), {}, {}};
   const std::array<double, 3> scale = convection_scale(level.grid);
   std::copy(scale.begin(), scale.end(), data.scale);
+  if (const AffineMap* const map = level.grid.metric().map(); map != nullptr) {
+    for (int a = 0; a < 3; ++a) {
+      for (int b = 0; b < 3; ++b) data.carried[a][b] = map->metric()[a][b] / (map->jacobian() * map->jacobian());
+    }
+  }
   return data;
+}
+
+auto kernel_of(const Level& level) {
+  const PointsTable& table = points_table(level.equation.dim, level.equation.order);
+  return level.grid.metric().map() == nullptr ? table.convect : table.convect_sheared;
 }
 
 class CpuConvection final : public Convection {
@@ -28,7 +38,8 @@ class CpuConvection final : public Convection {
   CpuConvection(Team& team, const Level& level, ConvectiveFlux flux)
       : team_(team),
         level_(level),
-        kernel_(points_table(level.equation.dim, level.equation.order).convect),
+        kernel_(kernel_of(level)),
+        jacobian_(level.grid.metric().map() == nullptr ? 1.0 : level.grid.metric().map()->jacobian()),
         data_(make_data(level)),
         upwind_(flux == ConvectiveFlux::upwind ? 1.0 : 0.0),
         rates_(team.size()) {}
@@ -37,7 +48,7 @@ class CpuConvection final : public Convection {
   double apply(const double* u, double* y, double* upper) override {
     team_.run([&](int t) { rates_[t] = cells(t, u, y, upper); });
     team_.run([&](int t) { add_hats(t, upper, y); });
-    return *std::max_element(rates_.begin(), rates_.end());
+    return *std::max_element(rates_.begin(), rates_.end()) / jacobian_;
   }
 
  private:
@@ -75,6 +86,7 @@ class CpuConvection final : public Convection {
   Team& team_;
   const Level& level_;
   void (*kernel_)(ConvectionArguments&);
+  double jacobian_;
   ConvectionData data_;
   double upwind_;
   std::vector<double> rates_;  // [thread]

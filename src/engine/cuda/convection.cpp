@@ -10,6 +10,7 @@
 #include "engine/cuda/kernels/convection.hpp"
 #include "engine/cuda/upper_hats.hpp"
 #include "engine/tables.hpp"
+#include "problem/affine_map.hpp"
 
 namespace solenoid::cuda {
 namespace {
@@ -74,51 +75,96 @@ std::vector<OpenFace> open_faces(const Grid& grid) {
   return faces;
 }
 
-class CudaConvection final : public Convection {
+/// What cells of all kinds share.
+class CudaConvection : public Convection {
  public:
   CudaConvection(Shared& shared, const Level& level, ConvectiveFlux flux)
       : shared_(shared),
         equation_(level.equation),
         device_(shared.level(level)),
-        kernel_(kernel_table<double>(equation_.kind, equation_.dim, equation_.order).convect),
+        kernels_(kernel_table<double>(equation_.kind, equation_.dim, equation_.order)),
         cells_(level.grid.layout().near_cells().size()),
         flux_(flux),
-        tables_(make_tables(level)),
-        rate_(shared.engine, 1) {
-    const auto faces = open_faces(level.grid);
-    open_faces_ = {shared.engine, faces};
-    open_face_count_ = static_cast<std::int32_t>(faces.size());
-  }
+        rate_(shared.engine, 1) {}
 
   /// `upper`: what cells have of the hats on their upper faces, fewer numbers than they have themselves.
-  double apply(const double* u, double* y, double* upper) override {
+  double apply(const double* u, double* y, double* upper) final {
     shared_.engine.zero(rate_.data(), sizeof(std::uint64_t));
-    kernel_({tables_, device_->topology(), device_->blocks(), cells_, flux_, u, y, upper, rate_.data()},
-            shared_.stream);
+    convect_cells(u, y, upper);
     add_upper_hats({device_->topology(), equation_.dim, equation_.order, cells_, upper, y, true}, shared_.stream);
-    add_outflow({tables_, equation_.dim, equation_.order, u, y}, open_faces_.data(), open_face_count_, shared_.stream);
+    add_rest_of_hats(u, y);
     std::uint64_t rate = 0;
     rate_.download(&rate);
     return std::bit_cast<double>(rate);
   }
 
- private:
+ protected:
+  virtual void convect_cells(const double* u, double* y, double* upper) = 0;
+  /// Adds what hats have that cells do not.
+  virtual void add_rest_of_hats(const double* /*u*/, double* /*y*/) {}
+
   Shared& shared_;
   Equation equation_;
   std::shared_ptr<DeviceLevel> device_;
-  void (*kernel_)(const ConvectionArguments&, Stream);
+  const KernelTable<double>& kernels_;
   std::int32_t cells_;
   ConvectiveFlux flux_;
-  ConvectionTables tables_;
   Vector<std::uint64_t> rate_;
+};
+
+class ConvectionInBoxes final : public CudaConvection {
+ public:
+  ConvectionInBoxes(Shared& shared, const Level& level, ConvectiveFlux flux)
+      : CudaConvection(shared, level, flux), tables_(make_tables(level)) {
+    const auto faces = open_faces(level.grid);
+    open_faces_ = {shared.engine, faces};
+    open_face_count_ = static_cast<std::int32_t>(faces.size());
+  }
+
+ private:
+  void convect_cells(const double* u, double* y, double* upper) override {
+    kernels_.convect({tables_, device_->topology(), device_->blocks(), cells_, flux_, u, y, upper, rate_.data()},
+                     shared_.stream);
+  }
+  void add_rest_of_hats(const double* u, double* y) override {
+    add_outflow({tables_, equation_.dim, equation_.order, u, y}, open_faces_.data(), open_face_count_, shared_.stream);
+  }
+
+  ConvectionTables tables_;
   Array<OpenFace> open_faces_;
   std::int32_t open_face_count_ = 0;
+};
+
+class ConvectionInShearedCells final : public CudaConvection {
+ public:
+  ConvectionInShearedCells(Shared& shared, const Level& level, ConvectiveFlux flux)
+      : CudaConvection(shared, level, flux),
+        tables_(make_point_tables(equation_.order, convection_points(equation_.order))) {
+    const AffineMap& map = *level.grid.metric().map();
+    const double jacobian = map.jacobian();
+    const std::array<double, 3> scale = convection_scale(level.grid);
+    for (int a = 0; a < equation_.dim; ++a) {
+      for (int b = 0; b < equation_.dim; ++b) factors_.metric[a][b] = map.metric()[a][b] / (jacobian * jacobian);
+      factors_.scale[a] = scale[a];
+      factors_.crossing[a] = scale[a] / jacobian;
+    }
+  }
+
+ private:
+  void convect_cells(const double* u, double* y, double* upper) override {
+    kernels_.convect_sheared({&tables_, factors_, device_->topology(), cells_, flux_, u, y, upper, rate_.data()},
+                             shared_.stream);
+  }
+
+  PointTables tables_;
+  ShearedConvectionFactors factors_{};
 };
 
 }  // namespace
 
 std::unique_ptr<Convection> make_convection(Shared& shared, const Level& level, ConvectiveFlux flux) {
-  return std::make_unique<CudaConvection>(shared, level, flux);
+  if (level.grid.metric().map() != nullptr) return std::make_unique<ConvectionInShearedCells>(shared, level, flux);
+  return std::make_unique<ConvectionInBoxes>(shared, level, flux);
 }
 
 }  // namespace solenoid::cuda

@@ -3,16 +3,19 @@
 /// The convective term, cell by cell. Lanes are cells.
 ///
 /// Inside, plane by plane across the last direction: coefficients to points (last direction, then y, then x), products
-/// u_a u_c, and back (y, x, last direction), so that of the points only those of a plane are there at a time. Every
+/// u_a w_c, and back (y, x, last direction), so that of the points only those of a plane are there at a time. Every
 /// face is computed by both of its cells, from the same numbers. A cell has the rows of its bubbles and a share of
 /// either hat; that of the upper hat is left for the cell above. Traffic: u and y once each, hats once more.
+///
+/// w is what is carried: u; in cells that are parallelepipeds w = g u / J^2 (problem/affine_map.hpp), with u and v the
+/// velocities of the boxes that they are made of: v . u in space is v . w times J, and all else is as in boxes.
 
 #include "engine/cpu/kernels/point_functions.hpp"
 #include "engine/cpu/kernels/points_table.hpp"
 
 namespace solenoid::cpu::SOLENOID_SIMD_NAMESPACE {
 
-template <int dim, int order>
+template <int dim, int order, bool sheared>
 struct ConvectiveTerm : PointFunctions<dim, order, convection_points(order)> {
   using Base = PointFunctions<dim, order, convection_points(order)>;
   using Base::block, Base::columns, Base::face_points, Base::n, Base::planes, Base::points, Base::rows, Base::trace;
@@ -44,8 +47,13 @@ struct ConvectiveTerm : PointFunctions<dim, order, convection_points(order)> {
           crossing += absolute(scaled[a][q]);
         }
         rate = maximum(rate, crossing);
+        if constexpr (sheared) {
+          R here[dim];
+          for (int c = 0; c < dim; ++c) here[c] = values[c][q];
+          for (int c = 0; c < dim; ++c) values[c][q] = carried(data, c, here);
+        }
       }
-      // y_c -= sum_a (u_a u_c, d_a v_c)
+      // y_c -= sum_a (u_a w_c, d_a v_c)
       Base::template for_components<0>([&]<int c>() {
         Base::template test_plane<c>(
             data.functions, [&](int a, int q) { return -scaled[a][q] * values[c][q]; }, part, plane, cells.y[c]);
@@ -54,67 +62,135 @@ struct ConvectiveTerm : PointFunctions<dim, order, convection_points(order)> {
     return rate;
   }
 
-  /// <u_n {u} + s |u_n| / 2 [u], [v]> of component c on the face `side` of the cells; nothing stands behind a side.
-  template <int c, int a>
-  [[gnu::always_inline]] static void tangential(const ConvectionArguments& arguments, const Batch& batch, int side,
-                                                const R (*normal)[face_points], const V& upwind, Cells& cells) {
-    constexpr int along = stride(c, a);
-    const ConvectionData& data = *arguments.data;
-    const bool upper = side % 2 == 1;
+  /// Component c of what is carried.
+  [[gnu::always_inline]] static R carried(const ConvectionData& data, int c, const R (&u)[dim]) {
+    R sum = data.carried[c][0] * u[0];
+    for (int b = 1; b < dim; ++b) sum += data.carried[c][b] * u[b];
+    return sum;
+  }
+
+  /// What stands behind a face, or its zeros behind a side: of component c the lines and their upper hats.
+  template <int c>
+  struct Behind {
     alignas(SOLENOID_SIMD_BYTES) double scratch[rows * interleave];
-    const double* const piece[2] = {
-        batch.behind[side].template view<block>(arguments.u, c * block, scratch),
-        batch.hats_behind(side, c).template view<columns>(arguments.u, c * block, scratch + block * interleave)};
-    for (int part = 0; part < V::parts; ++part) {
-      R mine[trace];
-      R its[trace];
-      Base::template trace_of<along>(
-          data.functions.end, upper, [&](int i) { return cells.u[c][i].part[part]; }, mine);
-      Base::template trace_of<along>(
-          data.functions.end, !upper,
-          [&](int i) {
-            const double* at = i < block ? piece[0] + i * interleave : piece[1] + (i - block) * interleave;
-            return *reinterpret_cast<const typename V::Unaligned*>(at + part * V::lanes);
-          },
-          its);
-      R my_values[face_points];
-      R its_values[face_points];
-      OnFace<c, a>::evaluate(data.functions, mine, my_values);
-      OnFace<c, a>::evaluate(data.functions, its, its_values);
-      const R s = upwind.part[part];
-      // w: outward. minus is mine, so that [v] = v.
-      for (int q = 0; q < face_points; ++q) {
-        const R w = normal[part][q];
-        my_values[q] = 0.5 * (w * (my_values[q] + its_values[q]) + s * absolute(w) * (my_values[q] - its_values[q]));
-      }
-      R sums[trace];
-      OnFace<c, a>::test(data.functions, my_values, sums);
-      for (int line = 0; line < trace; ++line) {
-        const int start = line / along * along * n + line % along;
-        const R sum = data.scale[a] * sums[line];
+    const double* piece[2];
+
+    Behind(const ConvectionArguments& arguments, const Batch& batch, int side)
+        : piece{batch.behind[side].template view<block>(arguments.u, c * block, scratch),
+                batch.hats_behind(side, c).template view<columns>(arguments.u, c * block,
+                                                                  scratch + block * interleave)} {}
+    [[gnu::always_inline]] [[nodiscard]] R at(int i, int part) const {
+      const double* from = i < block ? piece[0] + i * interleave : piece[1] + (i - block) * interleave;
+      return *reinterpret_cast<const typename V::Unaligned*>(from + part * V::lanes);
+    }
+  };
+  /// Component c at the points of the face `side`, from the cells and from behind it.
+  template <int c, int a>
+  [[gnu::always_inline]] static void on_both_sides(const ConvectionData& data, const Cells& cells,
+                                                   const Behind<c>& behind, int side, int part, R* mine, R* its) {
+    constexpr int along = stride(c, a);
+    const bool upper = side % 2 == 1;
+    R my_trace[trace];
+    R its_trace[trace];
+    Base::template trace_of<along>(
+        data.functions.end, upper, [&](int i) { return cells.u[c][i].part[part]; }, my_trace);
+    Base::template trace_of<along>(
+        data.functions.end, !upper, [&](int i) { return behind.at(i, part); }, its_trace);
+    OnFace<c, a>::evaluate(data.functions, my_trace, mine);
+    OnFace<c, a>::evaluate(data.functions, its_trace, its);
+  }
+  /// w_n {w} + s |w_n| / 2 [w], w_n outward; minus is mine, so that [v] = v.
+  [[gnu::always_inline]] static R flux(const R& normal, const R& s, const R& mine, const R& its) {
+    return 0.5 * (normal * (mine + its) + s * absolute(normal) * (mine - its));
+  }
+  /// y_c += <values, v_c> on the face.
+  template <int c, int a>
+  [[gnu::always_inline]] static void test_tangential(const ConvectionData& data, int side, int part, const R* values,
+                                                     Cells& cells) {
+    constexpr int along = stride(c, a);
+    const bool upper = side % 2 == 1;
+    R sums[trace];
+    OnFace<c, a>::test(data.functions, values, sums);
+    for (int line = 0; line < trace; ++line) {
+      const int start = line / along * along * n + line % along;
+      const R sum = data.scale[a] * sums[line];
 #pragma GCC unroll 16
-        for (int j = 0; j < n; ++j) {
-          cells.y[c][start + j * along].part[part] +=
-              (upper || j % 2 == 0 ? data.functions.end[j] : -data.functions.end[j]) * sum;
-        }
+      for (int j = 0; j < n; ++j) {
+        cells.y[c][start + j * along].part[part] +=
+            (upper || j % 2 == 0 ? data.functions.end[j] : -data.functions.end[j]) * sum;
       }
     }
   }
-
-  /// <max(u_n, 0) u_n, v_n> where the face is an outflow side; u_n is outward.
+  /// y_a += <values, v_a> where the face is an outflow side.
   template <int a>
-  static void normal_on_sides(const ConvectionData& data, const Batch& batch, int side, const R (*normal)[face_points],
+  [[gnu::always_inline]] static void test_normal(const ConvectionData& data, int side, int part, const R* values,
+                                                 const V& open, Cells& cells) {
+    R sums[columns];
+    OnFace<a, a>::test(data.functions, values, sums);
+    V* hats = cells.y[a] + (side % 2 == 1 ? block : 0);
+    for (int i = 0; i < columns; ++i) hats[i].part[part] += open.part[part] * sums[i];
+  }
+
+  /// On boxes, <u_n {u} + s |u_n| / 2 [u], [v]> of component c on the face `side` of the cells.
+  template <int c, int a>
+  [[gnu::always_inline]] static void tangential(const ConvectionArguments& arguments, const Batch& batch, int side,
+                                                const R (*normal)[face_points], const V& upwind, Cells& cells) {
+    const ConvectionData& data = *arguments.data;
+    const Behind<c> behind(arguments, batch, side);
+    for (int part = 0; part < V::parts; ++part) {
+      R mine[face_points];
+      R its[face_points];
+      on_both_sides<c, a>(data, cells, behind, side, part, mine, its);
+      for (int q = 0; q < face_points; ++q) mine[q] = flux(normal[part][q], upwind.part[part], mine[q], its[q]);
+      test_tangential<c, a>(data, side, part, mine, cells);
+    }
+  }
+  /// In parallelepipeds all components are carried together; those of what stands behind sides are 0.
+  template <int a>
+  static void all_components(const ConvectionArguments& arguments, const Batch& batch, int side,
+                             const R (*normal)[face_points], const V& upwind, const V& inner, const V& open,
+                             Cells& cells) {
+    const ConvectionData& data = *arguments.data;
+    const double outward = side % 2 == 1 ? 1.0 : -1.0;
+    for (int part = 0; part < V::parts; ++part) {
+      R mine[dim][face_points];
+      R its[dim][face_points];
+      for (int q = 0; q < face_points; ++q) {
+        mine[a][q] = outward * normal[part][q];
+        its[a][q] = inner.part[part] * mine[a][q];
+      }
+      Base::template for_components<0>([&]<int c>() {
+        if constexpr (c != a) {
+          const Behind<c> behind(arguments, batch, side);
+          on_both_sides<c, a>(data, cells, behind, side, part, mine[c], its[c]);
+        }
+      });
+      for (int q = 0; q < face_points; ++q) {
+        R here[dim];
+        R there[dim];
+        for (int c = 0; c < dim; ++c) {
+          here[c] = mine[c][q];
+          there[c] = its[c][q];
+        }
+        for (int c = 0; c < dim; ++c) {
+          mine[c][q] = flux(normal[part][q], upwind.part[part], carried(data, c, here), carried(data, c, there));
+        }
+      }
+      Base::template for_components<0>([&]<int c>() {
+        if constexpr (c != a) test_tangential<c, a>(data, side, part, mine[c], cells);
+      });
+      if (batch.boundary[side]) test_normal<a>(data, side, part, mine[a], open, cells);
+    }
+  }
+  /// On boxes, <max(u_n, 0) u_n, v_n> on outflow sides; u_n is outward.
+  template <int a>
+  static void normal_on_sides(const ConvectionData& data, int side, const R (*normal)[face_points], const V& open,
                               Cells& cells) {
     const double outward = side % 2 == 1 ? 1.0 : -1.0;
-    V open{};
-    for (int l = 0; l < width; ++l) open.set(l, batch.face(side, l) == Face::outflow ? outward * data.scale[a] : 0.0);
     for (int part = 0; part < V::parts; ++part) {
-      R flux[face_points];
-      for (int q = 0; q < face_points; ++q) flux[q] = maximum(normal[part][q], R{}) * normal[part][q];
-      R sums[columns];
-      OnFace<a, a>::test(data.functions, flux, sums);
-      V* hats = cells.y[a] + (side % 2 == 1 ? block : 0);
-      for (int i = 0; i < columns; ++i) hats[i].part[part] += open.part[part] * sums[i];
+      R leaving[face_points];
+      for (int q = 0; q < face_points; ++q) leaving[q] = outward * (maximum(normal[part][q], R{}) * normal[part][q]);
+      test_normal<a>(data, side, part, leaving, open, cells);
     }
   }
 
@@ -130,13 +206,22 @@ struct ConvectiveTerm : PointFunctions<dim, order, convection_points(order)> {
         OnFace<a, a>::evaluate(data.functions, coefficients, normal[part]);
       }
       V upwind{};
+      V open{};
+      [[maybe_unused]] V inner{};
       for (int l = 0; l < width; ++l) {
-        upwind.set(l, batch.face(side, l) == Face::interior ? arguments.upwind : 1.0);
+        const Face face = batch.face(side, l);
+        upwind.set(l, face == Face::interior ? arguments.upwind : 1.0);
+        open.set(l, face == Face::outflow ? data.scale[a] : 0.0);
+        if constexpr (sheared) inner.set(l, face == Face::interior ? 1.0 : 0.0);
       }
-      Base::template for_components<0>([&]<int c>() {
-        if constexpr (c != a) tangential<c, a>(arguments, batch, side, normal, upwind, cells);
-      });
-      if (batch.boundary[side]) normal_on_sides<a>(data, batch, side, normal, cells);
+      if constexpr (sheared) {
+        all_components<a>(arguments, batch, side, normal, upwind, inner, open, cells);
+      } else {
+        Base::template for_components<0>([&]<int c>() {
+          if constexpr (c != a) tangential<c, a>(arguments, batch, side, normal, upwind, cells);
+        });
+        if (batch.boundary[side]) normal_on_sides<a>(data, side, normal, open, cells);
+      }
     }
   }
 
@@ -167,5 +252,13 @@ struct ConvectiveTerm : PointFunctions<dim, order, convection_points(order)> {
     for (int l = 0; l < V::lanes; ++l) arguments.rate = std::max(arguments.rate, rate[l]);
   }
 };
+
+/// Order 0 has no such cells.
+template <int dim, int order>
+constexpr auto sheared_convection() {
+  void (*apply)(ConvectionArguments&) = nullptr;
+  if constexpr (order > 0) apply = &ConvectiveTerm<dim, order, true>::apply;
+  return apply;
+}
 
 }  // namespace solenoid::cpu::SOLENOID_SIMD_NAMESPACE

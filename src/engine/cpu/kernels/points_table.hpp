@@ -14,6 +14,7 @@ struct ConvectionData {
   /// 1 / (h_a sqrt(volume)): functions carry 1 / sqrt(volume), so that this is the factor of all integrals with a
   /// derivative in direction a, or over a face across it, and that of |u_a| / h_a.
   double scale[3];
+  double carried[3][3];  ///< of parallelepipeds: g / J^2
 };
 
 /// The cells [begin, end), of which begin is a multiple of 16.
@@ -45,6 +46,7 @@ struct PointViscosityArguments {
 
 struct PointsTable {
   void (*convect)(ConvectionArguments&);
+  void (*convect_sheared)(ConvectionArguments&);  ///< nullptr: order 0
   void (*add_viscosity)(const PointViscosityArguments&);
 };
 

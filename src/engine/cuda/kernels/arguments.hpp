@@ -123,12 +123,13 @@ struct ParityArguments;  // kernels/smoother/parity.hpp
 template <class T>
 struct PoissonArguments;  // kernels/smoother/poisson.hpp
 template <class T>
-struct ElementArguments;         // kernels/elements.hpp
-struct LoadArguments;            // kernels/load.hpp
-struct ConvectionArguments;      // kernels/convection.hpp
-struct PointViscosityArguments;  // kernels/point_viscosity.hpp
-struct FlowIntegralsArguments;   // kernels/flow_integrals.hpp
-struct FlowMomentsArguments;     // kernels/flow_moments.hpp
+struct ElementArguments;            // kernels/elements.hpp
+struct LoadArguments;               // kernels/load.hpp
+struct ConvectionArguments;         // kernels/convection.hpp
+struct ShearedConvectionArguments;  // the same
+struct PointViscosityArguments;     // kernels/point_viscosity.hpp
+struct FlowIntegralsArguments;      // kernels/flow_integrals.hpp
+struct FlowMomentsArguments;        // kernels/flow_moments.hpp
 
 /// A compiled variant of the smoother for patches that split by parity.
 template <class T>
@@ -173,6 +174,7 @@ struct KernelTable {
   // In double precision only:
   void (*load)(const LoadArguments&, Stream);  ///< b must be zero
   void (*convect)(const ConvectionArguments&, Stream);
+  void (*convect_sheared)(const ShearedConvectionArguments&, Stream);
   void (*add_point_viscosity)(const PointViscosityArguments&, Stream);
   int (*integrate_flow)(const FlowIntegralsArguments&, Stream);  ///< returns the number of its thread blocks
   void (*add_flow_moments)(const FlowMomentsArguments&, Stream);

@@ -1,10 +1,12 @@
 #pragma once
 /// \file
-/// What the kernels of the convective term (convection.cuh) exchange with the engine: plain data.
+/// What the kernels of the convective term (convection.cuh, sheared_convection.cuh) exchange with the engine: plain
+/// data.
 
 #include "element/convection_points.hpp"
 #include "engine/convection.hpp"
 #include "engine/cuda/kernels/arguments.hpp"
+#include "engine/point_tables.hpp"
 
 namespace solenoid::cuda {
 
@@ -39,6 +41,29 @@ struct ConvectionArguments {
 /// Starts the kernel of a dimension and order.
 template <int dim, int order>
 void convect(const ConvectionArguments& arguments, Stream stream);
+
+/// On parallelepipeds (sheared_convection.cuh).
+struct ShearedConvectionFactors {
+  double metric[3][3];  ///< g / J^2
+  double scale[3];      ///< 1 / (h_a sqrt(volume)) with the volume of boxes, as in ConvectionTables, of integrals
+  double crossing[3];   ///< 1 / J times that, of |u_a| / (J h_a)
+};
+
+struct ShearedConvectionArguments {
+  const PointTables* tables;  ///< on the host, at convection_points(k) Gauss points
+  ShearedConvectionFactors factors;
+  CellTopology topology;
+  std::int32_t cells;  ///< that are computed: the first ones
+  ConvectiveFlux flux;
+  const double* u;
+  double* y;            ///< as in ConvectionArguments, but that cells have their share of hats on outflow sides, too
+  double* upper;        ///< as there
+  std::uint64_t* rate;  ///< as there
+};
+
+/// Starts the kernel of a dimension and order.
+template <int dim, int order>
+void convect_sheared(const ShearedConvectionArguments& arguments, Stream stream);
 
 /// A face that the flow may leave through: its hats are those of `record` in direction side / 2.
 struct OpenFace {

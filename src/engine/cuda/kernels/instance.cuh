@@ -44,6 +44,7 @@ KernelTable<T> make_table() {
     table.load = &LoadBlock<velocity_components(equation, dim), dim, order>::launch_load;
     if constexpr (equation == EquationKind::stokes) {  // in files of their own
       table.convect = &convect<dim, order>;
+      table.convect_sheared = &convect_sheared<dim, order>;
       table.add_point_viscosity = &add_point_viscosity<dim, order>;
       table.integrate_flow = &integrate_flow<dim, order>;
       table.add_flow_moments = &add_flow_moments<dim, order>;

@@ -66,17 +66,20 @@ struct LinesOfPoints {
                        [&](auto c) { visit(c, function - first(c)); });
   }
 
+  /// Place of a coefficient among those of component c of a cell, of which the upper hats come last.
+  template <int c>
+  __device__ static int place_in_component(const int (&index)[3]) {
+    int place = 0;
+#pragma unroll
+    for (int a = 0; a < dim; ++a) place += index[a] * velocity_stride(dim, order, c, a);
+    return place;
+  }
   /// A coefficient of component c of the cell `record`, whose upper hats lie in `above`.
   template <int c>
   __device__ static double coefficient(const double* x, std::int32_t record, std::int32_t above,
                                        const int (&index)[3]) {
-    int place = c * block;
-#pragma unroll
-    for (int a = 0; a < dim; ++a) {
-      if (a != c) place += index[a] * velocity_stride(dim, order, c, a);
-    }
     const bool upper = index[c] == n;
-    if (!upper) place += index[c] * velocity_stride(dim, order, c, c);
+    const int place = c * block + place_in_component<c>(index) - (upper ? block : 0);
     return __ldg(x + Shape<dim, order>::offset(upper ? above : record) + place * interleave);
   }
 
@@ -119,6 +122,41 @@ struct LinesOfPoints {
         put(1, line, of_y);
         if constexpr (dim == 3) put(2, line, of_z);
       }
+    }
+  }
+
+  /// The transpose of to_lines(), of get(direction, line): coefficients y[j][l].
+  template <int c, class Get>
+  __device__ static void from_lines(const FunctionsAtPoints<order, points>& tables, const Get& get,
+                                    double (&y)[n * (n + 1)]) {
+    constexpr int ny = size(c, 1);
+    constexpr int nz = size(c, 2);
+    unrolled<ny, nz>([&](int j, int l) { y[j * nz + l] = 0.0; });
+#pragma unroll turns
+    for (int qz = 0; qz < (dim == 3 ? points : 1); ++qz) {
+      double value[ny];
+      double slope[ny];
+#pragma unroll
+      for (int j = 0; j < ny; ++j) value[j] = slope[j] = 0.0;
+#pragma unroll turns
+      for (int qy = 0; qy < points; ++qy) {
+        const int line = qy + points * qz;
+        const double of_x = get(0, line);
+        const double of_y = get(1, line);
+        const double of_z = dim == 3 ? get(dim - 1, line) : 0.0;
+#pragma unroll
+        for (int j = 0; j < ny; ++j) {
+          value[j] += tables.value[space(c, 1)][qy][j] * of_x + tables.slope[space(c, 1)][qy][j] * of_y;
+          slope[j] += tables.value[space(c, 1)][qy][j] * of_z;
+        }
+      }
+      unrolled<ny, nz>([&](int j, int l) {
+        if constexpr (dim == 3) {
+          y[j * nz + l] += tables.value[space(c, 2)][qz][l] * value[j] + tables.slope[space(c, 2)][qz][l] * slope[j];
+        } else {
+          y[j * nz + l] += value[j];
+        }
+      });
     }
   }
 };

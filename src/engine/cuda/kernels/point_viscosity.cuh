@@ -164,13 +164,6 @@ class PointViscosityBlock {
   __device__ double coefficient(std::int32_t record, std::int32_t above, const int (&index)[3]) const {
     return L::template coefficient<c>(fields_.x, record, above, index);
   }
-  template <int c>
-  __device__ static int row_place(const int (&index)[3]) {
-    int place = 0;
-#pragma unroll
-    for (int a = 0; a < dim; ++a) place += index[a] * velocity_stride(dim, order, c, a);
-    return place;
-  }
 
   // --- inside --------------------------------------------------------------------------------------------------------
 
@@ -217,41 +210,16 @@ class PointViscosityBlock {
 
   template <int c>
   __device__ void from_points(int i, double (&y)[n * (n + 1)]) const {
-    constexpr int ny = L::size(c, 1);
-    constexpr int nz = L::size(c, 2);
     const int function = L::first(c) + i;
-    unrolled<ny, nz>([&](int j, int l) { y[j * nz + l] = 0.0; });
-#pragma unroll turns
-    for (int qz = 0; qz < (dim == 3 ? points : 1); ++qz) {
-      double value[ny];
-      double slope[ny];
-#pragma unroll
-      for (int j = 0; j < ny; ++j) value[j] = slope[j] = 0.0;
-#pragma unroll turns
-      for (int qy = 0; qy < points; ++qy) {
-        const int line = qy + points * qz;
-        const double of_x = buffer(L::place(0, function, line));
-        const double of_y = buffer(L::place(1, function, line));
-        const double of_z = dim == 3 ? buffer(L::place(dim - 1, function, line)) : 0.0;
-#pragma unroll
-        for (int j = 0; j < ny; ++j) {
-          value[j] += tables_.value[space(c, 1)][qy][j] * of_x + tables_.slope[space(c, 1)][qy][j] * of_y;
-          slope[j] += tables_.value[space(c, 1)][qy][j] * of_z;
-        }
-      }
-      unrolled<ny, nz>([&](int j, int l) {
-        if constexpr (dim == 3) {
-          y[j * nz + l] += tables_.value[space(c, 2)][qz][l] * value[j] + tables_.slope[space(c, 2)][qz][l] * slope[j];
-        } else {
-          y[j * nz + l] += value[j];
-        }
-      });
-    }
+    L::template from_lines<c>(
+        tables_, [&](int direction, int line) { return buffer(L::place(direction, function, line)); }, y);
   }
   template <int c>
   __device__ void put_rows(int i, const double (&y)[n * (n + 1)]) const {
     constexpr int nz = L::size(c, 2);
-    unrolled<L::size(c, 1), nz>([&](int j, int l) { row(c, row_place<c>({i, j, l})) = y[j * nz + l]; });
+    unrolled<L::size(c, 1), nz>([&](int j, int l) {
+      row(c, L::template place_in_component<c>({i, j, l})) = y[j * nz + l];
+    });
   }
 
   // --- faces ---------------------------------------------------------------------------------------------------------
@@ -438,7 +406,7 @@ class PointViscosityBlock {
             for (int m = 0; m < n; ++m) {
               index[a] = m;
               const double sum = tables_.end[m] * value + tables_.end_slope[m] * slope;
-              row(c, row_place<c>(index)) += upper || m % 2 == 0 ? sum : -sum;
+              row(c, L::template place_in_component<c>(index)) += upper || m % 2 == 0 ? sum : -sum;
             }
           }
         }
@@ -466,7 +434,7 @@ class PointViscosityBlock {
         index[a] = upper * n;
         index[first] = i;
         if constexpr (dim == 3) index[second] = j;
-        row(a, row_place<a>(index)) += sum;
+        row(a, L::template place_in_component<a>(index)) += sum;
       }
     }
   }
