@@ -24,6 +24,7 @@
 /// Traffic per unknown for k = 2: DRAM 18 bytes (u and y are 16). Limits: docs/notebook.md.
 
 #include "engine/cuda/kernels/convection_planes.cuh"
+#include "engine/cuda/kernels/largest_rate.cuh"
 
 namespace solenoid::cuda {
 
@@ -342,7 +343,7 @@ class ConvectionBlock : ConvectionMember<dim, order, flux_> {
       double* const pressure = arguments_.y + Shape<dim, order>::offset(cell_) + dim * power(n, dim) * interleave;
       for_jobs<power(n, dim)>([&](int job) { pressure[job * interleave] = 0.0; });
     }
-    write_rate();
+    write_largest_rate(rate_, threadIdx.x + L::lanes * threadIdx.y, arguments_.rate);
   }
   __device__ double* own(int c) const {
     return arguments_.y + Shape<dim, order>::offset(cell_) + c * power(n, dim) * interleave;
@@ -425,17 +426,6 @@ class ConvectionBlock : ConvectionMember<dim, order, flux_> {
 #pragma unroll
     for (int l = 1; l < n; ++l) y[l * stride(2, 2) * interleave] = rows[l + 1];
   }
-  /// Most find that another has written as much.
-  __device__ void write_rate() const {
-    const auto high = static_cast<unsigned>(rate_ >> 32);
-    const unsigned highest = __reduce_max_sync(~0U, high);
-    const unsigned lowest = __reduce_max_sync(~0U, high == highest ? static_cast<unsigned>(rate_) : 0U);
-    const unsigned long long rate = static_cast<unsigned long long>(highest) << 32 | lowest;
-    auto* const most = reinterpret_cast<unsigned long long*>(arguments_.rate);
-    const unsigned thread = threadIdx.x + L::lanes * threadIdx.y;
-    if (thread % 32 == 0 && rate > *static_cast<volatile unsigned long long*>(most)) atomicMax(most, rate);
-  }
-
   std::int32_t* const records_;
   const int member_;
   std::int32_t cell_;

@@ -53,6 +53,15 @@ struct LinesOfPoints {
     return (direction * functions + function) * lines + line;
   }
   static constexpr int numbers = dim * functions * lines;
+
+  static constexpr int columns = power(n, dim - 1);
+  static constexpr int rows = block + columns;  // of a component, with its upper hats
+  // On a face across a the first direction is a + 1, and so is its first tangential component; the second ones a + 2.
+  static constexpr int tangential = dim - 1;
+  static constexpr int second_points = dim == 3 ? points : 1;
+  static constexpr int traces = (n + 1) + (dim == 3 ? n : 0);  // functions of the first direction, of all components
+  static constexpr int trace(int t) { return t * (n + 1); }
+
   /// Turns of a loop that are unrolled where nothing in registers is indexed by its counter: all, but for high orders,
   /// which spill anyway and took minutes to compile.
   static constexpr int turns = order < 4 ? 16 : 1;

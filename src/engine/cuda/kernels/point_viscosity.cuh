@@ -67,15 +67,12 @@ struct PointViscosityLayout : LinesOfPoints<dim, order, viscosity_points(order)>
   using Inside::lines;
   using Inside::n;
   using Inside::points;
-  static constexpr int columns = power(n, dim - 1);
-  static constexpr int rows = block + columns;  // of a component, with its upper hats
+  using Inside::rows;
+  using Inside::second_points;
+  using Inside::tangential;
+  using Inside::traces;
   static constexpr int most(int a, int b) { return a > b ? a : b; }
 
-  // On a face across a the first direction is a + 1, and so is its first tangential component; the second ones a + 2.
-  static constexpr int tangential = dim - 1;
-  static constexpr int second_points = dim == 3 ? points : 1;
-  static constexpr int traces = (n + 1) + (dim == 3 ? n : 0);  // functions of the first direction, of all components
-  static constexpr int trace(int t) { return t * (n + 1); }
   // Entries: jumps, slopes, hats, and in 3D hats with a derivative in the second direction.
   static constexpr int entries = 2 * traces + tangential * n;
   static constexpr int face_jobs = traces + n;  // of one face: a function of the first direction each

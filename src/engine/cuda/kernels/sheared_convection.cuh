@@ -32,6 +32,7 @@
 #include <cstdint>
 
 #include "engine/cuda/kernels/convection.hpp"
+#include "engine/cuda/kernels/largest_rate.cuh"
 #include "engine/cuda/kernels/lines_of_points.cuh"
 
 namespace solenoid::cuda {
@@ -45,14 +46,10 @@ struct ShearedConvectionLayout : LinesOfPoints<dim, order, convection_points(ord
   using Inside::lines;
   using Inside::n;
   using Inside::points;
-  static constexpr int columns = power(n, dim - 1);
-  static constexpr int rows = block + columns;  // of a component, with its upper hats
+  using Inside::rows;
+  using Inside::second_points;
+  using Inside::traces;
 
-  // On a face across a the first direction is a + 1, and so is its first tangential component; the second ones a + 2.
-  static constexpr int tangential = dim - 1;
-  static constexpr int second_points = dim == 3 ? points : 1;
-  static constexpr int traces = (n + 1) + (dim == 3 ? n : 0);  // functions of the first direction, of all components
-  static constexpr int trace(int t) { return t * (n + 1); }
   // Entries: traces and hats of the cell, then the traces of what lies beyond.
   static constexpr int hats_at = traces;
   static constexpr int own = traces + n;  // and as many jobs: a function of the first direction each
@@ -154,7 +151,7 @@ class ShearedConvectionBlock {
       __syncthreads();
     }
     if (is_cell_) write();
-    write_rate(rate);
+    write_largest_rate(rate, threadIdx.x + L::lanes * threadIdx.y, fields_.rate);
   }
 
  private:
@@ -190,8 +187,7 @@ class ShearedConvectionBlock {
                             });
   }
 
-  /// Returns the bits of the largest sum_a |u_a| / (J h_a) at a point of the line: those of numbers that are not
-  /// negative are in their order, and behind them comes what is not a number.
+  /// Returns the bits of the largest sum_a |u_a| / (J h_a) at a point of the line.
   __device__ std::uint64_t line_inside(int line) const {
     double along[L::functions];
     double sum[dim][L::functions];  // [direction][function of x]
@@ -418,16 +414,6 @@ class ShearedConvectionBlock {
     for_jobs<dim * L::block>([&](int i) { y[i * interleave] = row(i / L::block, i % L::block); });
     for_jobs<L::block>([&](int i) { y[(dim * L::block + i) * interleave] = 0.0; });
     for_jobs<dim * L::columns>([&](int i) { upper[i * interleave] = row(i / L::columns, L::block + i % L::columns); });
-  }
-  /// Most find that another has written as much.
-  __device__ void write_rate(std::uint64_t bits) const {
-    const auto high = static_cast<unsigned>(bits >> 32);
-    const unsigned highest = __reduce_max_sync(~0U, high);
-    const unsigned lowest = __reduce_max_sync(~0U, high == highest ? static_cast<unsigned>(bits) : 0U);
-    const unsigned long long largest = static_cast<unsigned long long>(highest) << 32 | lowest;
-    auto* const most = reinterpret_cast<unsigned long long*>(fields_.rate);
-    const unsigned thread = threadIdx.x + L::lanes * threadIdx.y;
-    if (thread % 32 == 0 && largest > *static_cast<volatile unsigned long long*>(most)) atomicMax(most, largest);
   }
 
   const Tables& tables_;
