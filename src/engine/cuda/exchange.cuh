@@ -134,22 +134,27 @@ __device__ void exchange_with(const Peers& peers, const Peer& peer, int block, c
   receive(peer.here + half * peer.half_here);
 }
 
-/// The share of thread block `number` of an exchange, which waits for earlier kernels with wait(). A thread moves the
-/// numbers of one or more threads of each chunk of its block.
+/// The share of thread block `number` of an exchange, which waits for earlier kernels with wait(). Its threads have as
+/// many chunks side by side as they are enough for; where they are fewer than a chunk has, each moves the numbers of
+/// several.
 template <class T, class Wait>
 __device__ void exchange_share(const RecordExchange& what, T* x, int number, const Wait& wait) {
   const int p = peer_of_block(what.peers, number);
   const Peer& peer = what.peers.peer[p];
   const int block = number - peer.first_block;
-  const int thread = static_cast<int>(threadIdx.x);
+  const int side_by_side = max(1, static_cast<int>(blockDim.x) / chunk_threads);
+  const int mine = min(static_cast<int>(threadIdx.x) / chunk_threads, side_by_side - 1);
+  const int thread = static_cast<int>(threadIdx.x) - mine * chunk_threads;
+  const int first = block * side_by_side + mine;
+  const int step = peer.blocks * side_by_side;
   struct Some {
     Chunk chunk[chunks_at_once];
   };
-  const auto find = [&](const RecordExchange::Parts& parts, int first, int of_thread) {
+  const auto find = [&](const RecordExchange::Parts& parts, int from, int of_thread) {
     Some some;
 #pragma unroll
     for (int c = 0; c < chunks_at_once; ++c) {
-      const int chunk = first + c * peer.blocks;
+      const int chunk = from + c * step;
       if (chunk >= parts.chunks[p] || of_thread >= chunk_threads) continue;
       int i = parts.first_part[p];
       while (i + 1 < parts.first_part[p + 1] && chunk >= parts.first_chunk[i + 1]) ++i;
@@ -157,20 +162,20 @@ __device__ void exchange_share(const RecordExchange& what, T* x, int number, con
     }
     return some;
   };
-  const auto for_chunks = [&](const RecordExchange::Parts& parts, const Some& first, const auto& visit) {
-    visit(first.chunk);
-    for (int chunk = block, of_thread = thread;;) {
+  const auto for_chunks = [&](const RecordExchange::Parts& parts, const Some& first_ones, const auto& visit) {
+    visit(first_ones.chunk);
+    for (int chunk = first, of_thread = thread;;) {
       of_thread += static_cast<int>(blockDim.x);
       if (of_thread >= chunk_threads) {
         of_thread = thread;
-        chunk += chunks_at_once * peer.blocks;
+        chunk += chunks_at_once * step;
       }
       if (chunk >= parts.chunks[p]) return;
       visit(find(parts, chunk, of_thread).chunk);
     }
   };
-  const Some first_sent = find(what.sends, block, thread);
-  const Some first_received = find(what.receives, block, thread);
+  const Some first_sent = find(what.sends, first, thread);
+  const Some first_received = find(what.receives, first, thread);
   wait();
   exchange_with(
       what.peers, peer, block,

@@ -10,6 +10,7 @@ namespace solenoid::cuda {
 namespace {
 
 constexpr int threads = chunk_threads;
+static_assert(exchange_threads % chunk_threads == 0);
 
 /// Parts of messages that a launch moves. Thread blocks come one part after the other.
 struct Parts {
@@ -62,8 +63,8 @@ void for_launches(std::span<const PackedRecords> parts, const Visit& visit) {
 
 /// Copies bytes by the threads of some blocks: 16 at a time where both lie so.
 __device__ void copy_bytes(const std::byte* from, std::byte* to, std::int64_t bytes, int block, int blocks) {
-  const std::int64_t first = std::int64_t{block} * threads + threadIdx.x;
-  const std::int64_t step = std::int64_t{blocks} * threads;
+  const std::int64_t first = std::int64_t{block} * exchange_threads + threadIdx.x;
+  const std::int64_t step = std::int64_t{blocks} * exchange_threads;
   std::int64_t wide = 0;
   if ((reinterpret_cast<std::uintptr_t>(from) | reinterpret_cast<std::uintptr_t>(to)) % sizeof(uint4) == 0) {
     wide = bytes / sizeof(uint4);
@@ -80,11 +81,12 @@ __device__ void copy_bytes(const std::byte* from, std::byte* to, std::int64_t by
 }
 
 template <class T>
-__global__ void __launch_bounds__(threads) exchange_records_kernel(const __grid_constant__ RecordExchange what, T* x) {
+__global__ void __launch_bounds__(exchange_threads)
+    exchange_records_kernel(const __grid_constant__ RecordExchange what, T* x) {
   exchange_share(what, x, static_cast<int>(blockIdx.x), [] { wait_for_earlier_kernels(); });
 }
 
-__global__ void __launch_bounds__(threads) exchange_bytes_kernel(const __grid_constant__ ByteExchange what) {
+__global__ void __launch_bounds__(exchange_threads) exchange_bytes_kernel(const __grid_constant__ ByteExchange what) {
   wait_for_earlier_kernels();
   const int p = peer_of_block(what.peers, static_cast<int>(blockIdx.x));
   const Peer& peer = what.peers.peer[p];
@@ -147,37 +149,31 @@ int most_blocks_at_once() {
   int multiprocessors = 0;
   check(cudaGetDevice(&device), "device");
   check(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device), "multiprocessors");
-  const auto of_multiprocessor = [](auto kernel) {
-    int blocks = 0;
-    check(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, kernel, threads, 0), "blocks of a multiprocessor");
-    return blocks;
-  };
-  const int blocks =
-      std::min({of_multiprocessor(exchange_records_kernel<float>), of_multiprocessor(exchange_records_kernel<double>),
-                of_multiprocessor(exchange_bytes_kernel)});
-  return std::min(Peers::flags, blocks * multiprocessors);
+  return std::min(Peers::flags, multiprocessors);
 }
 
 void RecordExchange::add(const Peer& peer, std::span<const PackedRecords> to, std::span<const PackedRecords> from,
-                         int most_blocks) {
+                         int block_threads, int most_blocks) {
   const int number = peers.count;
   if (number == 0) sends.first_part[0] = receives.first_part[0] = 0;
   add_parts(sends, number, to);
   add_parts(receives, number, from);
-  add_peer(peers, peer, std::max(sends.chunks[number], receives.chunks[number]), most_blocks);
+  const int side_by_side = std::max(1, block_threads / chunk_threads);
+  const int chunks = std::max(sends.chunks[number], receives.chunks[number]);
+  add_peer(peers, peer, (chunks + side_by_side - 1) / side_by_side, most_blocks);
 }
 template <class T>
 void exchange(const RecordExchange& what, T* x, Stream stream) {
-  launch("exchange of records", exchange_records_kernel<T>, what.peers.blocks(), threads, 0, stream, what, x);
+  launch("exchange of records", exchange_records_kernel<T>, what.peers.blocks(), exchange_threads, 0, stream, what, x);
 }
 
 void ByteExchange::add(const Peer& peer, const Bytes& bytes, int most_blocks) {
   of[peers.count] = bytes;
-  constexpr std::int64_t piece = std::int64_t{threads} * sizeof(uint4);
+  constexpr std::int64_t piece = std::int64_t{exchange_threads} * sizeof(uint4);
   add_peer(peers, peer, (std::max(bytes.sent, bytes.received) + piece - 1) / piece, most_blocks);
 }
 void exchange(const ByteExchange& what, Stream stream) {
-  launch("exchange of bytes", exchange_bytes_kernel, what.peers.blocks(), threads, 0, stream, what);
+  launch("exchange of bytes", exchange_bytes_kernel, what.peers.blocks(), exchange_threads, 0, stream, what);
 }
 
 void add_in_order(int ranks, int count, const double* of_ranks, double* numbers, Stream stream) {

@@ -51,8 +51,12 @@ struct Peers {
   [[nodiscard]] int blocks() const { return count == 0 ? 0 : peer[count - 1].first_block + peer[count - 1].blocks; }
 };
 
-/// How many thread blocks of an exchange the current device runs at the same time; at most Peers::flags.
+/// How many thread blocks an exchange may have on the current device, all at the same time.
 int most_blocks_at_once();
+
+/// Threads of a block of an exchange in a kernel of its own. A thread block waits until what it stored into another
+/// GPU's memory is there, and many that wait do so one after the other: so they are few and large.
+inline constexpr int exchange_threads = 1024;
 
 /// Messages of vectors: taken from the records there, and brought to the records here, by one kernel. Some 6 us and the
 /// bytes over the link between the GPUs.
@@ -78,8 +82,9 @@ class RecordExchange {
   Parts receives;
   int record_size = 0;
 
-  /// Adds a peer, with the parts of its two messages and the most thread blocks that it gets.
-  void add(const Peer& peer, std::span<const PackedRecords> to, std::span<const PackedRecords> from, int most_blocks);
+  /// Adds a peer, with the parts of its two messages, how many threads a block has, and the most blocks that it gets.
+  void add(const Peer& peer, std::span<const PackedRecords> to, std::span<const PackedRecords> from, int block_threads,
+           int most_blocks);
   [[nodiscard]] int blocks() const { return peers.blocks(); }
 };
 template <class T>

@@ -13,6 +13,7 @@ class MessagesInKernel final : public KernelMessages {
  public:
   /// Thread blocks for all peers, at most: the kernel's others work beside them.
   static constexpr int most_blocks = 96;
+  static constexpr int block_threads = 256;  ///< or fewer
 
   MessagesInKernel(Engine& engine, const RecordExchange& messages)
       : exchange_(on_device(engine, std::vector{ExchangeInKernel{messages, 0, 0, 0}})), blocks_(messages.blocks()) {}

@@ -185,7 +185,8 @@ class PeerTransport final : public Transport {
   }
   std::unique_ptr<KernelMessages> in_kernel(const Parts& sends, const Parts& receives, int record_size) override {
     const int most = std::min(most_blocks(), cuda::MessagesInKernel::most_blocks / (ranks_->size() - 1));
-    return std::make_unique<cuda::MessagesInKernel>(engine_, records(sends, receives, record_size, most));
+    return std::make_unique<cuda::MessagesInKernel>(
+        engine_, records(sends, receives, record_size, cuda::MessagesInKernel::block_threads, most));
   }
   void gather_all(const std::byte* mine, std::span<const std::size_t> bytes, std::byte* all) override {
     cuda::ByteExchange what;
@@ -225,10 +226,10 @@ class PeerTransport final : public Transport {
   }
   template <class T>
   void exchange_records(const Parts& sends, const Parts& receives, int record_size, T* x) {
-    cuda::exchange(records(sends, receives, record_size, most_blocks()), x, stream_);
+    cuda::exchange(records(sends, receives, record_size, cuda::exchange_threads, most_blocks()), x, stream_);
   }
   [[nodiscard]] cuda::RecordExchange records(const Parts& sends, const Parts& receives, int record_size,
-                                             int most_blocks) const {
+                                             int block_threads, int most_blocks) const {
     cuda::RecordExchange what;
     what.record_size = record_size;
     for (int rank = 0; rank < ranks_->size(); ++rank) {
@@ -236,7 +237,8 @@ class PeerTransport final : public Transport {
       const auto* const from = with(receives, rank);
       if (to == nullptr && from == nullptr) continue;
       constexpr std::span<const PackedRecords> nothing;
-      what.add(peer(rank), to == nullptr ? nothing : to->parts, from == nullptr ? nothing : from->parts, most_blocks);
+      what.add(peer(rank), to == nullptr ? nothing : to->parts, from == nullptr ? nothing : from->parts, block_threads,
+               most_blocks);
     }
     wait_as_told(what.peers);
     return what;
