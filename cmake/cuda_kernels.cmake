@@ -69,7 +69,7 @@ function(solenoid_add_cuda_engine library)
   set(generated ${PROJECT_BINARY_DIR}/src/engine/cuda/kernels)
   set(declarations "")
   set(cuda_sources ${sources}/vector.cu ${sources}/messages.cu ${sources}/dense.cu ${sources}/sparse.cu ${sources}/assembly.cu ${sources}/mac_operator.cu
-    ${sources}/ceilings.cu ${sources}/upper_hats.cu ${sources}/convection_outflow.cu ${sources}/points/integrals.cu
+    ${sources}/ceilings.cu ${sources}/upper_hats.cu ${sources}/convection_outflow.cu ${sources}/points/integrals.cu ${sources}/points/boundary_forces.cu
     ${sources}/smoother/patch_scaling.cu ${sources}/smoother/schur_complement.cu ${sources}/smoother/small_patches.cu)
   foreach(dim 2 3)
     set(stokes_orders ${SOLENOID_CUDA_ORDERS_${dim}D})
@@ -107,7 +107,7 @@ function(solenoid_add_cuda_engine library)
   set_target_properties(solenoid_cuda_kernels PROPERTIES POSITION_INDEPENDENT_CODE ON UNITY_BUILD OFF)
   target_sources(${library} PRIVATE
     ${sources}/convection.cpp ${sources}/point_viscosity.cpp ${sources}/cuda_engine.cpp ${sources}/cuda_kernels.cpp ${sources}/dense_inverse.cpp ${sources}/device_level.cpp ${sources}/error.cpp ${sources}/flow_points.cpp ${sources}/foreign_array.cpp
-    ${sources}/points/device_fields.cpp ${sources}/points/device_integrator.cpp ${sources}/points/device_load.cpp ${sources}/points/device_moments.cpp
+    ${sources}/points/device_fields.cpp ${sources}/points/device_forces.cpp ${sources}/points/device_integrator.cpp ${sources}/points/device_load.cpp ${sources}/points/device_moments.cpp
     ${peer}/peer_transport.cpp ${sources}/profile.cpp ${sources}/staging.cpp ${sources}/tiles.cpp ${generated}/dispatch.cpp
     ${sources}/smoother/colour_smoother.cpp ${sources}/smoother/general_smoother.cpp
     ${sources}/smoother/parity_smoother.cpp ${sources}/smoother/parity_tables.cpp ${sources}/smoother/poisson_smoother.cpp

@@ -152,7 +152,8 @@ class TimeStepper {
   /// time that is not there.
   [[nodiscard]] Solution solution(double time) const;
   /// What solution() has at places, by copies of the cells there alone: values at points, outside of the domain NaN, the
-  /// flux through a plane, and forces. Of several ranks all call these.
+  /// flux through a plane, and forces, which a GPU integrates itself unless the viscosity is given at Gauss points. Of
+  /// several ranks all call these.
   [[nodiscard]] std::vector<Point> velocity(std::span<const Point> points) const;
   [[nodiscard]] std::vector<double> pressure(std::span<const Point> points) const;
   [[nodiscard]] double flux(int axis, double position) const;

@@ -149,8 +149,8 @@ class Flow(Places):
     cycles until a hundredth of the guess's residual is left, one at least. Velocities are divergence-free to rounding
     at every step. The first steps are short and become longer; time begins at 0.
 
-    velocity(), pressure(), flux() and forces() are of the flow now: as its solution() has them, but only the cells that
-    they are made of are copied to the host.
+    velocity(), pressure(), flux() and forces() are of the flow now: as its solution() has them, but the flow is not copied
+    to the host.
 
     Expressions of the problem (force, velocities, tractions, coefficients that vary) may depend on the time: its `parameters` have "t" then,
     which is given the value of each step. Functions of points know no time.

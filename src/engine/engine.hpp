@@ -28,6 +28,7 @@
 #include "solenoid/communicator.hpp"
 #include "solenoid/field.hpp"
 #include "solenoid/integrals.hpp"
+#include "solution/body_forces.hpp"
 
 namespace solenoid {
 
@@ -221,6 +222,9 @@ class Integrator {
   /// the same reasons or because there are many parts.
   [[nodiscard]] virtual std::optional<std::vector<Variance>> scalar_errors(const ScalarField& exact,
                                                                            const double* x) = 0;
+  /// What Solution::forces() is made of: sums over the boundary faces of this rank's cells, of a level with the hats on
+  /// all sides; or nullopt, where that is left to the host. If one rank throws, all do.
+  [[nodiscard]] virtual std::optional<SumsOfBodies> forces(const FlowOfForces& /*flow*/) { return {}; }
   /// Arrays over all cells of the mesh (solenoid/arrays.hpp) in the engine's memory: the velocity at so many points per
   /// direction, NaN where there are no cells; and fluxes through faces, for each direction. Not of levels that ranks
   /// share.

@@ -6,14 +6,14 @@
 
 namespace solenoid {
 
-inline double dot_product(const Point& a, const Point& b) { return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]; }
+constexpr double dot_product(const Point& a, const Point& b) { return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]; }
 
-inline Point cross_product(const Point& a, const Point& b) {
+constexpr Point cross_product(const Point& a, const Point& b) {
   return {a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]};
 }
 
 /// to += factor what
-inline void add_times(Point& to, double factor, const Point& what) {
+constexpr void add_times(Point& to, double factor, const Point& what) {
   for (int i = 0; i < 3; ++i) to[i] += factor * what[i];
 }
 

@@ -308,6 +308,13 @@ double Discretisation::dissipation(Engine& engine, const Problem& problem, const
   return integrator(engine)->dissipation(completed.data(), coefficients);
 }
 
+std::optional<std::vector<BoundaryForce>> Discretisation::engine_forces(Engine& engine, const FlowOfForces& flow) {
+  if (integrator(engine) == nullptr) return {};
+  const auto sums = integrator(engine)->forces(flow);
+  if (!sums) return {};
+  return forces_on_bodies(flow.problem, lift_level_->grid, *sums);
+}
+
 Errors Discretisation::errors(Engine& engine, const Vector<double>& completed, const Exact& exact) {
   Errors errors;
   Exact left = exact;  // for the host

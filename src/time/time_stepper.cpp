@@ -577,6 +577,20 @@ struct TimeStepper::Data {
     return solution(states.front().time, interpolation_times(), with_acceleration, make);
   }
 
+  /// TimeStepper::forces() where the engine sees to them.
+  [[nodiscard]] std::optional<std::vector<BoundaryForce>> engine_forces(const Point& about) {
+    const std::vector<double> known_times = interpolation_times();
+    if (known_times.size() == 1 || discretisation.integrator(*engine) == nullptr) return {};
+    const double now = known_times.front();
+    const Problem problem_now = with_force(problem_at(now), gradient_at(now, known_times));
+    if (pressure) interpolate(now, known_times, work(), b);
+    const Vector<double>& flow = pressure ? work() : states.front().flow;
+    Vector<double>& acceleration = pressure ? b : work();
+    combine(differentiation_weights(now, known_times), acceleration);
+    return discretisation.engine_forces(*engine,
+                                        {problem_now, coefficients.at(now), flow.data(), acceleration.data(), about});
+  }
+
   [[nodiscard]] std::optional<double> last_change() {
     if (time.steady == 0.0 || known < 2) return {};
     const double size = states[0].size;
@@ -1032,6 +1046,7 @@ double TimeStepper::flux(int axis, double position) const {
   return data_->solution_in(records_of_cells(grid, cells), false).flux(axis, position);
 }
 std::vector<BoundaryForce> TimeStepper::forces(const Point& about) const {
+  if (auto forces = data_->engine_forces(about)) return *std::move(forces);
   std::vector<Record>& records = data_->records_of_forces;
   const Grid& grid = data_->all().grid;
   if (records.empty()) records = records_of_cells(grid, cells_of_forces(grid));

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <utility>
 
+#include "base/agreement.hpp"
 #include "base/interrupt.hpp"
 #include "engine/assembly.hpp"
 #include "engine/distributed/distributed_kernels.hpp"
@@ -40,6 +41,12 @@ class DistributedIntegrator final : public Integrator {
     if (!ranks_.all(variances.has_value())) return {};
     join(*variances, ranks_);
     return variances;
+  }
+  [[nodiscard]] std::optional<SumsOfBodies> forces(const FlowOfForces& flow) override {
+    std::optional<SumsOfBodies> sums;
+    in_agreement(&ranks_, [&] { sums = integrator_->forces(flow); });
+    if (!ranks_.all(sums.has_value())) return {};
+    return sums;  // they are joined by body
   }
   void velocity_at(int /*points*/, const double* /*x*/, double* /*values*/) override {
     throw Error("velocities of levels that ranks share are not put into arrays of a device");

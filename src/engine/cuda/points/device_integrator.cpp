@@ -14,6 +14,7 @@
 #include "engine/cuda/foreign_array.hpp"
 #include "engine/cuda/kernels/flow_integrals.hpp"
 #include "engine/cuda/points/device_fields.hpp"
+#include "engine/cuda/points/device_forces.hpp"
 #include "engine/cuda/points/integrals.hpp"
 
 namespace solenoid::cuda {
@@ -117,6 +118,12 @@ class DeviceIntegrator final : public Integrator {
       errors.push_back({sums->measure, arguments.shift + rest, sums->square - rest * sums->sum});
     }
     return errors;
+  }
+
+  [[nodiscard]] std::optional<SumsOfBodies> forces(const FlowOfForces& flow) override {
+    if (level_.equation.kind != EquationKind::stokes) return {};
+    if (!forces_) forces_.emplace(shared_, level_, flow.problem);
+    return (*forces_)(flow, places_.places());
   }
 
   void velocity_at(int points, const double* x, double* values) override {
@@ -232,6 +239,7 @@ class DeviceIntegrator final : public Integrator {
   int blocks_;
   Vector<DifferencePartial> difference_;
   Vector<int> not_finite_;
+  std::optional<DeviceForces> forces_;  // once they are asked for
 };
 
 }  // namespace
