@@ -23,7 +23,6 @@
 #include "solenoid/output.hpp"
 #include "solenoid/permeability.hpp"
 #include "solenoid/solver.hpp"
-#include "solenoid/time_stepper.hpp"
 
 namespace solenoid {
 namespace {
@@ -470,9 +469,6 @@ TEST(ShearedCells, RefuseWhatIsNotThere) {
   if (test::has_order(2, 1, EquationKind::poisson)) {
     refused([](Problem& p) { p.equation = EquationKind::poisson; }, "Stokes' equation");
   }
-  Problem convected = sheared;
-  convected.convection = true;
-  expect_refused([&] { TimeStepper(convected, {.step = 0.1}, on_cpu()); }, "without convection");
   refused(
       [](Problem& p) {
         p.mesh.cells = {801, 1, 1};
