@@ -151,9 +151,9 @@ class TimeStepper {
   /// The flow at a time between the last steps, interpolated with the order of the scheme. \throws InputError for a
   /// time that is not there.
   [[nodiscard]] Solution solution(double time) const;
-  /// What solution() has at places, by copies of the cells there alone: values at points, outside of the domain NaN, the
-  /// flux through a plane, and forces, which a GPU integrates itself unless the viscosity is given at Gauss points. Of
-  /// several ranks all call these.
+  /// What solution() has at places, by copies of the cells there alone: values at points, outside of the domain NaN,
+  /// the flux through a plane, and forces, which a GPU integrates itself unless the viscosity is given at Gauss points.
+  /// Of several ranks all call these.
   [[nodiscard]] std::vector<Point> velocity(std::span<const Point> points) const;
   [[nodiscard]] std::vector<double> pressure(std::span<const Point> points) const;
   [[nodiscard]] double flux(int axis, double position) const;
