@@ -296,6 +296,14 @@ std::array<double, 3> convection_scale(const Grid& grid) {
   return scale;
 }
 
+Matrix3 convection_metric(const AffineMap& map) {
+  Matrix3 result = map.metric();
+  for (auto& row : result) {
+    for (double& entry : row) entry /= map.jacobian() * map.jacobian();
+  }
+  return result;
+}
+
 void require_tables_of_smoothers(bool complete) {
   if (complete) return;
   throw std::logic_error("tables of coefficients were made before a smoother was prepared: make them after it");

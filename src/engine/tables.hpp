@@ -13,6 +13,7 @@
 #include "engine/kernel_data.hpp"
 #include "level/level.hpp"
 #include "level/patch_solver.hpp"
+#include "problem/affine_map.hpp"
 
 namespace solenoid {
 
@@ -68,6 +69,8 @@ std::vector<std::vector<T>> small_inverses(const Level& level);
 /// factor of all integrals of theirs with a derivative in direction a, or over faces across it, and that of |u_a| /
 /// h_a.
 std::array<double, 3> convection_scale(const Grid& grid);
+/// g / J^2: what convection carries in parallelepipeds is this times the velocity of their boxes.
+Matrix3 convection_metric(const AffineMap& map);
 
 /// For Kernels::use_tables. \throws std::logic_error unless `complete`: they have those of all smoothers there are.
 void require_tables_of_smoothers(bool complete);

@@ -12,6 +12,7 @@
 #include "base/agreement.hpp"
 #include "base/parallel.hpp"
 #include "element/basis.hpp"
+#include "engine/tables.hpp"
 #include "level/level.hpp"
 #include "level/viscosity_in_cells.hpp"
 #include "problem/pulled_back.hpp"
@@ -349,12 +350,12 @@ class StripIntegrals {
       evaluate(data[c], faces.count);
       values[c].assign(in_.begin(), in_.begin() + points_of_strip());
     }
+    const Matrix3 metric = convection_metric(*map_);
     for (int c = 0; c < dim_; ++c) {
       if (c == a) continue;
       std::fill_n(in_.begin(), points_of_strip(), 0.0);
       for (int other = 0; other < dim_; ++other) {
-        const double factor = map_->metric()[c][other] / (map_->jacobian() * map_->jacobian());
-        for (std::size_t q = 0; q < values[other].size(); ++q) in_[q] += factor * values[other][q];
+        for (std::size_t q = 0; q < values[other].size(); ++q) in_[q] += metric[c][other] * values[other][q];
       }
       add_component(c);
     }

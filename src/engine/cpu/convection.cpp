@@ -21,9 +21,8 @@ ConvectionData make_data(const Level& level) {
   const std::array<double, 3> scale = convection_scale(level.grid);
   std::copy(scale.begin(), scale.end(), data.scale);
   if (const AffineMap* const map = level.grid.metric().map(); map != nullptr) {
-    for (int a = 0; a < 3; ++a) {
-      for (int b = 0; b < 3; ++b) data.carried[a][b] = map->metric()[a][b] / (map->jacobian() * map->jacobian());
-    }
+    const Matrix3 metric = convection_metric(*map);
+    for (int a = 0; a < 3; ++a) std::copy(metric[a].begin(), metric[a].end(), data.carried[a]);
   }
   return data;
 }

@@ -141,12 +141,12 @@ class ConvectionInShearedCells final : public CudaConvection {
       : CudaConvection(shared, level, flux),
         tables_(make_point_tables(equation_.order, convection_points(equation_.order))) {
     const AffineMap& map = *level.grid.metric().map();
-    const double jacobian = map.jacobian();
+    const Matrix3 metric = convection_metric(map);
     const std::array<double, 3> scale = convection_scale(level.grid);
     for (int a = 0; a < equation_.dim; ++a) {
-      for (int b = 0; b < equation_.dim; ++b) factors_.metric[a][b] = map.metric()[a][b] / (jacobian * jacobian);
+      std::copy(metric[a].begin(), metric[a].end(), factors_.metric[a]);
       factors_.scale[a] = scale[a];
-      factors_.crossing[a] = scale[a] / jacobian;
+      factors_.crossing[a] = scale[a] / map.jacobian();
     }
   }
 
