@@ -30,14 +30,17 @@ struct Options : StudyArguments {
 };
 
 /// Cells and coefficients that differ from the first one's.
-constexpr std::array<const char*, 4> kinds{"constant", "by cell", "stress form", "sheared"};
+constexpr std::array<const char*, 6> kinds{"constant",  "by cell", "stress form",
+                                           "at points", "sheared", "sheared, at points"};
 
 Problem problem_of(const std::string& kind, int dim, int order, int refine) {
   Problem problem = manufactured_problem(ManufacturedKind::trigonometric, dim, order, refine);
-  if (kind == "by cell" || kind == "stress form") {
+  if (kind != "constant" && kind != "sheared") {
     problem.form = kind == "by cell" ? ViscousForm::gradient : ViscousForm::stress;
     problem.varying_viscosity = ScalarField::expression("exp(2*x*y)", dim);
-  } else if (kind == "sheared") {
+    if (kind.ends_with("at points")) problem.viscosity_points = ViscosityPlaces::gauss;
+  }
+  if (kind.starts_with("sheared")) {
     const Point third = dim == 3 ? Point{0.5, 0.28867513459481287, 0.816496580927726} : Point{0, 0, 1};
     problem.mesh.edges = {{{1, 0, 0}, {0.5, 0.8660254037844386, 0}, third}};  // at 60 degrees to each other
   }
@@ -56,7 +59,8 @@ class CellsStudy {
     run_.json["rows"] = Json::array();
     run_.print(
         "ns per unknown, and in parentheses over that of constant coefficients\n"
-        "order    cells     unknowns  kind         operator fp64  operator fp32  smoothing step fp32      convection");
+        "order    cells     unknowns  kind                operator fp64  operator fp32  smoothing step fp32      "
+        "convection");
     for (const int order : options_.orders) {
       for (const double size : options_.sizes) {
         const int refine = refine_about(options_.dim, order, size);
@@ -126,7 +130,7 @@ class CellsStudy {
   void add(const std::string& kind, int order, int refine, const Measured& measured, const Measured& constant) {
     const std::string cells = cells_text(options_.dim, refine);
     if (!measured.refused.empty()) {
-      run_.print(fmt::format("RT_{:<3} {:>7}  {:>11}  {:<11}  {}", order, cells, "", kind, measured.refused));
+      run_.print(fmt::format("RT_{:<3} {:>7}  {:>11}  {:<18}  {}", order, cells, "", kind, measured.refused));
       return;
     }
     const auto text = [&](std::size_t i) {
@@ -145,7 +149,7 @@ class CellsStudy {
                {"smoothing_step_fp32", measured.median(2)}}}};
     const bool has_convection = !measured.seconds[3].empty();
     if (has_convection) row["seconds"]["convection"] = measured.median(3);
-    run_.print(fmt::format("RT_{:<3} {:>7}  {:>11}  {:<11}  {:>13}  {:>13}  {:>19}  {:>14}", order, cells,
+    run_.print(fmt::format("RT_{:<3} {:>7}  {:>11}  {:<18}  {:>13}  {:>13}  {:>19}  {:>14}", order, cells,
                            measured.dofs, kind, text(0), text(1), text(2), has_convection ? text(3) : ""));
     for (const KernelUse& kernel : measured.kernels) {
       run_.print(fmt::format("    {:8.2f} us, {:3} registers, {:3} bytes spilled, occupancy {:.2f}: {:.90}",

@@ -82,7 +82,8 @@ class FlowsOfOrder : public testing::TestWithParam<std::tuple<int, int>> {
                                   {Viscosity::by_cell, ViscousForm::stress},
                                   {Viscosity::at_points, ViscousForm::stress},
                                   {Viscosity::constant, ViscousForm::gradient, true},
-                                  {Viscosity::by_cell, ViscousForm::stress, true}};
+                                  {Viscosity::by_cell, ViscousForm::stress, true},
+                                  {Viscosity::at_points, ViscousForm::gradient, true}};
     int meshes = 0;
     for (const test::MeshCase& mesh_case : test::mesh_cases(dim())) {
       if (++meshes > 1 && meshes * power(order() + 1, dim()) > 200) break;  // they take their time

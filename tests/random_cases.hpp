@@ -229,7 +229,7 @@ class CaseDraw {
     line("viscosity = \"{}*({})\"", viscosity,
          dice_.chance(0.5) ? smooth : fmt::format("{} ? {} : 1", beyond(), contrast));
     line("form = \"{}\"", dice_.chance(0.5) ? "stress" : "gradient");
-    if (!sheared_ && dice_.chance(0.3)) line("viscosity_points = \"gauss\"");
+    if (dice_.chance(0.3)) line("viscosity_points = \"gauss\"");
     if (dice_.chance(0.5)) {
       line("mass = \"{} ? {} : 0\"", beyond(), Dice::rounded(dice_.decades(-2.0, 4.0) * viscosity / (h * h)));
     }

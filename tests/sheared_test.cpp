@@ -17,6 +17,7 @@
 #include "kernel_bench.hpp"
 #include "level/patch_weights.hpp"
 #include "levels.hpp"
+#include "levels_with_points.hpp"
 #include "problem/affine_map.hpp"
 #include "problem/names.hpp"
 #include "sheared_levels.hpp"
@@ -184,6 +185,18 @@ TEST_P(ShearedKernels, VaryByCell) {
     const int colours = static_cast<int>(level.patches.colours.size());
     compare_both(level, "smooth, by cell",
                  [&](auto& bench) { return test::smooth_each_colour(bench, colours, old, load); });
+  }
+}
+
+TEST_P(ShearedKernels, ApplyTheOperatorOfPoints) {
+  const ShearedCase& what = GetParam();
+  for (const ViscousForm form : {ViscousForm::gradient, ViscousForm::stress}) {
+    SCOPED_TRACE(name_of(form));
+    // With boundary hats for one of the forms: the oracle makes new matrices for every cell and face.
+    const bool boundary_hats = what.order == 1 || form == ViscousForm::stress;
+    const Level level = with_coefficients(what, form, what.order != 1, boundary_hats);
+    test::expect_operator_of_points(test::with_points(level), boundary_hats);
+    test::expect_operator_of_means(test::with_points(level, 1.0));
   }
 }
 

@@ -14,6 +14,7 @@
 
 #include "flows.hpp"
 #include "levels.hpp"
+#include "problem/names.hpp"
 #include "solenoid/solver.hpp"
 
 namespace solenoid {
@@ -151,36 +152,54 @@ TEST(VaryingOrders, OfSolKzAtPoints) {
   }
 }
 
-/// The flow of Burstedde et al. (2013), of which f is made by hand:
-/// f = - nu Laplace u - 2 eps(u) grad nu + grad p with nu = exp(1 - beta (x (1 - x) + y (1 - y) + z (1 - z))).
+/// A flow with nu = exp(1 - beta (x (1 - x) + y (1 - y) + z (1 - z))), beta = 4, of which f is made by hand:
+/// f = - nu Laplace u - 2 eps(u) grad nu + grad p.
+struct SmoothFlow {
+  int dim;
+  std::array<Polynomial, 3> u;
+  Polynomial p;
+
+  [[nodiscard]] VectorField velocity() const {
+    VectorField result;
+    for (int c = 0; c < dim; ++c) result[c] = u[c].field();
+    return result;
+  }
+  [[nodiscard]] Problem problem(const Mesh& mesh) const {
+    const auto nu = [dim = dim](const Point& x) {
+      double sum = 0.0;
+      for (int a = 0; a < dim; ++a) sum += x[a] * (1 - x[a]);
+      return std::exp(1 - beta * sum);
+    };
+    Problem problem{.mesh = mesh};
+    problem.varying_viscosity = ScalarField(nu);
+    for (int c = 0; c < dim; ++c) {
+      problem.force[c] = ScalarField([*this, nu, c](const Point& x) {
+        double f = p.derivative(c)(x);
+        for (int a = 0; a < dim; ++a) {
+          const double slope = -beta * (1 - 2 * x[a]) * nu(x);
+          f -= nu(x) * u[c].derivative(a).derivative(a)(x);
+          f -= (u[c].derivative(a)(x) + u[a].derivative(c)(x)) * slope;
+        }
+        return f;
+      });
+    }
+    for (Side& side : problem.boundary.sides) side.data = velocity();
+    return problem;
+  }
+
+ private:
+  static constexpr double beta = 4.0;
+};
+
+/// That of Burstedde et al. (2013).
 TEST(VaryingOrders, OfASmoothFlowInThreeDimensions) {
   if (!test::has_order(3, 1) || !test::has_order(3, 2)) GTEST_SKIP();
-  constexpr double beta = 4.0;
-  const std::array<Polynomial, 3> u{Polynomial{{1, {1, 0, 0}}, {1, {2, 0, 0}}, {1, {1, 1, 0}}, {1, {3, 1, 0}}},
-                                    Polynomial{{1, {0, 1, 0}}, {1, {1, 1, 0}}, {1, {0, 2, 0}}, {1, {2, 2, 0}}},
-                                    Polynomial{{-2, {0, 0, 1}}, {-3, {1, 0, 1}}, {-3, {0, 1, 1}}, {-5, {2, 1, 1}}}};
-  const Polynomial p{{1, {1, 1, 1}}, {1, {3, 3, 1}}, {-5.0 / 32, {0, 0, 0}}};
-  const auto nu = [](const Point& x) {
-    double sum = 0.0;
-    for (const double t : x) sum += t * (1 - t);
-    return std::exp(1 - beta * sum);
-  };
-  Problem problem{.mesh = Mesh::unit(3, 2)};
-  problem.varying_viscosity = ScalarField(nu);
-  VectorField velocity;
-  for (int c = 0; c < 3; ++c) {
-    velocity[c] = u[c].field();
-    problem.force[c] = ScalarField([=](const Point& x) {
-      double f = p.derivative(c)(x);
-      for (int a = 0; a < 3; ++a) {
-        const double slope = -beta * (1 - 2 * x[a]) * nu(x);
-        f -= nu(x) * u[c].derivative(a).derivative(a)(x);
-        f -= (u[c].derivative(a)(x) + u[a].derivative(c)(x)) * slope;
-      }
-      return f;
-    });
-  }
-  for (Side& side : problem.boundary.sides) side.data = velocity;
+  const SmoothFlow exact{3,
+                         {Polynomial{{1, {1, 0, 0}}, {1, {2, 0, 0}}, {1, {1, 1, 0}}, {1, {3, 1, 0}}},
+                          Polynomial{{1, {0, 1, 0}}, {1, {1, 1, 0}}, {1, {0, 2, 0}}, {1, {2, 2, 0}}},
+                          Polynomial{{-2, {0, 0, 1}}, {-3, {1, 0, 1}}, {-3, {0, 1, 1}}, {-5, {2, 1, 1}}}},
+                         Polynomial{{1, {1, 1, 1}}, {1, {3, 3, 1}}, {-5.0 / 32, {0, 0, 0}}}};
+  Problem problem = exact.problem(Mesh::unit(3, 2));
   for (const ViscosityPlaces places : {ViscosityPlaces::cell, ViscosityPlaces::gauss}) {
     problem.viscosity_points = places;
     for (const int k : {1, 2}) {
@@ -189,7 +208,7 @@ TEST(VaryingOrders, OfASmoothFlowInThreeDimensions) {
       std::array<Relative, 2> errors{};
       for (int i = 0; i < 2; ++i) {
         problem.mesh.refine = i + 2;
-        errors.at(i) = errors_of(problem, velocity, p.field());
+        errors.at(i) = errors_of(problem, exact.velocity(), exact.p.field());
       }
       const double of_velocity = order(errors[0].velocity, errors[1].velocity);
       const double of_pressure = order(errors[0].pressure, errors[1].pressure);
@@ -202,6 +221,36 @@ TEST(VaryingOrders, OfASmoothFlowInThreeDimensions) {
       EXPECT_GT(of_velocity, 1.5);
       EXPECT_GT(of_pressure, 0.75);
       EXPECT_LT(errors[1].velocity, 1e-2);
+    }
+  }
+}
+
+/// On sheared cells: velocities of order k + 1, pressures of order k (docs/sheared.md), and of order 2 and 1 from
+/// means.
+TEST(VaryingOrders, OfASmoothFlowOnShearedCells) {
+  for (const int dim : {2, 3}) {
+    for (const int k : {1, 2, 3}) {
+      if (!test::has_order(dim, k) || (dim == 3 && k == 3)) continue;
+      const auto flow = test::PolynomialFlow::of_order(dim, k + 1);
+      const SmoothFlow exact{dim, flow.velocity, flow.pressure};
+      for (const ViscosityPlaces places : {ViscosityPlaces::cell, ViscosityPlaces::gauss}) {
+        SCOPED_TRACE(testing::Message() << dim << "D, k = " << k << name_of(places));
+        std::array<Relative, 2> errors{};
+        for (int i = 0; i < 2; ++i) {
+          const std::array<Point, 3> edges =
+              dim == 2 ? std::array{Point{1, 0, 0}, Point{0.4, 0.8, 0}, Point{}}
+                       : std::array{Point{1, 0, 0}, Point{0.3, 0.9, 0}, Point{-0.1, 0.2, 0.8}};
+          Problem problem = exact.problem(Mesh::sheared(dim, edges, i + (dim == 2 ? 4 : 2)));
+          problem.order = k;
+          problem.viscosity_points = places;
+          errors.at(i) = errors_of(problem, exact.velocity(), exact.p.field());
+        }
+        const bool means = places == ViscosityPlaces::cell;
+        const double of_velocity = order(errors[0].velocity, errors[1].velocity);
+        EXPECT_GT(of_velocity, means ? 1.2 : k + 0.6);
+        if (means && k > 1) EXPECT_LT(of_velocity, 2.5);
+        EXPECT_GT(order(errors[0].pressure, errors[1].pressure), means ? 0.5 : k - 0.3);
+      }
     }
   }
 }

@@ -17,6 +17,7 @@
 #include "flows.hpp"
 #include "kernel_bench.hpp"
 #include "levels.hpp"
+#include "levels_with_points.hpp"
 #include "solenoid/cellwise.hpp"
 #include "solenoid/error.hpp"
 #include "solenoid/solver.hpp"
@@ -62,23 +63,6 @@ Level varying_level(const VaryingCase& what, bool boundary_hats = false) {
     by_cell->reaction.push_back(what.reaction && uniform(generator) < 0.7 ? reaction : 0.0);
   }
   return {equation, {.by_cell = by_cell}, std::move(grid), {.no_slip_ends = true}};
-}
-
-/// With a viscosity at points that varies inside of cells, from that of the cell up to this factor times it.
-Level with_points(Level level, double factor = 10.0) {
-  const CellCoefficients& means = *level.coefficients.by_cell;
-  const int points = power(level.equation.order + 2, level.equation.dim);
-  std::mt19937_64 generator(11);
-  std::uniform_real_distribution<double> uniform(0.0, std::log(factor));
-  Unset<double> values;
-  for (const double mean : means.viscosity) {
-    for (int q = 0; q < points; ++q) values.push_back(factor == 1.0 ? mean : mean * std::exp(uniform(generator)));
-  }
-  auto by_cell = std::make_shared<CellCoefficients>(means);
-  by_cell->points =
-      std::make_shared<const ViscosityPoints>(level.equation.dim, level.equation.order, std::move(values));
-  level.coefficients.by_cell = by_cell;
-  return level;
 }
 
 std::vector<VaryingCase> varying_cases() {
@@ -236,57 +220,18 @@ TEST_P(VaryingKernels, TakeOtherCoefficients) {
   }
 }
 
-/// The viscosity at points: random over a decade in each cell. Weights are in single precision.
+/// The viscosity at points: random over a decade in each cell.
 TEST_P(VaryingKernels, ApplyTheOperatorOfPoints) {
   for (const bool boundary_hats : {false, true}) {
     if (boundary_hats && GetParam().order > 1) continue;  // the oracle makes new matrices for every cell and face
-    const Level level = with_points(varying_level(GetParam(), boundary_hats));
-    const Values b = test::random_vector(level, 1);
-    const Values x = test::random_vector(level, 2, boundary_hats);
-    const auto run = [&](Bench<double>& bench) {
-      const Results means = test::apply_and_residual(bench, x, b);
-      bench->take_points();
-      Results results = test::apply_and_residual(bench, x, b);
-      results.push_back(means.front());
-      return results;
-    };
-    Bench<double> reference(oracle(), level, LocalSolverKind::direct);
-    const Results expected = run(reference);
-    double difference = 0.0;
-    for (std::size_t i = 0; i < expected[0].size(); ++i) {
-      difference = std::max(difference, std::abs(expected[0][i] - expected[2][i]));
-    }
-    EXPECT_GT(difference, 1.0);
-    for (const auto& choice : test::engines()) {
-      if (!test::has_order_of(choice.get(), level)) continue;
-      Bench<double> bench(choice.get(), level, LocalSolverKind::direct);
-      const Results actual = run(bench);
-      for (std::size_t i = 0; i < expected.size(); ++i) {
-        expect_same(level, expected[i], actual[i], i == 2 ? 2e-12 : 2e-7, fmt::format("[{}] on {}", i, choice.name));
-      }
-    }
+    test::expect_operator_of_points(test::with_points(varying_level(GetParam(), boundary_hats)), boundary_hats);
   }
 }
 
 /// Where it is constant in cells it is that of the means.
 TEST_P(VaryingKernels, ThatIsConstantInCellsIsThatOfTheMeans) {
   if (GetParam().reaction) GTEST_SKIP();
-  const Level level = with_points(varying_level(GetParam()), 1.0);
-  const Values b = test::random_vector(level, 1);
-  const Values x = test::random_vector(level, 2);
-  std::vector<Engine*> engines;
-  if (level.equation.order <= 1) engines.push_back(&oracle());
-  for (const auto& choice : test::engines()) engines.push_back(&choice.get());
-  for (Engine* const engine : engines) {
-    if (!test::has_order_of(*engine, level)) continue;
-    Bench<double> bench(*engine, level, LocalSolverKind::direct);
-    const Results expected = test::apply_and_residual(bench, x, b);
-    bench->take_points();
-    const Results actual = test::apply_and_residual(bench, x, b);
-    for (std::size_t i = 0; i < expected.size(); ++i) {
-      expect_same(level, expected[i], actual[i], 1e-13 * (level.equation.order + 1), engine->description());
-    }
-  }
+  test::expect_operator_of_means(test::with_points(varying_level(GetParam()), 1.0));
 }
 
 INSTANTIATE_TEST_SUITE_P(Meshes, VaryingKernels, testing::ValuesIn(varying_cases()),

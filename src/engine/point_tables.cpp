@@ -29,6 +29,10 @@ PointTables make_point_tables(int order, int points) {
   const auto end_slope = legendre(order, 1.0, 1);
   std::copy(end.begin(), end.end(), tables.end);
   std::copy(end_slope.begin(), end_slope.end(), tables.end_slope);
+  for (const int upper : {0, 1}) {
+    const auto slopes = continuous(order, upper, 1);
+    std::copy(slopes.begin(), slopes.end(), tables.parallel_end_slope[upper]);
+  }
   return tables;
 }
 

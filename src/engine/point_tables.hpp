@@ -20,8 +20,9 @@ struct PointTables {
   double test_value[2][max_points][max_n + 1];
   double test_slope[2][max_points][max_n + 1];
   double weight[max_points];
-  double end[max_n];        ///< psi_j(1); psi_j(0) = (-1)^j psi_j(1)
-  double end_slope[max_n];  ///< psi_j'(1); psi_j'(0) = -(-1)^j psi_j'(1)
+  double end[max_n];                        ///< psi_j(1); psi_j(0) = (-1)^j psi_j(1)
+  double end_slope[max_n];                  ///< psi_j'(1); psi_j'(0) = -(-1)^j psi_j'(1)
+  double parallel_end_slope[2][max_n + 1];  ///< of P at 0 and at 1, [end][function]
 };
 
 /// Of order k, for so many Gauss points.
@@ -32,6 +33,10 @@ struct ViscosityTables {
   PointTables functions;  ///< at viscosity_points(k) Gauss points
   double penalty;         ///< gamma h
   double inverse_h[3];
+  // Of parallelepipeds (problem/affine_map.hpp):
+  double metric[3][3];   ///< g
+  double inverse[3][3];  ///< G / J
+  double turned;         ///< 1 / J
 };
 
 /// Weights of a viscosity at points for each cell: of the points in it, then of those on its faces, [side][point].

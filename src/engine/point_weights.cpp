@@ -7,6 +7,7 @@
 
 #include "base/parallel.hpp"
 #include "base/unset.hpp"
+#include "problem/affine_map.hpp"
 
 namespace solenoid {
 namespace {
@@ -92,9 +93,19 @@ class Weights {
 
 ViscosityTables make_viscosity_tables(const Level& level) {
   const Equation& equation = level.equation;
-  ViscosityTables tables{
-      make_point_tables(equation.order, viscosity_points(equation.order)), equation.penalty(1.0), {}};
+  ViscosityTables tables{};
+  tables.functions = make_point_tables(equation.order, viscosity_points(equation.order));
+  tables.penalty = equation.penalty(1.0);
   for (int a = 0; a < equation.dim; ++a) tables.inverse_h[a] = 1.0 / level.grid.metric().uniform_width()[a];
+  if (const AffineMap* const map = level.grid.metric().map(); map != nullptr) {
+    for (int a = 0; a < equation.dim; ++a) {
+      for (int b = 0; b < equation.dim; ++b) {
+        tables.metric[a][b] = map->metric()[a][b];
+        tables.inverse[a][b] = map->inverse_metric()[a][b] / map->jacobian();
+      }
+    }
+    tables.turned = 1.0 / map->jacobian();
+  }
   return tables;
 }
 

@@ -124,10 +124,8 @@ Level::Level(const Equation& equation_, const Coefficients& coefficients_, Grid 
   if (equation.form == ViscousForm::stress && coefficients.by_cell == nullptr) {
     throw std::logic_error("the stress form goes with coefficients by cell");
   }
-  if (is_sheared() && (equation.kind != EquationKind::stokes || equation.order == 0 || has_viscosity_points())) {
-    throw std::logic_error(
-        "cells that are parallelepipeds go with Stokes' equation, order 1 or higher, coefficients that are constant in "
-        "cells");
+  if (is_sheared() && (equation.kind != EquationKind::stokes || equation.order == 0)) {
+    throw std::logic_error("cells that are parallelepipeds go with Stokes' equation, order 1 or higher");
   }
   find_records(equation, grid, constants);
   count_carriers(equation, grid, constants);

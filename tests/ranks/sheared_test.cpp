@@ -10,6 +10,7 @@
 #include "compare_kernels.hpp"
 #include "flows.hpp"
 #include "parts_of_levels.hpp"
+#include "sheared_levels.hpp"
 #include "solenoid/case.hpp"
 #include "solenoid/solver.hpp"
 #include "solenoid/time_stepper.hpp"
@@ -25,16 +26,10 @@ TEST_P(RanksShearedKernels, EqualThoseOfOne) {
   const int order = GetParam();
   for (const int dim : {2, 3}) {
     if (!test::has_order(dim, order)) continue;
-    for (test::MeshCase what : test::mesh_cases(dim)) {
-      if (!can_be_cut(what.mesh) || !what.boundary.regions.empty()) continue;
-      if (order != 1 && !is_one_of_few(what)) continue;
+    for (const test::MeshCase& box : test::mesh_cases(dim)) {
+      if (!can_be_cut(box.mesh) || (order != 1 && !is_one_of_few(box))) continue;
+      const test::MeshCase what = test::sheared(box, 1);
       SCOPED_TRACE(fmt::format("{} {}D order {}", what.name, dim, order));
-      std::array<Point, 3> edges{Point{1.0, 0.1, 0.05}, Point{0.45, 0.8, -0.1}, Point{0.2, -0.15, 0.9}};
-      for (int a = 0; a < dim; ++a) {
-        for (double& x : edges[a]) x *= what.mesh.upper[a] - what.mesh.lower[a];
-        if (dim == 2) edges[a][2] = 0.0;
-      }
-      what.mesh.edges = edges;
       const Levels levels(what, order, {}, false, cut(what.mesh, extent_of(what.mesh), 2));
       compare_kernels<double>(levels, LocalSolverKind::direct);
       if (order == 1) compare_kernels<float>(levels, LocalSolverKind::direct);
@@ -53,6 +48,10 @@ const char* const cases[] = {
     "[mesh]\nedges = [[2, 0, 0], [0.5, 0.9, 0], [0.1, 0.2, 1]]\ncells = [2, 1, 1]\nrefine = 3\n[element]\norder = 1\n"
     "[physics]\nviscosity = \"y < 0.45 ? 1 : 20\"\nforce = [\"y\", 0, \"sin(5*x)\"]\n[boundary]\nxmax = {outflow = "
     "true}\n",
+    // at Gauss points
+    "[mesh]\nedges = [[1, 0], [0.5, 0.9]]\ncells = [2, 2]\nrefine = 4\nholes = [{lower = [1, 1], upper = [2, 2]}]\n"
+    "[element]\norder = 2\n[physics]\nviscosity = \"exp(3*x*y)\"\nviscosity_points = \"gauss\"\n"
+    "force = [\"y\", \"sin(5*x)\"]\n[boundary]\nxmin = {velocity = [\"y\", 0]}\nxmax = {outflow = true}\n",
 };
 
 Case case_of(const char* text) {

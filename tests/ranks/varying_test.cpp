@@ -19,6 +19,7 @@
 #include "level/patch_scale.hpp"
 #include "mesh/shared_records.hpp"
 #include "parts_of_levels.hpp"
+#include "sheared_levels.hpp"
 #include "solenoid/case.hpp"
 #include "solenoid/linear_system.hpp"
 #include "solenoid/solver.hpp"
@@ -58,13 +59,17 @@ TEST_P(RanksVaryingKernels, EqualThoseOfOne) {
   const int order = GetParam();
   for (const int dim : {2, 3}) {
     if (!test::has_order(dim, order)) continue;
-    for (const test::MeshCase& what : test::mesh_cases(dim)) {
-      if (!can_be_cut(what.mesh) || (order != 1 && !is_one_of_few(what))) continue;
-      SCOPED_TRACE(fmt::format("{} {}D order {}", what.name, dim, order));
-      const Levels levels(equation_of(dim, order), what, cut(what.mesh, extent_of(what.mesh), 2),
-                          [&](const Grid& grid) { return random_coefficients(grid, order, power(order + 2, dim)); });
-      compare_kernels<double>(levels, LocalSolverKind::direct);
-      if (order == 1) compare_kernels<float>(levels, LocalSolverKind::direct);
+    for (const test::MeshCase& box : test::mesh_cases(dim)) {
+      if (!can_be_cut(box.mesh) || (order != 1 && !is_one_of_few(box))) continue;
+      for (const bool sheared : {false, true}) {
+        if (sheared && order == 0) continue;
+        const test::MeshCase what = sheared ? test::sheared(box, 1) : box;
+        SCOPED_TRACE(fmt::format("{} {}D order {}{}", what.name, dim, order, sheared ? ", sheared" : ""));
+        const Levels levels(equation_of(dim, order), what, cut(what.mesh, extent_of(what.mesh), 2),
+                            [&](const Grid& grid) { return random_coefficients(grid, order, power(order + 2, dim)); });
+        compare_kernels<double>(levels, LocalSolverKind::direct);
+        if (order == 1 && !sheared) compare_kernels<float>(levels, LocalSolverKind::direct);
+      }
     }
   }
 }

@@ -5,11 +5,19 @@
 #include "mesh/record.hpp"
 
 namespace solenoid::cpu {
+namespace {
+
+auto kernel_of(const Level& level) {
+  const PointsTable& table = points_table(level.equation.dim, level.equation.order);
+  return level.is_sheared() ? table.add_viscosity_sheared : table.add_viscosity;
+}
+
+}  // namespace
 
 PointViscosityTerm::PointViscosityTerm(Team& team, const Level& level)
     : team_(team),
       level_(level),
-      kernel_(points_table(level.equation.dim, level.equation.order).add_viscosity),
+      kernel_(kernel_of(level)),
       tables_(make_viscosity_tables(level)),
       upper_(zeros(whole_blocks(level.grid.layout().near_cells().size()) * level.equation.dim *
                    power(level.equation.n(), level.equation.dim - 1))) {}

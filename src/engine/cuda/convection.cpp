@@ -87,21 +87,18 @@ class CudaConvection : public Convection {
         flux_(flux),
         rate_(shared.engine, 1) {}
 
-  /// `upper`: what cells have of the hats on their upper faces, fewer numbers than they have themselves.
-  double apply(const double* u, double* y, double* upper) final {
+  double apply(const double* u, double* y, double* /*work*/) final {
     shared_.engine.zero(rate_.data(), sizeof(std::uint64_t));
-    convect_cells(u, y, upper);
-    add_upper_hats({device_->topology(), equation_.dim, equation_.order, cells_, upper, y, true}, shared_.stream);
-    add_rest_of_hats(u, y);
+    clear_hats({device_->topology(), equation_.dim, equation_.order, y}, shared_.stream);
+    convect_cells(u, y);
     std::uint64_t rate = 0;
     rate_.download(&rate);
     return std::bit_cast<double>(rate);
   }
 
  protected:
-  virtual void convect_cells(const double* u, double* y, double* upper) = 0;
-  /// Adds what hats have that cells do not.
-  virtual void add_rest_of_hats(const double* /*u*/, double* /*y*/) {}
+  /// Hats of y are zero.
+  virtual void convect_cells(const double* u, double* y) = 0;
 
   Shared& shared_;
   Equation equation_;
@@ -122,11 +119,10 @@ class ConvectionInBoxes final : public CudaConvection {
   }
 
  private:
-  void convect_cells(const double* u, double* y, double* upper) override {
-    kernels_.convect({tables_, device_->topology(), device_->blocks(), cells_, flux_, u, y, upper, rate_.data()},
-                     shared_.stream);
-  }
-  void add_rest_of_hats(const double* u, double* y) override {
+  void convect_cells(const double* u, double* y) override {
+    kernels_.convect(
+        {tables_, device_->topology(), device_->blocks(), cells_, shared_.multiprocessors, flux_, u, y, rate_.data()},
+        shared_.stream);
     add_outflow({tables_, equation_.dim, equation_.order, u, y}, open_faces_.data(), open_face_count_, shared_.stream);
   }
 
@@ -151,8 +147,8 @@ class ConvectionInShearedCells final : public CudaConvection {
   }
 
  private:
-  void convect_cells(const double* u, double* y, double* upper) override {
-    kernels_.convect_sheared({&tables_, factors_, device_->topology(), cells_, flux_, u, y, upper, rate_.data()},
+  void convect_cells(const double* u, double* y) override {
+    kernels_.convect_sheared({&tables_, factors_, device_->topology(), cells_, flux_, u, y, rate_.data()},
                              shared_.stream);
   }
 

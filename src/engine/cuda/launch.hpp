@@ -34,6 +34,13 @@ __device__ inline void wait_for_earlier_kernels([[maybe_unused]] bool alone = fa
 /// Brings what lies there closer.
 __device__ inline void prefetch(const void* there) { asm volatile("prefetch.global.L1 [%0];" ::"l"(there)); }
 
+/// Brings so many bytes, a multiple of 16 where the address is one, to the second-level cache.
+__device__ inline void prefetch_bulk([[maybe_unused]] const void* there, [[maybe_unused]] int bytes) {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(there), "r"(bytes));
+#endif
+}
+
 /// Whether kernels of the current device may start early.
 inline bool starts_early() {
   static const bool early = [] {

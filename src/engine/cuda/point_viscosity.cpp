@@ -6,11 +6,21 @@
 #include "mesh/record.hpp"
 
 namespace solenoid::cuda {
+namespace {
+
+auto kernel_of(const Level& level) {
+  const Equation& equation = level.equation;
+  const KernelTable<double>& kernels = kernel_table<double>(equation.kind, equation.dim, equation.order);
+  return level.grid.metric().map() != nullptr ? kernels.add_sheared_point_viscosity : kernels.add_point_viscosity;
+}
+
+}  // namespace
+
 PointViscosityTerm::PointViscosityTerm(Shared& shared, const Level& level)
     : shared_(shared),
       level_(level),
       device_(shared.level(level)),
-      kernel_(kernel_table<double>(level.equation.kind, level.equation.dim, level.equation.order).add_point_viscosity),
+      kernel_(kernel_of(level)),
       tables_(make_viscosity_tables(level)),
       cells_(level.grid.layout().near_cells().size()),
       upper_(shared.engine,
@@ -26,7 +36,7 @@ void PointViscosityTerm::add(const DevicePointWeights& weights, double sign, con
   kernel_({&tables_, device_->topology(), cells_, equation.form == ViscousForm::stress, weights.weights.data(), sign, x,
            y, upper_.data()},
           shared_.stream);
-  add_upper_hats({device_->topology(), equation.dim, equation.order, cells_, upper_.data(), y, false}, shared_.stream);
+  add_upper_hats({device_->topology(), equation.dim, equation.order, cells_, upper_.data(), y}, shared_.stream);
 }
 
 }  // namespace solenoid::cuda

@@ -13,8 +13,17 @@ struct UpperHats {
   std::int32_t cells;   ///< that have an upper share: the first ones
   const double* upper;  ///< dim n^(dim-1) numbers for each of them, interleaved
   double* y;
-  bool alone;  ///< hat-only records have nothing yet: all else in them becomes zero
 };
+
+struct Hats {
+  CellTopology topology;
+  int dim;
+  int order;
+  double* y;
+};
+
+/// Hats of all records become zero, and all else in those that have nothing but hats.
+void clear_hats(const Hats& hats, Stream stream);
 
 /// Adds to the hats of all records what the cells below have of them; zero where they are prescribed.
 void add_upper_hats(const UpperHats& hats, Stream stream);

@@ -219,11 +219,10 @@ ReferenceLevel::ReferenceLevel(const Level& level, bool at_points)
       form_(level.equation, level.coefficients, level.grid.metric().uniform_width()),
       systems_(level.patches.kinds.size()),
       small_systems_(level.small_patches.shapes.size()) {
-  if (level.has_coefficients_by_cell() && !level.is_sheared()) {
-    varying_ = std::make_unique<VaryingForm>(level.equation, level.grid.metric().uniform_width());
-  }
-  if (level.is_sheared()) {
-    sheared_ = std::make_unique<ShearedForm>(level.equation, level.coefficients.coupling, *level.grid.metric().map(),
+  if (level.has_coefficients_by_cell() || level.is_sheared()) {
+    const AffineMap* const map = level.grid.metric().map();
+    spatial_ = std::make_unique<SpatialForm>(level.equation, level.coefficients.coupling,
+                                             map == nullptr ? AffineMap::identity(level.equation.dim) : *map,
                                              level.grid.metric().uniform_width());
   }
 }
@@ -239,24 +238,23 @@ VectorXd ReferenceLevel::apply(const VectorXd& x) const {
   const Grid& grid = level_.grid;
   const int dim = level_.equation.dim;
   VectorXd y = VectorXd::Zero(x.size());
-  if (sheared_) {
-    apply_sheared(*sheared_, level_, x, y);
+  if (spatial_) {
+    apply_spatial(*spatial_, level_, at_points_, x, y);
     mask(level_, y);
     return y;
   }
-  if (varying_) apply_varying(*varying_, level_, at_points_, x, y);
   for (const Record cell : grid.layout().cells()) {
     const Numbers pressures = form_.pressure().numbers(grid, cell);
     for (int c = 0; c < form_.components(); ++c) {
       const LocalField& field = form_.fields()[c];
       const Numbers here = field.numbers(grid, cell);
       const VectorXd u = gather(x, here);
-      if (!varying_) scatter_add(form_.cell(c) * u, here, y);
+      scatter_add(form_.cell(c) * u, here, y);
       if (form_.has_pressure()) {
         scatter_add(-(form_.divergence(c).transpose() * gather(x, pressures)), here, y);
         scatter_add(-(form_.divergence(c) * u), pressures, y);
       }
-      for (int side = 0; side < 2 * dim && !varying_; ++side) {
+      for (int side = 0; side < 2 * dim; ++side) {
         const int a = side / 2;
         if (a == field.parallel()) continue;
         const Face face = grid.face(cell, side);

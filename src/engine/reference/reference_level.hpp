@@ -8,9 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include "engine/reference/sheared_form.hpp"
 #include "engine/reference/small_system.hpp"
-#include "engine/reference/varying_form.hpp"
+#include "engine/reference/spatial_form.hpp"
 #include "engine/reference/weak_form.hpp"
 #include "level/level.hpp"
 
@@ -94,8 +93,7 @@ class ReferenceLevel {
   const Level& level_;
   bool at_points_;
   WeakForm form_;
-  std::unique_ptr<VaryingForm> varying_;               // where coefficients vary by cell, on boxes
-  std::unique_ptr<ShearedForm> sheared_;               // of cells that are parallelepipeds
+  std::unique_ptr<SpatialForm> spatial_;               // where coefficients vary or cells are parallelepipeds
   std::vector<std::unique_ptr<PatchSystem>> systems_;  // by patch kind, made on first use
   /// The same by patch kind and reaction where coefficients vary, with the weak forms that they refer to.
   std::map<std::pair<int, double>, std::unique_ptr<PatchSystem>> varying_systems_;

@@ -20,7 +20,7 @@ struct ConvectiveTerm : PointFunctions<dim, order, convection_points(order)> {
   using Base = PointFunctions<dim, order, convection_points(order)>;
   using Base::block, Base::columns, Base::face_points, Base::n, Base::planes, Base::points, Base::rows, Base::trace;
   using Base::stride;
-  using typename Base::Batch, typename Base::R, typename Base::V;
+  using typename Base::Batch, typename Base::Behind, typename Base::R, typename Base::V;
   template <int c, int a>
   using OnFace = typename Base::template OnFace<c, a>;
 
@@ -69,25 +69,10 @@ struct ConvectiveTerm : PointFunctions<dim, order, convection_points(order)> {
     return sum;
   }
 
-  /// What stands behind a face, or its zeros behind a side: of component c the lines and their upper hats.
-  template <int c>
-  struct Behind {
-    alignas(SOLENOID_SIMD_BYTES) double scratch[rows * interleave];
-    const double* piece[2];
-
-    Behind(const ConvectionArguments& arguments, const Batch& batch, int side)
-        : piece{batch.behind[side].template view<block>(arguments.u, c * block, scratch),
-                batch.hats_behind(side, c).template view<columns>(arguments.u, c * block,
-                                                                  scratch + block * interleave)} {}
-    [[gnu::always_inline]] [[nodiscard]] R at(int i, int part) const {
-      const double* from = i < block ? piece[0] + i * interleave : piece[1] + (i - block) * interleave;
-      return *reinterpret_cast<const typename V::Unaligned*>(from + part * V::lanes);
-    }
-  };
   /// Component c at the points of the face `side`, from the cells and from behind it.
   template <int c, int a>
-  [[gnu::always_inline]] static void on_both_sides(const ConvectionData& data, const Cells& cells,
-                                                   const Behind<c>& behind, int side, int part, R* mine, R* its) {
+  [[gnu::always_inline]] static void on_both_sides(const ConvectionData& data, const Cells& cells, const Behind& behind,
+                                                   int side, int part, R* mine, R* its) {
     constexpr int along = stride(c, a);
     const bool upper = side % 2 == 1;
     R my_trace[trace];
@@ -136,7 +121,8 @@ struct ConvectiveTerm : PointFunctions<dim, order, convection_points(order)> {
   [[gnu::always_inline]] static void tangential(const ConvectionArguments& arguments, const Batch& batch, int side,
                                                 const R (*normal)[face_points], const V& upwind, Cells& cells) {
     const ConvectionData& data = *arguments.data;
-    const Behind<c> behind(arguments, batch, side);
+    Behind behind;
+    behind.find(arguments.u, batch, side, c);
     for (int part = 0; part < V::parts; ++part) {
       R mine[face_points];
       R its[face_points];
@@ -152,6 +138,10 @@ struct ConvectiveTerm : PointFunctions<dim, order, convection_points(order)> {
                              Cells& cells) {
     const ConvectionData& data = *arguments.data;
     const double outward = side % 2 == 1 ? 1.0 : -1.0;
+    Behind behind[dim];
+    for (int c = 0; c < dim; ++c) {
+      if (c != a) behind[c].find(arguments.u, batch, side, c);
+    }
     for (int part = 0; part < V::parts; ++part) {
       R mine[dim][face_points];
       R its[dim][face_points];
@@ -160,10 +150,7 @@ struct ConvectiveTerm : PointFunctions<dim, order, convection_points(order)> {
         its[a][q] = inner.part[part] * mine[a][q];
       }
       Base::template for_components<0>([&]<int c>() {
-        if constexpr (c != a) {
-          const Behind<c> behind(arguments, batch, side);
-          on_both_sides<c, a>(data, cells, behind, side, part, mine[c], its[c]);
-        }
+        if constexpr (c != a) on_both_sides<c, a>(data, cells, behind[c], side, part, mine[c], its[c]);
       });
       for (int q = 0; q < face_points; ++q) {
         R here[dim];

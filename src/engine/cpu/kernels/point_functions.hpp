@@ -193,6 +193,21 @@ struct PointFunctions {
     }
   };
 
+  /// What stands behind a face, or its zeros behind a side: of a component the lines and their upper hats.
+  struct Behind {
+    alignas(SOLENOID_SIMD_BYTES) double scratch[rows * interleave];
+    const double* piece[2];
+
+    void find(const double* x, const Batch& batch, int side, int c) {
+      piece[0] = batch.behind[side].template view<block>(x, c * block, scratch);
+      piece[1] = batch.hats_behind(side, c).template view<columns>(x, c * block, scratch + block * interleave);
+    }
+    [[gnu::always_inline]] [[nodiscard]] R at(int i, int part) const {
+      const double* from = i < block ? piece[0] + i * interleave : piece[1] + (i - block) * interleave;
+      return *reinterpret_cast<const typename V::Unaligned*>(from + part * V::lanes);
+    }
+  };
+
   /// Traces of a component on the upper or lower end of its lines in a direction with stride `along`.
   template <int along, class Get>
   [[gnu::always_inline]] static void trace_of(const double* end, bool upper, const Get& get, R* out) {

@@ -48,6 +48,7 @@ struct PointsTable {
   void (*convect)(ConvectionArguments&);
   void (*convect_sheared)(ConvectionArguments&);  ///< nullptr: order 0
   void (*add_viscosity)(const PointViscosityArguments&);
+  void (*add_viscosity_sheared)(const PointViscosityArguments&);  ///< nullptr: order 0
 };
 
 /// The instance for this machine. \throws InputError that lists the orders of this build.

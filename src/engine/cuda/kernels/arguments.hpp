@@ -176,6 +176,7 @@ struct KernelTable {
   void (*convect)(const ConvectionArguments&, Stream);
   void (*convect_sheared)(const ShearedConvectionArguments&, Stream);
   void (*add_point_viscosity)(const PointViscosityArguments&, Stream);
+  void (*add_sheared_point_viscosity)(const PointViscosityArguments&, Stream);
   int (*integrate_flow)(const FlowIntegralsArguments&, Stream);  ///< returns the number of its thread blocks
   void (*add_flow_moments)(const FlowMomentsArguments&, Stream);
 };

@@ -18,10 +18,10 @@
 ///      two lines of points y and 1 - y at a time velocities, products, integrals along x, then along y. It meets the
 ///      faces across x at the ends of the lines, and has those across y. Two members have the faces across z;
 ///   3. a member has a function of x and y: integrals along z, and the rows.
-/// In 2D there is one plane and nothing across it. A cell has the rows of its bubbles and a share of either hat; that
-/// of the upper hat is left for the cell above (add_upper_hats).
+/// In 2D there is one plane and nothing across it. A cell has the rows of its bubbles and adds its share of either hat
+/// to what is zero before (clear_hats): the sum of zero and two numbers does not depend on their order.
 ///
-/// Traffic per unknown for k = 2: DRAM 18 bytes (u and y are 16). Limits: docs/notebook.md.
+/// Traffic per unknown for k = 2: DRAM 18 bytes (u and y are 16, hats once more 2). Limits: docs/notebook.md.
 
 #include "engine/cuda/kernels/convection_planes.cuh"
 #include "engine/cuda/kernels/largest_rate.cuh"
@@ -44,7 +44,6 @@ class ConvectionBlock : ConvectionMember<dim, order, flux_> {
   using Member::points;
   using Member::tables_;
   using typename Member::Space;
-  static constexpr int columns_of_component = power(n, dim - 1);
 
  public:
   __device__ ConvectionBlock(const ConvectionArguments& arguments, double* shared)
@@ -59,9 +58,8 @@ class ConvectionBlock : ConvectionMember<dim, order, flux_> {
   }
 
   __device__ void run() {
-    prefetch_cell();
     find_records();
-    prefetch_neighbours();
+    prefetch_later_cells();
     load();
     __syncthreads();
     integrate();
@@ -83,8 +81,15 @@ class ConvectionBlock : ConvectionMember<dim, order, flux_> {
     }
     const auto beyond = [&](int side, std::int32_t record) { return topology.neighbour[side][record]; };
     constexpr int above = 2 * dim * (dim - 1);
-    for_jobs<above + 2 * dim>([&](int job) {
-      if (job < above) {
+    for_jobs<above + 2 * dim + 1>([&](int job) {
+      if (job == above + 2 * dim) {
+        std::int32_t free = 0;
+#pragma unroll
+        for (int side = 0; side < 2 * dim; ++side) {
+          if (cell_ < arguments_.cells && !normal_fixed(topology.face[side][cell_])) free |= 1 << side;
+        }
+        records_[L::free_hats * L::lanes] = free;
+      } else if (job < above) {
         const int side = job / (dim - 1);
         const int c = (side / 2 + 1 + job % (dim - 1)) % dim;
         records_[(2 * dim + job) * L::lanes] = beyond(2 * c + 1, beyond(side, cell_));
@@ -114,23 +119,15 @@ class ConvectionBlock : ConvectionMember<dim, order, flux_> {
 
   static constexpr int along_z = L::flat ? 1 : n;
 
-  // Asks for most of what load() reads, so that many requests are under way at once.
-  __device__ void prefetch_cell() const {
-    for_jobs<power(n, dim)>([&](int i) {
-#pragma unroll
-      for (int c = 0; c < dim; ++c) prefetch(component(cell_, c) + i * interleave);
-    });
-  }
-  __device__ void prefetch_neighbours() const {
-    for_jobs<power(n, dim)>([&](int i) {
-#pragma unroll
-      for (int side = 2; side < 2 * dim; ++side) {
-#pragma unroll
-        for (int c = 0; c < dim; ++c) {
-          if (c != side / 2) prefetch(component(beside(side), c) + i * interleave);
-        }
-      }
-    });
+  /// Brings to the second-level cache what the block reads that starts when this one is done.
+  __device__ void prefetch_later_cells() const {
+    const int thread = static_cast<int>(threadIdx.x) + L::lanes * member_;
+    const auto later = static_cast<std::int32_t>(blockIdx.x + L::resident * arguments_.multiprocessors) * L::lanes;
+    const std::int32_t place = later / interleave + thread;
+    if (later % interleave == 0 && thread < L::most(L::lanes / interleave, 1) && place < arguments_.blocks.count) {
+      prefetch_bulk(arguments_.u + std::int64_t{arguments_.blocks.list[place]} * interleave * record_size(dim, order),
+                    dim * power(n, dim) * interleave * static_cast<int>(sizeof(double)));
+    }
   }
 
   // What differs between components x and y, or between faces across x and y, is decided at run time: twice as many
@@ -348,8 +345,11 @@ class ConvectionBlock : ConvectionMember<dim, order, flux_> {
   __device__ double* own(int c) const {
     return arguments_.y + Shape<dim, order>::offset(cell_) + c * power(n, dim) * interleave;
   }
-  __device__ double* upper(int c) const {
-    return arguments_.upper + record_offset(cell_, dim * columns_of_component) + c * columns_of_component * interleave;
+  /// The hats of component c, or those on its upper side; nullptr where they are prescribed.
+  __device__ double* hats(int c, int upper) const {
+    if ((records_[L::free_hats * L::lanes] >> (2 * c + upper) & 1) == 0) return nullptr;
+    return arguments_.y + Shape<dim, order>::offset(upper == 1 ? beside(2 * c + 1) : cell_) +
+           c * power(n, dim) * interleave;
   }
   /// Even and odd parts of a column of planes.
   __device__ void halves(int column, double (&even)[half_points], double (&odd)[half_points]) const {
@@ -398,10 +398,17 @@ class ConvectionBlock : ConvectionMember<dim, order, flux_> {
     }
     if (cell_ == arguments_.topology.null) return;
     const int along = (c == 0 ? stride(0, 2) : stride(1, 2)) * interleave;
-    double* const y = (first == 1 ? upper(c) : own(c) + (first == 0 ? 0 : first - 1) * stride(0, 0) * interleave) +
-                      other * (c == 0 ? stride(0, 1) : stride(1, 0)) * interleave;
+    const int offset = other * (c == 0 ? stride(0, 1) : stride(1, 0)) * interleave;
+    if (first < 2) {
+      if (double* const y = hats(c, first); y != nullptr) {
 #pragma unroll
-    for (int l = 0; l < along_z; ++l) y[l * along] = rows[l];
+        for (int l = 0; l < along_z; ++l) atomicAdd(y + offset + l * along, rows[l]);
+      }
+    } else {
+      double* const y = own(c) + (first - 1) * stride(0, 0) * interleave + offset;
+#pragma unroll
+      for (int l = 0; l < along_z; ++l) y[l * along] = rows[l];
+    }
   }
   /// Component z, [y][x].
   __device__ void write_normal(int column) const {
@@ -420,9 +427,11 @@ class ConvectionBlock : ConvectionMember<dim, order, flux_> {
     Member::to_hats(rows);
     if (cell_ == arguments_.topology.null) return;
     const int offset = (column % n * stride(2, 0) + column / n * stride(2, 1)) * interleave;
+#pragma unroll
+    for (int upper = 0; upper < 2; ++upper) {
+      if (double* const y = hats(2, upper); y != nullptr) atomicAdd(y + offset, rows[upper]);
+    }
     double* const y = own(2) + offset;
-    y[0] = rows[0];
-    upper(2)[offset] = rows[1];
 #pragma unroll
     for (int l = 1; l < n; ++l) y[l * stride(2, 2) * interleave] = rows[l + 1];
   }

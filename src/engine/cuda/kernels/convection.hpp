@@ -31,10 +31,10 @@ struct ConvectionArguments {
   CellTopology topology;
   RecordBlocks blocks;
   std::int32_t cells;  ///< that are computed: the first ones
+  int multiprocessors;
   ConvectiveFlux flux;
   const double* u;
-  double* y;            ///< gets the records of the cells, where their own hats lack what cells below have of them;
-  double* upper;        ///< that goes here: dim n^(dim-1) numbers for each cell, interleaved
+  double* y;            ///< gets the records of the cells; hats are added to (clear_hats)
   std::uint64_t* rate;  ///< the bits of a number that becomes at least the result
 };
 
@@ -56,8 +56,7 @@ struct ShearedConvectionArguments {
   std::int32_t cells;  ///< that are computed: the first ones
   ConvectiveFlux flux;
   const double* u;
-  double* y;            ///< as in ConvectionArguments, but that cells have their share of hats on outflow sides, too
-  double* upper;        ///< as there
+  double* y;            ///< as in ConvectionArguments, with what hats have on outflow sides
   std::uint64_t* rate;  ///< as there
 };
 

@@ -50,9 +50,10 @@ struct ConvectionLayout {
   static constexpr int plane_at(int q) { return q * columns; }
   static constexpr int face_at(int upper) { return planes * columns + upper * face_columns; }
   static constexpr int memory = planes * columns + (flat ? 0 : 2 * face_columns);
-  /// Records around the cell, as 32-bit numbers behind all that: beyond its sides, then above these, [side][turn].
-  static constexpr int records = 2 * dim * dim;
-  static constexpr int bytes_of_lane = memory * static_cast<int>(sizeof(double)) + records * 4;
+  /// Records around the cell, as 32-bit numbers behind all that: beyond its sides, then above these, [side][turn]; and
+  /// where its hats are solved for, a bit for each side.
+  static constexpr int free_hats = 2 * dim * dim;
+  static constexpr int bytes_of_lane = memory * static_cast<int>(sizeof(double)) + (free_hats + 1) * 4;
 
   // Shares: as many as it takes to have their sums in registers. More than eight warps have fewer of these.
   static constexpr int shares = flat ? (order < 4 ? 1 : 2) : order < 2 ? 1 : order < 4 || order == 5 ? 2 : 3;

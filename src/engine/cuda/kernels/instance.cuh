@@ -46,6 +46,7 @@ KernelTable<T> make_table() {
       table.convect = &convect<dim, order>;
       table.convect_sheared = &convect_sheared<dim, order>;
       table.add_point_viscosity = &add_point_viscosity<dim, order>;
+      table.add_sheared_point_viscosity = &add_sheared_point_viscosity<dim, order>;
       table.integrate_flow = &integrate_flow<dim, order>;
       table.add_flow_moments = &add_flow_moments<dim, order>;
     }

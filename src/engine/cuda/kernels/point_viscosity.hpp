@@ -1,6 +1,7 @@
 #pragma once
 /// \file
-/// What the kernel of a viscosity at points (point_viscosity.cuh) exchanges with the engine: plain data.
+/// What the kernels of a viscosity at points (point_viscosity.cuh, sheared_point_viscosity.cuh) exchange with the
+/// engine: plain data.
 
 #include "engine/cuda/kernels/arguments.hpp"
 #include "engine/point_tables.hpp"
@@ -22,5 +23,9 @@ struct PointViscosityArguments {
 /// Starts the kernel of a dimension and order.
 template <int dim, int order>
 void add_point_viscosity(const PointViscosityArguments& arguments, Stream stream);
+
+/// On parallelepipeds.
+template <int dim, int order>
+void add_sheared_point_viscosity(const PointViscosityArguments& arguments, Stream stream);
 
 }  // namespace solenoid::cuda
