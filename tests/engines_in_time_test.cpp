@@ -220,6 +220,15 @@ TEST(FlowAtPlaces, IsThatOfTheSolution) {
   cases.push_back({"varying2D",
                    "[mesh]\ncells = [3, 2]\nrefine = 2\n[time]\nend = 1\nstep = 0.05\n[physics]\n"
                    "viscosity = \"0.1*(1+x)\"\nforce = [\"t*y\", \"x\"]\n[boundary]\nxmin = {periodic = true}\n"});
+  cases.push_back({"points2D",
+                   "[mesh]\ncells = [3, 2]\nrefine = 2\nholes = [{lower = [1, 0], upper = [2, 1]}]\n[time]\nend = 1\n"
+                   "step = 0.05\n[physics]\nviscosity = \"0.1*exp(x*y + t)\"\nviscosity_points = \"gauss\"\n"
+                   "force = [\"t*y\", \"x\"]\n[boundary]\nxmin = {velocity = [\"t\", 0]}\nxmax = {outflow = true}\n"});
+  cases.push_back({"sheared_points3D",
+                   "[mesh]\norigin = [0, 0, 0]\nedges = [[1, 0, 0], [0.3, 1, 0], [0, 0.2, 1]]\ncells = [2, 2, 2]\n"
+                   "refine = 1\n[time]\nend = 1\nstep = 0.05\n[physics]\nviscosity = \"0.1*exp(x - z)\"\n"
+                   "viscosity_points = \"gauss\"\nform = \"gradient\"\nconvection = true\n"
+                   "[boundary]\nymax = {velocity = [\"t\", 0, 0]}\nzmin = {slip = true}\n"});
   for (const auto& [name, device] : test::engines()) {
     for (const auto& [of_case, text] : cases) {
       SCOPED_TRACE(of_case + " on " + name);

@@ -19,6 +19,7 @@
 #include "solution/cells_of.hpp"
 #include "solution/field_evaluator.hpp"
 #include "solution/joined.hpp"
+#include "solution/viscosity_of_forces.hpp"
 
 namespace solenoid {
 
@@ -62,12 +63,12 @@ class BoundaryForces {
         physics_(solution),
         force_(force_field(solution.problem())),
         data_(data_of_conditions(solution.problem())),
-        volume_(solution, physics_, CellRule::inside) {
+        volume_(solution, CellRule::inside) {
     if (acceleration != nullptr) {
       acceleration_.emplace(*acceleration);
       acceleration_->set_points(volume_.rule.xi());
     }
-    for (int side = 0; side < 2 * dim_; ++side) sides_.emplace_back(solution, physics_, side);
+    for (int side = 0; side < 2 * dim_; ++side) sides_.emplace_back(solution, side);
   }
 
   void add(std::int64_t cell, SumsOfBodies& bodies) {
@@ -85,20 +86,15 @@ class BoundaryForces {
  private:
   // A rule in a cell, or on a side of it, with the values at its points.
   struct Place {
-    Place(const Solution& solution, const CellPhysics& physics, int side)
+    Place(const Solution& solution, int side)
         : rule(solution.grid(), force_points(solution.problem()), side),
           evaluator(solution),
           behind(solution),
-          viscosity_here(physics.viscosity_at(rule.xi(), solution.grid().dim())),
-          viscosity_behind(physics.viscosity_at(seen_from_behind(rule.xi(), side), solution.grid().dim())) {
+          viscosity(solution.equation_coefficients(), solution.grid(), rule.xi(), side) {
       evaluator.set_points(rule.xi(), CellEvaluator::Tables::values_and_derivatives);
       if (side == CellRule::inside) return;
-      behind.set_points(seen_from_behind(rule.xi(), side), CellEvaluator::Tables::values_and_derivatives);
-    }
-
-    static TensorPoints seen_from_behind(TensorPoints xi, int side) {
-      if (side != CellRule::inside) xi[side / 2] = {side % 2 == 0 ? 1.0 : 0.0};
-      return xi;
+      behind.set_points(ViscosityOfForces::seen_from_behind(rule.xi(), side),
+                        CellEvaluator::Tables::values_and_derivatives);
     }
 
     CellRule rule;
@@ -110,10 +106,8 @@ class BoundaryForces {
     std::array<std::vector<double>, 3> data;
     Face face = Face::interior;
     double penalty = 0.0;
-    // nu in the cell and, on an interior side, nu_F.
-    ViscosityInCells viscosity_here;
-    ViscosityInCells viscosity_behind;
-    std::vector<double> viscosity;
+    ViscosityOfForces viscosity;
+    const std::vector<double>* nu = nullptr;
 
     void evaluate(const VectorField& field, int dim) {
       for (int c = 0; c < dim; ++c) {
@@ -131,7 +125,7 @@ class BoundaryForces {
     }
     // On a side.
     [[nodiscard]] SideThere there(std::size_t q, int dim) const {
-      SideThere there{.face = face, .penalty = penalty, .viscosity = viscosity[q]};
+      SideThere there{.face = face, .penalty = penalty, .viscosity = (*nu)[q]};
       if (face == Face::interior) {
         there.behind = values_behind.at(q, dim);
       } else {
@@ -147,7 +141,7 @@ class BoundaryForces {
     mass_ = physics_.mass(cell);
     volume_.rule.move_to(cell);
     volume_.values.evaluate(volume_.evaluator, cell, true);
-    volume_.viscosity = volume_.viscosity_here.of(cell);
+    volume_.nu = &volume_.viscosity.of(cell);
     volume_.evaluate(force_, dim_);
     changes_.assign(volume_.rule.size() * dim_, 0.0);
     if (acceleration_) acceleration_->velocity(cell, changes_.data());
@@ -157,12 +151,9 @@ class BoundaryForces {
       place.penalty = tested_.penalty_of(side, widths_[side / 2]);
       place.rule.move_to(cell);
       place.values.evaluate(place.evaluator, cell, place.face != Face::interior);
-      place.viscosity = place.viscosity_here.of(cell);
+      place.nu = &place.viscosity.of(cell);
       if (place.face == Face::interior) {
-        const Record behind = grid_->neighbour(cell, side);
-        place.values_behind.evaluate(place.behind, behind, false);
-        const std::vector<double>& its = place.viscosity_behind.of(behind);
-        for (std::size_t q = 0; q < its.size(); ++q) place.viscosity[q] = face_viscosity(place.viscosity[q], its[q]);
+        place.values_behind.evaluate(place.behind, grid_->neighbour(cell, side), false);
       } else {
         place.evaluate(data_[condition_at(*grid_, cell, side)], dim_);
       }
@@ -185,7 +176,7 @@ class BoundaryForces {
     const Point& edge = tested_.edge[side / 2];
     Rows rows;
     for (std::size_t q = 0; q < volume_.rule.size(); ++q) {
-      InsideThere with{.force = volume_.data_at(q, dim_), .mass = mass_, .viscosity = volume_.viscosity[q]};
+      InsideThere with{.force = volume_.data_at(q, dim_), .mass = mass_, .viscosity = (*volume_.nu)[q]};
       std::copy_n(&changes_[q * dim_], dim_, with.change.begin());
       const Tested tested = tested_.inside(edge, volume_.values.at(q, dim_), with);
       tested_.add(rows, side, tested, volume_.rule.weights()[q], volume_.reference(q), widths_);

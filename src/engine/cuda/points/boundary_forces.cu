@@ -93,7 +93,16 @@ class CellOnBoundary {
   }
   [[nodiscard]] __device__ Face kind(int side) const { return arguments_.face[side][at_.cell]; }
   [[nodiscard]] __device__ std::int32_t neighbour(int side) const { return arguments_.neighbour[side][at_.cell]; }
-  [[nodiscard]] __device__ double viscosity(std::int32_t cell) const {
+  /// At point q in the cell, or on an inner or outer side of it.
+  [[nodiscard]] __device__ double viscosity(int side, int q) const {
+    if (arguments_.viscosity_at != nullptr) {
+      const int before = side < 0 ? 0 : memory_.points_inside() + side * memory_.points_on_side();
+      return arguments_.viscosity_at[static_cast<std::int64_t>(at_.number) * memory_.points() + before + q];
+    }
+    const double nu = of_cell(at_.cell);
+    return side < 0 || kind(side) != Face::interior ? nu : viscosity_between(nu, of_cell(neighbour(side)));
+  }
+  [[nodiscard]] __device__ double of_cell(std::int32_t cell) const {
     const ViscosityOfCells& nu = arguments_.viscosity;
     return nu.of == nullptr ? nu.number : nu.of[cell];
   }
@@ -243,7 +252,7 @@ class CellOnBoundary {
                        ? arguments_.force
                        : values_at(arguments_.force_at, at_.number, memory_.points_inside(), q);
     result.mass = arguments_.reactions == nullptr ? arguments_.reaction : arguments_.reactions[at_.number];
-    result.viscosity = viscosity(at_.cell);
+    result.viscosity = viscosity(-1, q);
     return result;
   }
 
@@ -251,10 +260,9 @@ class CellOnBoundary {
     SideThere result{};
     result.face = kind(side);
     result.penalty = arguments_.tested.penalty_of(side, widths_[side / 2]);
-    result.viscosity = viscosity(at_.cell);
+    result.viscosity = viscosity(side, q);
     if (result.face == Face::interior) {
       const std::int32_t behind = neighbour(side);
-      result.viscosity = viscosity_between(result.viscosity, viscosity(behind));
       Point widths{};
       int from_behind[3];
       for (int a = 0; a < 3; ++a) {

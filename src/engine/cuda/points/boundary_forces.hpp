@@ -48,6 +48,7 @@ struct ForceMemory {
 
   [[nodiscard]] constexpr int points_inside() const { return power(tables.points, dim); }
   [[nodiscard]] constexpr int points_on_side() const { return power(tables.points, dim - 1); }
+  [[nodiscard]] constexpr int points() const { return points_inside() + 2 * dim * points_on_side(); }
 };
 
 /// A boundary face: the side of a cell, and the number of this among the cells on the boundary.
@@ -83,8 +84,9 @@ struct BoundaryForcesArguments {
   Point force;             ///< constant, or
   const double* force_at;  ///< at points of cells by number
   double reaction;
-  const double* reactions;  ///< of cells by number, or nullptr
-  ViscosityOfCells viscosity;
+  const double* reactions;     ///< of cells by number, or nullptr
+  ViscosityOfCells viscosity;  ///< constant in cells, or
+  const double* viscosity_at;  ///< by number of a cell at the points in it, then on each side, nu_F where that is inner
   const double* flow;
   const double* acceleration;  ///< or nullptr
 };

@@ -8,6 +8,7 @@
 #include "base/parallel.hpp"
 #include "element/basis.hpp"
 #include "solution/cell_rule.hpp"
+#include "solution/viscosity_of_forces.hpp"
 
 namespace solenoid::cuda {
 namespace {
@@ -92,9 +93,8 @@ void DeviceForces::find_faces(const Problem& problem) {
 
 std::optional<SumsOfBodies> DeviceForces::operator()(const FlowOfForces& flow, const CellPlaces& places) {
   const Coefficients& coefficients = flow.coefficients;
-  if (coefficients.by_cell != nullptr && coefficients.by_cell->points != nullptr) return {};
   if (faces_.empty()) return SumsOfBodies{};
-  if (!take_data(flow.problem) || !take_force(flow.problem)) return {};
+  if (!take_data(flow.problem) || !take_force(flow.problem) || !take_viscosity(coefficients)) return {};
   const AffineMap* const map = level_.grid.metric().map();
   BoundaryForcesArguments arguments{};
   arguments.tested = tested_flow(flow.problem, level_.grid, flow.about);
@@ -120,7 +120,8 @@ std::optional<SumsOfBodies> DeviceForces::operator()(const FlowOfForces& flow, c
   arguments.force_at = force_at_.data();
   arguments.reaction = coefficients.reaction;
   arguments.reactions = reactions(coefficients);
-  arguments.viscosity = device_->viscosity(coefficients);
+  if (viscosity_at_.size() == 0) arguments.viscosity = device_->viscosity(coefficients);
+  arguments.viscosity_at = viscosity_at_.data();
   arguments.flow = flow.flow;
   arguments.acceleration = flow.acceleration;
   boundary_forces(arguments, sums_.data(), shared_.stream);
@@ -140,13 +141,16 @@ bool DeviceForces::take_data(const Problem& problem) {
   for (const VectorField& field : data) constants.push_back(constant_of(field));
   if (constants_.size() != std::ssize(constants)) constants_ = {shared_.engine, std::ssize(constants)};
   constants_.upload(constants.data());
-  const auto evaluate = [&](std::vector<CellRule>& rules, std::int64_t i, int c, std::span<double> values) {
+  const int points = memory_.points_on_side();
+  const auto evaluate = [&](std::vector<CellRule>& rules, std::int64_t i, std::span<double> values) {
     const BoundaryFace& face = functions_[i];
     CellRule& rule = rules[1 + face.side];
     rule.move_to(face.cell);
-    rule.evaluate(data[condition_at(level_.grid, face.cell, face.side)][c], values);
+    const VectorField& field = data[condition_at(level_.grid, face.cell, face.side)];
+    for (int c = 0; c < memory_.dim; ++c) rule.evaluate(field[c], values.subspan(c * points, points));
   };
-  if (!take_values(std::ssize(functions_), memory_.points_on_side(), evaluate, values_)) return false;
+  const auto rules = [&] { return rules_of_places(); };
+  if (!take_values(std::ssize(functions_), memory_.dim * points, rules, evaluate, values_)) return false;
   data_ = std::move(data);
   return true;
 }
@@ -178,19 +182,54 @@ bool DeviceForces::take_force(const Problem& problem) {
   if (is_constant(force)) {
     force_at_ = {};
   } else {
-    const auto evaluate = [&](std::vector<CellRule>& rules, std::int64_t i, int c, std::span<double> values) {
-      rules[0].move_to(cells_[i]);
-      rules[0].evaluate(force[c], values);
+    const int points = memory_.points_inside();
+    const auto evaluate = [&](CellRule& rule, std::int64_t i, std::span<double> values) {
+      rule.move_to(cells_[i]);
+      for (int c = 0; c < memory_.dim; ++c) rule.evaluate(force[c], values.subspan(c * points, points));
     };
-    if (!take_values(std::ssize(cells_), memory_.points_inside(), evaluate, force_at_)) return false;
+    const auto rule = [&] { return CellRule(level_.grid, memory_.tables.points); };
+    if (!take_values(std::ssize(cells_), memory_.dim * points, rule, evaluate, force_at_)) return false;
   }
   force_ = force;
   return true;
 }
 
-template <class Evaluate>
-bool DeviceForces::take_values(std::int64_t count, int points, const Evaluate& evaluate, Vector<double>& values) {
-  const std::int64_t size = count * memory_.dim * points;
+bool DeviceForces::take_viscosity(const Coefficients& coefficients) {
+  const auto& by_cell = coefficients.by_cell;
+  const bool has_points = by_cell != nullptr && by_cell->points != nullptr;
+  if (has_points && by_cell == viscosity_of_) return true;
+  viscosity_of_.reset();  // until all of it is there
+  viscosity_at_ = {};
+  if (!has_points) return true;
+  const auto places = [&] {
+    std::vector<ViscosityOfForces> inside_and_on_sides;
+    for (const CellRule& rule : rules_of_places()) {
+      const auto side = static_cast<int>(inside_and_on_sides.size()) - 1;
+      inside_and_on_sides.emplace_back(coefficients, level_.grid, rule.xi(), side);
+    }
+    return inside_and_on_sides;
+  };
+  const auto evaluate = [&](std::vector<ViscosityOfForces>& viscosities, std::int64_t i, std::span<double> values) {
+    auto next = values.begin();
+    for (ViscosityOfForces& viscosity : viscosities) next = std::ranges::copy(viscosity.of(cells_[i]), next).out;
+  };
+  if (!take_values(std::ssize(cells_), memory_.points(), places, evaluate, viscosity_at_)) return false;
+  viscosity_of_ = by_cell;
+  return true;
+}
+
+std::vector<CellRule> DeviceForces::rules_of_places() const {
+  std::vector<CellRule> rules;
+  for (int side = CellRule::inside; side < 2 * memory_.dim; ++side) {
+    rules.emplace_back(level_.grid, memory_.tables.points, side);
+  }
+  return rules;
+}
+
+template <class MakePlaces, class Evaluate>
+bool DeviceForces::take_values(std::int64_t count, int numbers, const MakePlaces& make_places, const Evaluate& evaluate,
+                               Vector<double>& values) {
+  const std::int64_t size = count * numbers;
   if (values.size() != size) {
     values = {};
     if (size * static_cast<std::int64_t>(sizeof(double)) > shared_.engine.bytes_available()) return false;
@@ -199,14 +238,9 @@ bool DeviceForces::take_values(std::int64_t count, int points, const Evaluate& e
   if (size == 0) return true;
   HostVector host(size);
   parallel_ranges({count, 256}, [&](CellRange range, std::int64_t) {
-    std::vector<CellRule> rules;  // inside, on each side
-    for (int side = CellRule::inside; side < 2 * memory_.dim; ++side) {
-      rules.emplace_back(level_.grid, memory_.tables.points, side);
-    }
+    auto places = make_places();
     for (std::int64_t i = range.begin; i < range.end; ++i) {
-      for (int c = 0; c < memory_.dim; ++c) {
-        evaluate(rules, i, c, std::span(host).subspan((i * memory_.dim + c) * points, points));
-      }
+      evaluate(places, i, std::span(host).subspan(i * numbers, numbers));
     }
   });
   values.upload(host.data());

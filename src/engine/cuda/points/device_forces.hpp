@@ -13,6 +13,7 @@
 #include "engine/cuda/points/boundary_forces.hpp"
 #include "engine/cuda/points/device_fields.hpp"
 #include "solution/body_forces.hpp"
+#include "solution/cell_rule.hpp"
 
 namespace solenoid::cuda {
 
@@ -22,7 +23,7 @@ class DeviceForces {
   /// Of flows with such a problem.
   DeviceForces(Shared& shared, const Level& level, const Problem& problem);
 
-  /// nullopt if the viscosity varies inside of cells, or there is no room for values at points.
+  /// nullopt if there is no room for values at points.
   std::optional<SumsOfBodies> operator()(const FlowOfForces& flow, const CellPlaces& places);
 
  private:
@@ -30,11 +31,16 @@ class DeviceForces {
   /// What is prescribed on sides, and the force, at points where they are not constant.
   [[nodiscard]] bool take_data(const Problem& problem);
   [[nodiscard]] bool take_force(const Problem& problem);
+  /// A viscosity that varies inside of cells, at the points in cells on the boundary and on their sides.
+  [[nodiscard]] bool take_viscosity(const Coefficients& coefficients);
   /// The data of faces that have conditions with functions: `functions_`, DataOfSides.
   void number_data(const std::vector<VectorField>& data);
-  /// A field at so many points of each cell or side: evaluate(i, value of c at the points).
-  template <class Evaluate>
-  [[nodiscard]] bool take_values(std::int64_t count, int points, const Evaluate& evaluate, Vector<double>& values);
+  /// In a cell, on each side.
+  [[nodiscard]] std::vector<CellRule> rules_of_places() const;
+  /// So many numbers of each cell or side: evaluate(places, i, numbers), with places of its own for each thread.
+  template <class MakePlaces, class Evaluate>
+  [[nodiscard]] bool take_values(std::int64_t count, int numbers, const MakePlaces& make_places,
+                                 const Evaluate& evaluate, Vector<double>& values);
   const double* reactions(const Coefficients& coefficients);
 
   Shared& shared_;
@@ -59,6 +65,9 @@ class DeviceForces {
   std::optional<VectorField> force_;  // when values were taken
   Point constant_force_{};
   Vector<double> force_at_;  // empty where the force is constant
+  // Both:
+  std::shared_ptr<const CellCoefficients> viscosity_of_;  // when values were taken
+  Vector<double> viscosity_at_;                           // empty where it is constant in cells
   Array<double> reactions_;
   std::shared_ptr<const CellCoefficients> reactions_of_;
 };
