@@ -4,7 +4,7 @@
 ///
 /// A kernel may start while the one before it is still running: it calls wait_for_earlier_kernels() before it touches
 /// anything that kernels write. Until then it can look up what was set up beforehand, and its start takes no time of
-/// its own.
+/// its own. One that is not launched `early` starts once all before it are done.
 
 #include <cuda_runtime.h>
 
@@ -53,7 +53,7 @@ inline bool starts_early() {
   return early;
 }
 
-template <class... Parameters, class... Arguments>
+template <bool early = true, class... Parameters, class... Arguments>
 void launch(const char* name, void (*kernel)(Parameters...), dim3 blocks, dim3 threads, std::size_t shared_bytes,
             Stream stream, const Arguments&... arguments) {
   if (Rehearsal::active()) {
@@ -71,16 +71,16 @@ void launch(const char* name, void (*kernel)(Parameters...), dim3 blocks, dim3 t
     const void* const function = reinterpret_cast<const void*>(kernel);
     profile->begin(function, blocks.x * blocks.y, threads.x * threads.y * threads.z, shared_bytes, stream);
   }
-  cudaLaunchAttribute early{};
-  early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
-  early.val.programmaticStreamSerializationAllowed = 1;
+  cudaLaunchAttribute serialization{};
+  serialization.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+  serialization.val.programmaticStreamSerializationAllowed = 1;
   cudaLaunchConfig_t configuration{};
   configuration.gridDim = blocks;
   configuration.blockDim = threads;
   configuration.dynamicSmemBytes = shared_bytes;
   configuration.stream = stream;
-  configuration.attrs = &early;
-  configuration.numAttrs = starts_early() ? 1 : 0;
+  configuration.attrs = &serialization;
+  configuration.numAttrs = early && starts_early() ? 1 : 0;
   check(cudaLaunchKernelEx(&configuration, kernel, static_cast<Parameters>(arguments)...), name);
   if (profile != nullptr) profile->end(stream);
   note_launch(name);

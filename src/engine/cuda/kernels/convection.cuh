@@ -59,11 +59,13 @@ class ConvectionBlock : ConvectionMember<dim, order, flux_> {
 
   __device__ void run() {
     find_records();
+    if constexpr (L::prefetches_neighbours) prefetch_neighbours();
     prefetch_later_cells();
     load();
     __syncthreads();
     integrate();
     __syncthreads();
+    wait_for_earlier_kernels();  // not before: registers (docs/notebook.md)
     write();
   }
 
@@ -119,6 +121,18 @@ class ConvectionBlock : ConvectionMember<dim, order, flux_> {
 
   static constexpr int along_z = L::flat ? 1 : n;
 
+  /// Asks for most of what load() reads of cells beyond faces across y and z, so that many requests are under way.
+  __device__ void prefetch_neighbours() const {
+    for_jobs<power(n, dim)>([&](int i) {
+#pragma unroll
+      for (int side = 2; side < 2 * dim; ++side) {
+#pragma unroll
+        for (int c = 0; c < dim; ++c) {
+          if (c != side / 2) prefetch(component(beside(side), c) + i * interleave);
+        }
+      }
+    });
+  }
   /// Brings to the second-level cache what the block reads that starts when this one is done.
   __device__ void prefetch_later_cells() const {
     const int thread = static_cast<int>(threadIdx.x) + L::lanes * member_;
@@ -326,16 +340,16 @@ class ConvectionBlock : ConvectionMember<dim, order, flux_> {
 
   // --- 3. rows -------------------------------------------------------------------------------------------------------
 
-  /// Columns of components x and y, then of z.
+  /// Columns of components x and y, then of z; in 2D lines of columns.
   __device__ void write() const {
-    for_jobs<L::own_columns>([&](int column) {
-      const int c = column / (n * p);
-      if (c < 2) {
-        write_tangential(c, column - L::own(c));
-      } else if constexpr (!L::flat) {
-        write_normal(column - L::own(2));
-      }
-    });
+    if constexpr (L::flat) {
+      for_jobs<2 * p>([&](int job) { write_line(job / p, job % p); });
+    } else {
+      for_jobs<L::own_columns>([&](int column) {
+        const int c = column / (n * p);
+        c < 2 ? write_tangential(c, column - L::own(c)) : write_normal(column - L::own(2));
+      });
+    }
     if (cell_ != arguments_.topology.null) {
       double* const pressure = arguments_.y + Shape<dim, order>::offset(cell_) + dim * power(n, dim) * interleave;
       for_jobs<power(n, dim)>([&](int job) { pressure[job * interleave] = 0.0; });
@@ -372,29 +386,42 @@ class ConvectionBlock : ConvectionMember<dim, order, flux_> {
     }
     return sum;
   }
+  /// In 2D: the hats on one side or a bubble of component x or y, with all functions of the other direction.
+  __device__ void write_line(int c, int first) const {
+    if (cell_ == arguments_.topology.null) return;
+    const int from = L::own(c) + (c == 0 ? first : first * n);
+    const auto row = [&](int other) { return at(from + other * (c == 0 ? p : 1)); };
+    const int step = (c == 0 ? stride(0, 1) : stride(1, 0)) * interleave;
+    if (first < 2) {
+      if (double* const y = hats(c, first); y != nullptr) {
+#pragma unroll
+        for (int other = 0; other < n; ++other) atomicAdd(y + other * step, row(other));
+      }
+    } else {
+      double* const y = own(c) + (first - 1) * stride(0, 0) * interleave;
+#pragma unroll
+      for (int other = 0; other < n; ++other) y[other * step] = row(other);
+    }
+  }
   /// Component x, [y][x], or y, [y][x]: a hat or bubble in its own direction.
   __device__ void write_tangential(int c, int column) const {
     const int first = c == 0 ? column % p : column / n;
     const int other = c == 0 ? column / p : column % n;
-    double rows[along_z];
-    if constexpr (L::flat) {
-      rows[0] = at(L::own(c) + column);
-    } else {
-      double even[half_points];
-      double odd[half_points];
-      double derived_even[half_points];
-      double derived_odd[half_points];
-      halves(L::own(c) + column, even, odd);
-      halves(L::derived(c) + column, derived_even, derived_odd);
-      const double lower = at(L::face_at(0) + L::own(c) + column);
-      const double upper = at(L::face_at(1) + L::own(c) + column);
+    double even[half_points];
+    double odd[half_points];
+    double derived_even[half_points];
+    double derived_odd[half_points];
+    halves(L::own(c) + column, even, odd);
+    halves(L::derived(c) + column, derived_even, derived_odd);
+    const double lower = at(L::face_at(0) + L::own(c) + column);
+    const double upper = at(L::face_at(1) + L::own(c) + column);
+    double rows[n];
 #pragma unroll
-      for (int l = 0; l < n; ++l) {
-        rows[l] = against(tables_.test[O], l, even, odd, l % 2 == 0);
-        double over = this->faces(l, upper + lower, upper - lower);
-        if (l > 0) over -= against(tables_.test_derivative, l, derived_even, derived_odd, l % 2 == 1);
-        rows[l] += tables_.scale[2] * over;
-      }
+    for (int l = 0; l < n; ++l) {
+      rows[l] = against(tables_.test[O], l, even, odd, l % 2 == 0);
+      double over = this->faces(l, upper + lower, upper - lower);
+      if (l > 0) over -= against(tables_.test_derivative, l, derived_even, derived_odd, l % 2 == 1);
+      rows[l] += tables_.scale[2] * over;
     }
     if (cell_ == arguments_.topology.null) return;
     const int along = (c == 0 ? stride(0, 2) : stride(1, 2)) * interleave;
@@ -402,12 +429,12 @@ class ConvectionBlock : ConvectionMember<dim, order, flux_> {
     if (first < 2) {
       if (double* const y = hats(c, first); y != nullptr) {
 #pragma unroll
-        for (int l = 0; l < along_z; ++l) atomicAdd(y + offset + l * along, rows[l]);
+        for (int l = 0; l < n; ++l) atomicAdd(y + offset + l * along, rows[l]);
       }
     } else {
       double* const y = own(c) + (first - 1) * stride(0, 0) * interleave + offset;
 #pragma unroll
-      for (int l = 0; l < along_z; ++l) y[l * along] = rows[l];
+      for (int l = 0; l < n; ++l) y[l * along] = rows[l];
     }
   }
   /// Component z, [y][x].
@@ -446,7 +473,6 @@ __global__ void __launch_bounds__(ConvectionLayout<dim, order>::threads, Convect
     convection_kernel(const __grid_constant__ ConvectionArguments arguments) {
   extern __shared__ __align__(16) unsigned char memory[];
   ConvectionBlock<dim, order, flux> block(arguments, reinterpret_cast<double*>(memory));
-  wait_for_earlier_kernels();
   block.run();
 }
 
@@ -455,7 +481,8 @@ void convect(const ConvectionArguments& arguments, Stream stream) {
   using L = ConvectionLayout<dim, order>;
   const auto blocks = static_cast<unsigned>((arguments.blocks.count * interleave + L::lanes - 1) / L::lanes);
   const auto start = [&](auto kernel) {
-    launch("convection", kernel, blocks, dim3(L::lanes, L::team), L::shared_bytes, stream, arguments);
+    constexpr bool early = false;
+    launch<early>("convection", kernel, blocks, dim3(L::lanes, L::team), L::shared_bytes, stream, arguments);
   };
   if (arguments.flux == ConvectiveFlux::upwind) {
     start(convection_kernel<dim, order, ConvectiveFlux::upwind>);

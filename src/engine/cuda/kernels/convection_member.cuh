@@ -72,9 +72,12 @@ struct ConvectionLayout {
   static constexpr int whole_warps(int members) { return (members + in_warp - 1) / in_warp * in_warp; }
   /// Members with planes of one share: whole warps, so that these take one way.
   static constexpr int plane_team = whole_warps(planes);
-  static constexpr int team = shares * plane_team + (flat ? 0 : whole_warps(2));
+  /// Those that load and write besides, so that everyone has a job fewer.
+  static constexpr int helpers = flat || order < 3 || order > 4 ? 0 : in_warp;
+  static constexpr int team = shares * plane_team + (flat ? 0 : whole_warps(2) + helpers);
   static constexpr int threads = lanes * team;
   static constexpr int shared_bytes = lanes * bytes_of_lane;
+  static constexpr bool prefetches_neighbours = order > 2;  // measured
   /// Pairs of lines at a time. The whole kernel has to fit the cache of instructions, 8192 of them: with two more pairs
   /// of k = 4, or a second copy of load() for k = 3, it would take a quarter to a half longer.
   static constexpr int unrolled = order < 4 ? half_points : 1;

@@ -29,7 +29,7 @@ template <int dim, int order, bool stress>
 class PointViscosityCells : public PointViscosityTeam<PointViscosityCells<dim, order, stress>,
                                                       PointViscosityLayout<dim, order>, ViscosityTablesOf<order>> {
   using Team = PointViscosityTeam<PointViscosityCells, PointViscosityLayout<dim, order>, ViscosityTablesOf<order>>;
-  using Team::fields_, Team::tables_;
+  using Team::buffer, Team::tables_;
   using Team::n, Team::points, Team::second_points;
   using typename Team::L, typename Team::Component;
 
@@ -37,8 +37,40 @@ class PointViscosityCells : public PointViscosityTeam<PointViscosityCells<dim, o
   __device__ PointViscosityCells(const ViscosityTablesOf<order>& tables, const ViscosityFields& fields, double* shared)
       : Team(tables, fields, shared) {}
 
-  __device__ static void fluxes(const double (&gradient)[dim][dim], double (&flux)[dim][dim]) {
-    unrolled<dim, dim>([&](int c, int a) { flux[c][a] = stress ? gradient[c][a] + gradient[a][c] : gradient[c][a]; });
+  /// What is in shared memory is read and written once; in between all points are in registers.
+  __device__ void line_inside(int line) const {
+    double w[points];
+    weights(points * line, tables_.weight[line % points] * (dim == 3 ? tables_.weight[line / points] : 1.0), w);
+    double at[dim][dim][points];  // gradients, then fluxes: [component][direction][point]
+    unrolled<dim, dim>([&](int c, int a) {
+      double u[n + 1];
+#pragma unroll
+      for (int i = 0; i < L::size(c, 0); ++i) u[i] = buffer(L::place(a, L::first(c) + i, line));
+#pragma unroll
+      for (int q = 0; q < points; ++q) {
+        at[c][a][q] = 0.0;
+#pragma unroll
+        for (int i = 0; i < L::size(c, 0); ++i) at[c][a][q] += this->in_x(c, a, q, i) * u[i];
+        at[c][a][q] *= tables_.inverse_h[a];
+      }
+    });
+#pragma unroll
+    for (int q = 0; q < points; ++q) {
+      double gradient[dim][dim];
+      unrolled<dim, dim>([&](int c, int a) { gradient[c][a] = at[c][a][q]; });
+      unrolled<dim, dim>([&](int c, int a) {
+        at[c][a][q] = w[q] * tables_.inverse_h[a] * (stress ? gradient[c][a] + gradient[a][c] : gradient[c][a]);
+      });
+    }
+    unrolled<dim, dim>([&](int c, int a) {
+#pragma unroll
+      for (int i = 0; i < L::size(c, 0); ++i) {
+        double sum = 0.0;
+#pragma unroll
+        for (int q = 0; q < points; ++q) sum += this->in_x(c, a, q, i) * at[c][a][q];
+        buffer(L::place(a, L::first(c) + i, line)) = sum;
+      }
+    });
   }
 
   template <int a, int t>
@@ -103,62 +135,71 @@ class PointViscosityCells : public PointViscosityTeam<PointViscosityCells<dim, o
   }
 
  private:
+  /// Those of a line of points from number `first` on, times those of quadrature and a factor.
+  __device__ void weights(int first, double factor, double (&w)[points]) const {
+#pragma unroll
+    for (int q = 0; q < points; ++q) w[q] = factor * tables_.weight[q] * this->weight(first + q);
+  }
+
+  using Functions = double[points][n + 1];
+  /// So many entries of a face from number `first` on, with these functions, at the points of a line.
+  __device__ void evaluate(int side, int first, int q2, const Functions& functions, int count,
+                           double (&values)[points]) const {
+#pragma unroll
+    for (double& value : values) value = 0.0;
+#pragma unroll
+    for (int i = 0; i < count; ++i) {
+      const double u = this->on_face(side, first + i, q2);
+#pragma unroll
+      for (int q = 0; q < points; ++q) values[q] += functions[q][i] * u;
+    }
+  }
+  /// The transpose, in their place.
+  __device__ void test(int side, int first, int q2, const Functions& functions, int count,
+                       const double (&values)[points]) const {
+#pragma unroll
+    for (int i = 0; i < count; ++i) {
+      double sum = 0.0;
+#pragma unroll
+      for (int q = 0; q < points; ++q) sum += functions[q][i] * values[q];
+      this->on_face(side, first + i, q2) = sum;
+    }
+  }
+
   template <int a>
   __device__ void line_across(int side, int q2) const {
     const double out = side % 2 == 1 ? 1.0 : -1.0;
     const double of_mean = this->mean(side);
     const double gamma = 2.0 * tables_.penalty * tables_.inverse_h[a] * of_mean;
-    const double of_line = tables_.inverse_h[a] * (dim == 3 ? tables_.weight[q2] : 1.0);
-    double sum[L::entries];
+    double w[points];
+    weights(Team::first_weight(side, q2), tables_.inverse_h[a] * (dim == 3 ? tables_.weight[q2] : 1.0), w);
+    unrolled<L::tangential>([&](int t) {
+      const int c = Team::tangent(a, t);
+      const int p = t == 0 ? 1 : 0;  // the first component has its P along the first direction
+      double jump[points];
+      double shear[points];
+      evaluate(side, L::trace(t), q2, tables_.value[p], n + p, jump);
+      evaluate(side, L::traces + L::trace(t), q2, tables_.value[p], n + p, shear);
+      if constexpr (stress) {
+        double tilt[points];
+        evaluate(side, L::hats_at + t * n, q2, t == 0 ? tables_.slope[0] : tables_.value[0], n, tilt);
 #pragma unroll
-    for (double& entry : sum) entry = 0.0;
-    const int first_weight = Team::first_weight(side, q2);
-    double next = this->weight(first_weight);
-#pragma unroll 1
-    for (int q = 0; q < points; ++q) {
-      const double w = of_line * tables_.weight[q] * next;
-      if (q + 1 < points) next = this->weight(first_weight + q + 1);
-#pragma unroll
-      for (int t = 0; t < L::tangential; ++t) {
-        const int c = Team::tangent(a, t);
-        const int p = t == 0 ? 1 : 0;  // the first component has its P along the first direction
-        double jump = 0.0;
-        double shear = 0.0;
-#pragma unroll
-        for (int i = 0; i < n + p; ++i) {
-          jump += tables_.value[p][q][i] * this->on_face(side, L::trace(t) + i, q2);
-          shear += tables_.value[p][q][i] * this->on_face(side, L::traces + L::trace(t) + i, q2);
-        }
-        if constexpr (stress) {
-          double tilt = 0.0;
-#pragma unroll
-          for (int i = 0; i < n; ++i) {
-            const double psi = t == 0 ? tables_.slope[0][q][i] : tables_.value[0][q][i];
-            tilt += psi * this->on_face(side, L::hats_at + t * n + i, q2);
-          }
-          shear += tables_.inverse_h[c] * tilt;
-        }
-        const double flux = w * (gamma * jump - out * shear);
-        const double back = -out * w * jump;
-#pragma unroll
-        for (int i = 0; i < n + p; ++i) {
-          sum[L::trace(t) + i] += tables_.value[p][q][i] * flux;
-          sum[L::traces + L::trace(t) + i] += tables_.value[p][q][i] * back;
-        }
-        if constexpr (stress) {
-          const double half = 0.5 * tables_.inverse_h[c] * back;
-#pragma unroll
-          for (int i = 0; i < n; ++i) {
-            const double psi = t == 0 ? tables_.slope[0][q][i] : tables_.value[0][q][i];
-            sum[L::hats_at + t * n + i] += psi * half;
-          }
-        }
+        for (int q = 0; q < points; ++q) shear[q] += tables_.inverse_h[c] * tilt[q];
       }
-    }
 #pragma unroll
-    for (int entry = 0; entry < (stress ? L::entries : L::hats_at); ++entry) {
-      this->on_face(side, entry, q2) = sum[entry];
-    }
+      for (int q = 0; q < points; ++q) {
+        shear[q] = w[q] * (gamma * jump[q] - out * shear[q]);  // with values of v_c
+        jump[q] = -out * w[q] * jump[q];                       // with slopes
+      }
+      test(side, L::trace(t), q2, tables_.value[p], n + p, shear);
+      test(side, L::traces + L::trace(t), q2, tables_.value[p], n + p, jump);
+      if constexpr (stress) {
+        const double half = 0.5 * tables_.inverse_h[c];
+#pragma unroll
+        for (int q = 0; q < points; ++q) jump[q] *= half;
+        test(side, L::hats_at + t * n, q2, t == 0 ? tables_.slope[0] : tables_.value[0], n, jump);
+      }
+    });
   }
 };
 

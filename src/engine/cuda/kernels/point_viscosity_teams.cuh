@@ -37,42 +37,12 @@ struct ViscosityFields : CellTeamFields {
         upper(from.upper) {}
 };
 
-/// A thread. A kernel has, besides, fluxes(gradient, flux), both [component][direction].
+/// A thread.
 template <class Kernel, class Layout, class Tables>
 class PointViscosityTeam : public CellTeam<Kernel, Layout, Tables, ViscosityFields> {
   using Team = CellTeam<Kernel, Layout, Tables, ViscosityFields>;
 
  public:
-  __device__ void line_inside(int line) const {
-    double sum[dim][L::functions];  // [direction][function of x]
-    unrolled<dim, L::functions>([&](int a, int f) { sum[a][f] = 0.0; });
-    const double of_line = tables_.weight[line % points] * (dim == 3 ? tables_.weight[line / points] : 1.0);
-    double next = weight(points * line);
-#pragma unroll 1
-    for (int q = 0; q < points; ++q) {
-      const double difference = next;
-      if (q + 1 < points) next = weight(q + 1 + points * line);
-      double gradient[dim][dim];
-      unrolled<dim, dim>([&](int c, int a) {
-        gradient[c][a] = 0.0;
-#pragma unroll
-        for (int i = 0; i < L::size(c, 0); ++i) {
-          gradient[c][a] += in_x(c, a, q, i) * buffer(L::place(a, L::first(c) + i, line));
-        }
-        gradient[c][a] *= tables_.inverse_h[a];
-      });
-      double flux[dim][dim];
-      static_cast<const Kernel&>(*this).fluxes(gradient, flux);
-      const double w = of_line * tables_.weight[q] * difference;
-      unrolled<dim, dim>([&](int c, int a) {
-        flux[c][a] *= w * tables_.inverse_h[a];
-#pragma unroll
-        for (int i = 0; i < L::size(c, 0); ++i) sum[a][L::first(c) + i] += in_x(c, a, q, i) * flux[c][a];
-      });
-    }
-    unrolled<dim, L::functions>([&](int a, int f) { buffer(L::place(a, f, line)) = sum[a][f]; });
-  }
-
   /// Rows are added to y, those of upper hats left for the cells above (add_upper_hats).
   __device__ void finish() const {
     if (!is_cell_) return;
@@ -99,6 +69,11 @@ class PointViscosityTeam : public CellTeam<Kernel, Layout, Tables, ViscosityFiel
   }
   /// Of a line of points on a face.
   static constexpr int first_weight(int side, int q2) { return power(points, dim) + side * L::lines + points * q2; }
+
+  /// The function i of x of a component at point q, or its derivative: what a derivative in direction a takes.
+  __device__ double in_x(int c, int a, int q, int i) const {
+    return a == 0 ? tables_.slope[space(c, 0)][q][i] : tables_.value[space(c, 0)][q][i];
+  }
 
   /// 1 on faces with nothing behind, otherwise 1/2: what a mean takes of a slope.
   __device__ double mean(int side) const { return this->face(side) != Face::interior ? 1.0 : 0.5; }
@@ -130,11 +105,6 @@ class PointViscosityTeam : public CellTeam<Kernel, Layout, Tables, ViscosityFiel
   }
 
  private:
-  /// The function i of x of a component at point q, or its derivative: what a derivative in direction a takes.
-  __device__ double in_x(int c, int a, int q, int i) const {
-    return a == 0 ? tables_.slope[space(c, 0)][q][i] : tables_.value[space(c, 0)][q][i];
-  }
-
   const float* weights_;
 };
 

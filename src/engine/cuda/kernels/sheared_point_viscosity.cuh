@@ -68,8 +68,8 @@ class ShearedPointViscosityCells
                                 ShearedViscosityTablesOf<dim, order>> {
   using Team = PointViscosityTeam<ShearedPointViscosityCells, ShearedPointViscosityLayout<dim, order>,
                                   ShearedViscosityTablesOf<dim, order>>;
+  using Team::buffer, Team::tables_;
   using Team::n, Team::points, Team::second_points;
-  using Team::tables_;
   using typename Team::L, typename Team::Component;
   using Counted = typename ShearedViscosityTablesOf<dim, order>::Counted;
 
@@ -78,19 +78,34 @@ class ShearedPointViscosityCells
                                         const ViscosityFields& fields, double* shared)
       : Team(tables, fields, shared) {}
 
-  __device__ void fluxes(const double (&gradient)[dim][dim], double (&flux)[dim][dim]) const {
-    const Counted& box = tables_.from[0];
-    double lifted[dim][dim];  // grad u G / J
-    unrolled<dim, dim>([&](int c, int a) {
-      lifted[c][a] = 0.0;
+  __device__ void line_inside(int line) const {
+    double sum[dim][L::functions];  // [direction][function of x]
+    unrolled<dim, L::functions>([&](int a, int f) { sum[a][f] = 0.0; });
+    const double of_line = tables_.weight[line % points] * (dim == 3 ? tables_.weight[line / points] : 1.0);
+    double next = this->weight(points * line);
+#pragma unroll 1
+    for (int q = 0; q < points; ++q) {
+      const double difference = next;
+      if (q + 1 < points) next = this->weight(q + 1 + points * line);
+      double gradient[dim][dim];
+      unrolled<dim, dim>([&](int c, int a) {
+        gradient[c][a] = 0.0;
 #pragma unroll
-      for (int b = 0; b < dim; ++b) lifted[c][a] += gradient[c][b] * box.inverse[b][a];
-    });
-    unrolled<dim, dim>([&](int c, int a) {
-      flux[c][a] = stress ? tables_.turned * gradient[a][c] : 0.0;
+        for (int i = 0; i < L::size(c, 0); ++i) {
+          gradient[c][a] += this->in_x(c, a, q, i) * buffer(L::place(a, L::first(c) + i, line));
+        }
+        gradient[c][a] *= tables_.inverse_h[a];
+      });
+      double flux[dim][dim];
+      fluxes(gradient, flux);
+      const double w = of_line * tables_.weight[q] * difference;
+      unrolled<dim, dim>([&](int c, int a) {
+        flux[c][a] *= w * tables_.inverse_h[a];
 #pragma unroll
-      for (int b = 0; b < dim; ++b) flux[c][a] += box.metric[c][b] * lifted[b][a];
-    });
+        for (int i = 0; i < L::size(c, 0); ++i) sum[a][L::first(c) + i] += this->in_x(c, a, q, i) * flux[c][a];
+      });
+    }
+    unrolled<dim, L::functions>([&](int a, int f) { buffer(L::place(a, f, line)) = sum[a][f]; });
   }
 
   template <int e, int t>
@@ -280,6 +295,22 @@ class ShearedPointViscosityCells
   }
 
  private:
+  /// Y, both [component][direction].
+  __device__ void fluxes(const double (&gradient)[dim][dim], double (&flux)[dim][dim]) const {
+    const Counted& box = tables_.from[0];
+    double lifted[dim][dim];  // grad u G / J
+    unrolled<dim, dim>([&](int c, int a) {
+      lifted[c][a] = 0.0;
+#pragma unroll
+      for (int b = 0; b < dim; ++b) lifted[c][a] += gradient[c][b] * box.inverse[b][a];
+    });
+    unrolled<dim, dim>([&](int c, int a) {
+      flux[c][a] = stress ? tables_.turned * gradient[a][c] : 0.0;
+#pragma unroll
+      for (int b = 0; b < dim; ++b) flux[c][a] += box.metric[c][b] * lifted[b][a];
+    });
+  }
+
   // What conormal derivatives across e take of derivatives across a face, and along it.
   template <int a>
   __device__ double along(int e) const {
