@@ -251,8 +251,11 @@ template <class T>
 void Comparison<T>::solves() {
   const std::array solved{solve_on<T>(expected_, discretisation_, options_),
                           solve_on<T>(actual_, discretisation_, options_)};
-  // Engines other than the oracle have viscosities at points in single precision.
+  const FieldNorms size = norms(level(), solved[0].x);
+  const double stress = momentum_scale(level()) * size[0];
+  // Engines other than the oracle have viscosities at points in single precision, which shows in all stresses.
   const double rounding = level().has_viscosity_points() ? 1e-7 : 1e-12;
+  const double of_points = level().has_viscosity_points() ? 1e-7 * stress : 0.0;
   EXPECT_LE(norm(level(), solved[0].b - solved[1].b), rounding * norm(level(), solved[0].b)) << "right-hand side";
   same_verdict(solved[0].convergence, solved[1].convergence);
   const bool converged = solved[0].convergence.converged && solved[1].convergence.converged;
@@ -272,12 +275,10 @@ void Comparison<T>::solves() {
       // Truncated local solves make a cycle that is not quite linear, as GMRES wants it to be.
       EXPECT_LE(norm(level(), correction), ((truncated_ ? 2.0 : 1.1) * options_.rtol + rounding) * norm(level(), load));
     } else {
-      EXPECT_LE(norm(level(), r), (1.01 * options_.rtol + rounding) * norm(level(), solved[0].b));
+      EXPECT_LE(norm(level(), r), (1.01 * options_.rtol + rounding) * norm(level(), solved[0].b) + of_points);
     }
   }
-  const FieldNorms size = norms(level(), solved[0].x);
   const FieldNorms difference = norms(level(), solved[0].x - solved[1].x);
-  const double stress = momentum_scale(level()) * size[0];
   for (const int field : {0, 1}) {
     EXPECT_LE(difference[field], 10.0 * error[field] + 1e-12 * size[field]) << field_names[field];
     // Full multigrid does the same steps on both, and rounding is as after a cycle.
@@ -291,10 +292,11 @@ void Comparison<T>::solves() {
 /// while, as those of GMRES may, rounding decides on which side of rtol. But for one where the residual is about that,
 /// or where rounding delays an iteration that takes many; and one more in single precision where the reaction
 /// dominates: the pressure of a velocity with divergence, which random loads have, is then thousands of times as large
-/// as the force. One more, too, where iterations in local problems end at a tolerance, which rounding decides: such a
-/// cycle is not linear. Truncated local solves make cycles as good as 1.5 times as many, or, where they leave much of
-/// the error (high orders on flat cells), as many as it takes if an iteration leaves the square root of that; and if
-/// that is more than one half, the cycles of full multigrid, each of which has to halve the residual, may not do.
+/// as the force. One more, too, where rounding in a cycle is more than rtol, or where iterations in local problems end
+/// at a tolerance, which rounding decides: such a cycle is not linear. Truncated local solves make cycles as good
+/// as 1.5 times as many, or, where they leave much of the error (high orders on flat cells), as many as it takes if an
+/// iteration leaves the square root of that; and if that is more than one half, the cycles of full multigrid, each of
+/// which has to halve the residual, may not do.
 template <class T>
 void Comparison<T>::same_verdict(const Convergence& a, const Convergence& b) const {
   const auto describe = [](const Convergence& c) {
@@ -303,7 +305,7 @@ void Comparison<T>::same_verdict(const Convergence& a, const Convergence& b) con
   const auto message = [&] { return "expected: " + describe(a) + "; got: " + describe(b); };
   const int fewer = std::min(a.iterations, b.iterations);
   int slack = 1 + fewer / 10 + (std::is_same_v<T, float> && reaction() > 1e3 ? 1 : 0) +
-              (local() == LocalSolverKind::cg ? 1 : 0);
+              (local() == LocalSolverKind::cg || tolerance() > options_.rtol ? 1 : 0);
   double left = 0.0;  // by an iteration
   if (truncated_) {
     left = std::sqrt(error_of_local_solves(hierarchy(), local(), 0.0));
