@@ -8,6 +8,7 @@
 
 #include "problem/names.hpp"
 #include "solenoid/error.hpp"
+#include "solver/discretisation.hpp"
 #include "studies/manufactured.hpp"
 #include "studies/run.hpp"
 
@@ -154,6 +155,7 @@ bool valid(const Setting& setting, int order) {
     const Problem problem = setting.problem(order, 1);
     validate(problem);
     validate(problem, setting.solver);
+    const Discretisation refuses_free_rotations(problem, setting.solver, {});
     return true;
   } catch (const InputError&) {
     return false;

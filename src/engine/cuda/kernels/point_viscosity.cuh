@@ -83,17 +83,13 @@ class PointViscosityCells : public PointViscosityTeam<PointViscosityCells<dim, o
     double jump[second_points]{};
     double slope[second_points]{};
     Team::template for_second<c, a>(i, [&](int j, int(&index)[3]) {
-      double my_value = 0.0;
-      double its_value = 0.0;
-      double my_slope = 0.0;
-      double its_slope = 0.0;
-      this->template ends<c, a>(mine, index, upper, my_value, my_slope);
-      this->template ends<c, a>(its, index, !upper, its_value, its_slope);
+      const auto my_end = this->template end<c, a>(mine, index, upper);
+      const auto its_end = this->template end<c, a>(its, index, !upper);
 #pragma unroll
       for (int q = 0; q < second_points; ++q) {
         const double psi = this->template in_second<c, a>(q, j);
-        jump[q] += psi * (my_value - its_value);
-        slope[q] += psi * scale * (my_slope - its_slope);
+        jump[q] += psi * (my_end.value - its_end.value);
+        slope[q] += psi * scale * (my_end.slope - its_end.slope);
       }
     });
     this->put_on_face(side, L::trace(t) + i, jump);

@@ -78,20 +78,23 @@ class PointViscosityTeam : public CellTeam<Kernel, Layout, Tables, ViscosityFiel
   /// 1 on faces with nothing behind, otherwise 1/2: what a mean takes of a slope.
   __device__ double mean(int side) const { return this->face(side) != Face::interior ? 1.0 : 0.5; }
 
-  /// Values and slopes of a line of component c across a face of a cell, seen from `upper` ends or lower ones; slopes
-  /// point outwards.
+  /// Of a line of component c across a face of a cell, seen from `upper` ends or lower ones; slopes point outwards.
+  struct End {
+    double value = 0.0;
+    double slope = 0.0;
+  };
   template <int c, int a>
-  __device__ void ends(const Component& of, int (&index)[3], bool upper, double& value, double& slope) const {
-    value = 0.0;
-    slope = 0.0;
+  __device__ End end(const Component& of, int (&index)[3], bool upper) const {
+    End end;
 #pragma unroll
     for (int m = 0; m < n; ++m) {
       index[a] = m;
       const double u = this->template coefficient<c>(of, index);
       const double signed_u = upper || m % 2 == 0 ? u : -u;
-      value += tables_.end[m] * signed_u;
-      slope += tables_.end_slope[m] * signed_u;
+      end.value += tables_.end[m] * signed_u;
+      end.slope += tables_.end_slope[m] * signed_u;
     }
+    return end;
   }
   /// The transpose, added to the rows of the line.
   template <int c, int a>

@@ -120,15 +120,11 @@ class ShearedPointViscosityCells
     double conormal[second_points]{};
     double mean[second_points]{};
     Team::template for_second<c, e>(i, [&](int j, int(&index)[3]) {
-      double my_value = 0.0;
-      double its_value = 0.0;
-      double my_slope = 0.0;
-      double its_slope = 0.0;
-      this->template ends<c, e>(mine, index, upper, my_value, my_slope);
-      this->template ends<c, e>(its, index, !upper, its_value, its_slope);
-      const double difference = my_value - its_value;
-      const double both = of_mean * (my_value + its_value);
-      const double slope = of_slope * (my_slope - its_slope);
+      const auto my_end = this->template end<c, e>(mine, index, upper);
+      const auto its_end = this->template end<c, e>(its, index, !upper);
+      const double difference = my_end.value - its_end.value;
+      const double both = of_mean * (my_end.value + its_end.value);
+      const double slope = of_slope * (my_end.slope - its_end.slope);
 #pragma unroll
       for (int q = 0; q < second_points; ++q) {
         const double psi = this->template in_second<c, e>(q, j);
