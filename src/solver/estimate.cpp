@@ -106,6 +106,8 @@ std::int64_t dofs_at(const CoarseCounts& counts, const Problem& problem, int ref
          faces_at(counts.outflow - counts.fixed, dim, refine) * power(problem.order + 1, dim - 1);
 }
 
+double sine_of(const Mesh& mesh) { return mesh.edges ? AffineMap(mesh.dim, mesh.lower, *mesh.edges).sine() : 1.0; }
+
 Point cell_size(const Mesh& mesh, int refine) {
   Point size{};
   for (int a = 0; a < mesh.dim; ++a) {
@@ -238,7 +240,7 @@ std::int64_t bytes_at(const CoarseCounts& counts, const Problem& problem, const 
   const double levels_and_solution = bytes_of(Cycle<S>::needs(index)) + smoothers + vector + coarsest +
                                      finest * bytes_of_viscosity_points(problem, engine);
   // Memory in which an inverse is computed serves the method afterwards.
-  const double load_and_method = vector + bytes_of(solver_needs(options));
+  const double load_and_method = vector + bytes_of(solver_needs(options, sine_of(problem.mesh)));
   const double more_vectors = more.always + (by_krylov ? more.beside_krylov : 0.0);
   const double bytes =
       levels_and_solution + more_vectors * vector + std::max(load_and_method, dense_inverse_work(unknowns));

@@ -139,7 +139,7 @@ struct LinearSystem::Data {
   /// \throws ResourceError if the method's vectors do not fit.
   void reserve() {
     if (reserved) return;
-    const std::int64_t needed = solver_needs(options).finest * level().size();
+    const std::int64_t needed = solver_needs(options, sine_of(level())).finest * level().size();
     const std::int64_t available = engine->bytes_available();
     in_agreement(options.communicator.get(), [&] {
       if (needed <= available) return;

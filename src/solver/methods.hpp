@@ -24,6 +24,9 @@ namespace solenoid {
 /// The numbers of y behind the whole blocks of cells, which not every kernel writes, become zero.
 void zero_end(Engine& engine, const Level& level, double* y);
 
+/// AffineMap::sine of its cells.
+double sine_of(const Level& level);
+
 /// What of a solve does not depend on the precision of the cycle.
 class LinearSolver {
  public:
@@ -62,9 +65,9 @@ class Solve final : public LinearSolver {
     switch (options_.method) {
       case Method::gmres:
         if (options_.side == PreconditionerSide::right) {
-          right_.reserve(engine_, size, right_vectors(options_));
+          right_.reserve(engine_, size, right_vectors(options_, sine_of(hierarchy_.finest())));
         } else {
-          left_.reserve(engine_, size, left_vectors(options_));
+          left_.reserve(engine_, size, left_vectors(options_, sine_of(hierarchy_.finest())));
         }
         break;
       case Method::vcycle: cycles_.reserve(engine_, size); break;
@@ -80,12 +83,12 @@ class Solve final : public LinearSolver {
 
   void set_coarse_loads(const AssembleLoad& assemble) override { full_->set_coarse_loads(assemble); }
 
-  /// What reserve() allocates.
-  static VectorNeeds needs(const SolverOptions& options) {
+  /// What reserve() allocates. `sine`: of the angles of cells, AffineMap::sine.
+  static VectorNeeds needs(const SolverOptions& options, double sine) {
     switch (options.method) {
       case Method::gmres:
-        return options.side == PreconditionerSide::right ? KrylovSpace<double, S>::needs(right_vectors(options))
-                                                         : KrylovSpace<double>::needs(left_vectors(options));
+        return options.side == PreconditionerSide::right ? KrylovSpace<double, S>::needs(right_vectors(options, sine))
+                                                         : KrylovSpace<double>::needs(left_vectors(options, sine));
       case Method::vcycle: return CycleVectors::needs();
       case Method::fmg: return FullMultigrid<S>::needs();
     }
@@ -106,18 +109,19 @@ class Solve final : public LinearSolver {
   }
 
  private:
-  /// Iterations that memory is reserved for: about one for each decimal digit; who wants restarts expects twice as
-  /// many.
-  static int expected_iterations(const SolverOptions& options) {
-    const int digits = static_cast<int>(std::lround(-std::log10(std::clamp(options.rtol, 1e-16, 0.1))));
+  /// Iterations that memory is reserved for: about one for each decimal digit, more where cells are sheared
+  /// (docs/sheared.md, "What is solved"); who wants restarts expects twice as many.
+  static int expected_iterations(const SolverOptions& options, double sine) {
+    const double digits = -std::log10(std::clamp(options.rtol, 1e-16, 0.1)) / std::pow(sine, 3);
+    const auto iterations = static_cast<int>(std::lround(digits));
     const int most = options.restart > 0 ? std::min(options.restart, options.max_iterations) : options.max_iterations;
-    return std::clamp(options.restart > 0 ? 2 * digits : digits, 1, std::max(1, most));
+    return std::clamp(options.restart > 0 ? 2 * iterations : iterations, 1, std::max(1, most));
   }
-  static KrylovVectors right_vectors(const SolverOptions& options) {
-    return gmres_right_vectors<double, S>(expected_iterations(options), options.restart);
+  static KrylovVectors right_vectors(const SolverOptions& options, double sine) {
+    return gmres_right_vectors<double, S>(expected_iterations(options, sine), options.restart);
   }
-  static KrylovVectors left_vectors(const SolverOptions& options) {
-    return gmres_left_vectors(expected_iterations(options));
+  static KrylovVectors left_vectors(const SolverOptions& options, double sine) {
+    return gmres_left_vectors(expected_iterations(options, sine));
   }
 
   void gmres(const double* b, double* x, bool x_is_zero, Convergence& convergence) {
@@ -150,6 +154,6 @@ class Solve final : public LinearSolver {
 /// Solve in the precision that the options name; they must outlive it.
 std::unique_ptr<LinearSolver> make_solver(Engine& engine, const Hierarchy& hierarchy, const SolverOptions& options);
 /// Solve::needs in that precision.
-VectorNeeds solver_needs(const SolverOptions& options);
+VectorNeeds solver_needs(const SolverOptions& options, double sine);
 
 }  // namespace solenoid
