@@ -202,7 +202,18 @@ double VectorOperations<T>::l2_norm(const T* x) {
   // In its own direction a component has the mass matrix of P, in the others that of O, which is the identity.
   const int n = equation.n();
   const int columns = power(n, equation.dim - 1);
+  struct Product {
+    int i;
+    int j;
+    double factor;
+  };
+  std::vector<Product> products;
   const Matrix mass = CellMatrices(equation.order).mass;
+  for (int i = 0; i <= n; ++i) {
+    for (int j = i; j <= n; ++j) {
+      if (mass_couples(n, i, j)) products.push_back({i, j, (i == j ? 1.0 : 2.0) * mass(i, j)});
+    }
+  }
   const Grid& grid = level_.grid;
   std::vector<double> squares(team_.size(), 0.0);
   team_.run([&](int t) {
@@ -210,23 +221,23 @@ double VectorOperations<T>::l2_norm(const T* x) {
     for (auto first = static_cast<Record>(range.begin); first < range.end; first += interleave) {
       const int lanes = static_cast<int>(std::min<std::int64_t>(interleave, range.end - first));
       double sum[interleave] = {};
+      double value[max_n + 1][interleave] = {};
       for (int c = 0; c < equation.velocities(); ++c) {
+        const int component = c * n * columns;
+        const T* const block = x + level_.index(first, component);
+        std::int64_t above[interleave];  // where the upper hats are
+        for (int l = 0; l < lanes; ++l) above[l] = level_.index(grid.neighbour(first + l, 2 * c + 1), component);
         for (int m = 0; m < columns; ++m) {
-          const int column = c * n * columns + m;
-          double value[max_n + 1][interleave] = {};
-          for (int l = 0; l < lanes; ++l) {
-            for (int i = 0; i < n; ++i) value[i][l] = x[level_.index(first + l, column + i * columns)];
-            value[n][l] = x[level_.index(grid.neighbour(first + l, 2 * c + 1), column)];
+          for (int i = 0; i < n; ++i) {
+            for (int l = 0; l < interleave; ++l) value[i][l] = block[(m + i * columns) * interleave + l];
           }
-          for (int i = 0; i <= n; ++i) {
-            for (int j = 0; j <= n; ++j) {
-              if (!mass_couples(n, i, j)) continue;
-              for (int l = 0; l < interleave; ++l) sum[l] += mass(i, j) * value[i][l] * value[j][l];
-            }
+          for (int l = 0; l < lanes; ++l) value[n][l] = x[above[l] + m * interleave];
+          for (const auto& [i, j, factor] : products) {
+            for (int l = 0; l < interleave; ++l) sum[l] += factor * value[i][l] * value[j][l];
           }
         }
       }
-      for (const double part : sum) squares[t] += part;
+      squares[t] += std::accumulate(sum, sum + lanes, 0.0);
     }
   });
   return std::sqrt(std::accumulate(squares.begin(), squares.end(), 0.0));
