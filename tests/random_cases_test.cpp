@@ -251,11 +251,8 @@ template <class T>
 void Comparison<T>::solves() {
   const std::array solved{solve_on<T>(expected_, discretisation_, options_),
                           solve_on<T>(actual_, discretisation_, options_)};
-  const FieldNorms size = norms(level(), solved[0].x);
-  const double stress = momentum_scale(level()) * size[0];
-  // Engines other than the oracle have viscosities at points in single precision, which shows in all stresses.
+  // Engines other than the oracle have viscosities at points in single precision.
   const double rounding = level().has_viscosity_points() ? 1e-7 : 1e-12;
-  const double of_points = level().has_viscosity_points() ? 1e-7 * stress : 0.0;
   EXPECT_LE(norm(level(), solved[0].b - solved[1].b), rounding * norm(level(), solved[0].b)) << "right-hand side";
   same_verdict(solved[0].convergence, solved[1].convergence);
   const bool converged = solved[0].convergence.converged && solved[1].convergence.converged;
@@ -263,7 +260,8 @@ void Comparison<T>::solves() {
 
   // M r, M a cycle of the engine that is trusted, is the error of x but for what the cycle leaves of it.
   FieldNorms error{};
-  for (const Solved& one : solved) {
+  for (std::size_t i = 0; i < solved.size(); ++i) {
+    const Solved& one = solved.at(i);
     const Values r = residual(expected_, level(), {solved[0].b, one.x, {}});
     const Values correction = cycle<double>(expected_, hierarchy(), options_, r);
     const auto [velocity, pressure] = norms(level(), correction);
@@ -275,10 +273,15 @@ void Comparison<T>::solves() {
       // Truncated local solves make a cycle that is not quite linear, as GMRES wants it to be.
       EXPECT_LE(norm(level(), correction), ((truncated_ ? 2.0 : 1.1) * options_.rtol + rounding) * norm(level(), load));
     } else {
-      EXPECT_LE(norm(level(), r), (1.01 * options_.rtol + rounding) * norm(level(), solved[0].b) + of_points);
+      // Single precision shows in all stresses, which may be far above the force: each has its own residual then.
+      const bool own = level().has_viscosity_points() && i > 0;
+      const Values asked = own ? residual(actual_, level(), {one.b, one.x, {}}) : r;
+      EXPECT_LE(norm(level(), asked), (1.01 * options_.rtol + rounding) * norm(level(), solved[0].b));
     }
   }
+  const FieldNorms size = norms(level(), solved[0].x);
   const FieldNorms difference = norms(level(), solved[0].x - solved[1].x);
+  const double stress = momentum_scale(level()) * size[0];
   for (const int field : {0, 1}) {
     EXPECT_LE(difference[field], 10.0 * error[field] + 1e-12 * size[field]) << field_names[field];
     // Full multigrid does the same steps on both, and rounding is as after a cycle.

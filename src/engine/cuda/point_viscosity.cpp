@@ -11,7 +11,7 @@ namespace {
 auto kernel_of(const Level& level) {
   const Equation& equation = level.equation;
   const KernelTable<double>& kernels = kernel_table<double>(equation.kind, equation.dim, equation.order);
-  return level.grid.metric().map() != nullptr ? kernels.add_sheared_point_viscosity : kernels.add_point_viscosity;
+  return level.is_sheared() ? kernels.add_sheared_point_viscosity : kernels.add_point_viscosity;
 }
 
 }  // namespace

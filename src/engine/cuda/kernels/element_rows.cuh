@@ -129,7 +129,7 @@ struct ElementRows {
 /// Hats, before cells add their shares: zero, or what b has of those in hat-only records. A thread for each record and
 /// value of a row.
 template <class T, int dim, int order>
-__global__ void clear_hats(const __grid_constant__ ElementFields<T> fields) {
+__global__ void begin_hats(const __grid_constant__ ElementFields<T> fields) {
   using S = Shape<dim, order>;
   const CellTopology& topology = fields.topology;
   const std::int64_t row = (std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x) / interleave;
@@ -155,7 +155,7 @@ void apply_elements(const ElementArguments<T>& arguments, Stream stream, const S
   if (!of_patches || arguments.patches.joined) {
     constexpr int threads = 128;
     const std::int64_t hats = whole_blocks(arguments.topology.records) * Shape<dim, order>::columns;
-    launch("hats of the operator", clear_hats<T, dim, order>, blocks_for(hats, std::int64_t{threads}), threads, 0,
+    launch("hats of the operator", begin_hats<T, dim, order>, blocks_for(hats, std::int64_t{threads}), threads, 0,
            stream, ElementFields<T>(arguments));
   }
   if (of_patches) {
