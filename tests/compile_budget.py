@@ -33,8 +33,8 @@ LINES = [
     (r"engine/cpu/kernels/v3_\w+_k(\d)_", "CPU kernels, k = {}"),
     (r"engine/cpu/kernels/v4_", None),  # as v3, for as many orders as a build wants
     (r"engine/cpu/kernels/(?:native|baseline)_", None),  # for this machine alone
-    (r"engine/cuda/kernels/convection_", "CUDA kernels, convection"),
-    (r"engine/cuda/kernels/point_viscosity_", "CUDA kernels, viscosity at points"),
+    (r"engine/cuda/kernels/(?:sheared_)?convection_", "CUDA kernels, convection"),
+    (r"engine/cuda/kernels/(?:sheared_)?point_viscosity_", "CUDA kernels, viscosity at points"),
     (r"engine/cuda/kernels/varying_", "CUDA kernels, coefficients by cell"),
     (r"engine/cuda/kernels/sheared_", "CUDA kernels, sheared cells"),
     (r"engine/cuda/kernels/corrections_", "CUDA kernels, corrections"),
