@@ -20,10 +20,12 @@ void add_upper_hats(const Level& level, RecordRange records, const double* upper
       const bool fixed = normal_fixed(face_of_hats(grid, r, c));
       const Record below = grid.neighbour(r, 2 * c);
       const bool shared = grid.layout().near_cells().contains(below);
-      for (int i = 0; i < columns; ++i) {
-        double& hat = y[level.index(r, c * block + i)];
-        if (shared) hat += upper[record_offset(below, dim * columns) + std::int64_t{interleave} * (c * columns + i)];
-        if (fixed) hat = 0.0;
+      double* const hats = y + level.index(r, c * block);
+      if (fixed) {
+        for (int i = 0; i < columns; ++i) hats[interleave * i] = 0.0;
+      } else if (shared) {
+        const double* const share = upper + record_offset(below, dim * columns) + interleave * c * columns;
+        for (int i = 0; i < columns; ++i) hats[interleave * i] += share[interleave * i];
       }
     }
   }

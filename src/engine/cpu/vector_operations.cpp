@@ -5,6 +5,8 @@
 #include <cmath>
 #include <cstring>
 #include <numeric>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "element/matrices.hpp"
@@ -16,6 +18,31 @@ namespace {
 
 constexpr std::int64_t grain = 512;
 constexpr std::int64_t piece = 1 << 18;  // a millisecond
+constexpr int streams = 8;               // of memory that are read at once
+
+/// visit(count), at most `streams`, as a constant: a pass over all vectors of a sum at once is a loop of its own.
+template <class Visit>
+void with_count(int count, const Visit& visit) {
+  const auto one_of = [&]<int... i>(std::integer_sequence<int, i...>) {
+    ((count == i + 1 ? visit(std::integral_constant<int, i + 1>()) : void()), ...);
+  };
+  one_of(std::make_integer_sequence<int, streams>());
+}
+
+/// sum + sum_i factors[i] v[i][j]
+template <class T, class S, std::size_t count>
+[[gnu::always_inline]] inline T add_terms(T sum, const std::array<T, count>& factors,
+                                          const std::array<const S*, count>& v, std::int64_t j) {
+#pragma GCC unroll 8
+  for (std::size_t i = 0; i < count; ++i) sum += factors[i] * static_cast<T>(v[i][j]);
+  return sum;
+}
+template <class T, int count>
+std::array<T, count> factors_of(const double* a) {
+  std::array<T, count> factors;
+  std::transform(a, a + count, factors.begin(), [](double factor) { return static_cast<T>(factor); });
+  return factors;
+}
 
 }  // namespace
 
@@ -29,18 +56,18 @@ void VectorOperations<T>::for_range(F&& f) {
 template <class T>
 template <class S>
 void VectorOperations<T>::add_all(int count, const double* a, const S* const* v, T scale, T* w) {
-  constexpr std::int64_t block = 2048;
-  for_range([=](auto range) {
-    for (auto begin = range.begin; begin < range.end; begin += block) {
-      const auto end = std::min(begin + block, range.end);
-      for (int i = 0; i < count; ++i) {
-        const T factor = static_cast<T>(a[i]);
-        for (auto j = begin; j < end; ++j) w[j] += factor * static_cast<T>(v[i][j]);
-      }
-      if (scale == T(1)) continue;
-      for (auto j = begin; j < end; ++j) w[j] *= scale;
-    }
-  });
+  for (int first = 0; first < count; first += streams) {
+    const T last_scale = first + streams < count ? T(1) : scale;
+    with_count(std::min(streams, count - first), [&](auto number) {
+      const auto factors = factors_of<T, number>(a + first);
+      std::array<const S*, number> from;
+      std::copy_n(v + first, from.size(), from.begin());
+      for_range([=](auto range) {
+#pragma GCC ivdep
+        for (auto j = range.begin; j < range.end; ++j) w[j] = last_scale * add_terms(w[j], factors, from, j);
+      });
+    });
+  }
 }
 template <class T>
 template <class S>
@@ -175,23 +202,19 @@ void VectorOperations<T>::axpys(int count, const double* a, const T* const* v, d
 
 template <class T>
 void VectorOperations<T>::two_sums(int count, const T* const* v, const double* a, T* x, const double* b, T* y) {
-  constexpr std::int64_t block = 1024;  // of x and y stays in the first-level cache for all v
-  for_range([=](auto range) {
-    for (auto begin = range.begin; begin < range.end; begin += block) {
-      const auto end = std::min(begin + block, range.end);
-      for (int i = 0; i < count; ++i) {
-        const T first = static_cast<T>(a[i]);
-        const T second = static_cast<T>(b[i]);
-        const T* const from = v[i];
-        if (i == 0) {
-          for (auto j = begin; j < end; ++j) x[j] = first * from[j];
-          for (auto j = begin; j < end; ++j) y[j] = second * from[j];
-        } else {
-          for (auto j = begin; j < end; ++j) x[j] += first * from[j];
-          for (auto j = begin; j < end; ++j) y[j] += second * from[j];
-        }
+  static_assert(Kernels<T>::most_sums <= streams);
+  with_count(count, [&](auto number) {
+    const auto of_x = factors_of<T, number>(a);
+    const auto of_y = factors_of<T, number>(b);
+    std::array<const T*, number> from;
+    std::copy_n(v, from.size(), from.begin());
+    for_range([=](auto range) {
+#pragma GCC ivdep
+      for (auto j = range.begin; j < range.end; ++j) {
+        x[j] = add_terms(T(0), of_x, from, j);
+        y[j] = add_terms(T(0), of_y, from, j);
       }
-    }
+    });
   });
 }
 
