@@ -1,6 +1,6 @@
 /// \file
-/// Sums over flows at Gauss points of boxes and sheared cells, with viscosities of all kinds: moments of engines
-/// against what solutions say at points, integrals of a device against those of the host.
+/// Sums over flows at Gauss points of boxes and sheared cells, with viscosities of all kinds: moments against what
+/// solutions say at points, integrals of engines, and arrays of a device, against those of the host.
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -185,12 +185,10 @@ Values expected_moments(const Level& level, const Solution& flow, const Solution
   return moments;
 }
 
-Values added(Engine& engine, const Level& level, const Values& u, const Values& mean, double r, std::int64_t size,
-             const Values& before) {
-  auto sums = engine.make_flow_moments(level);
-  if (sums == nullptr) sums = std::make_unique<HostMoments>(level);
+Values added(Engine& engine, FlowMoments& sums, const Level& level, const Values& u, const Values& mean, double r,
+             std::int64_t size, const Values& before) {
   Vector<double> moments = on_device(engine, before);
-  sums->add(on_device(engine, u).data(), on_device(engine, mean).data(), r, level.coefficients, size, moments.data());
+  sums.add(on_device(engine, u).data(), on_device(engine, mean).data(), r, level.coefficients, size, moments.data());
   Values result(before.size());
   moments.download(result.data());
   return result;
@@ -209,10 +207,8 @@ TEST_P(FlowsOfOrder, HaveTheMomentsOfPoints) {
     constexpr double r = 0.3;
     const Values expected =
         expected_moments(level, solution(level, problem, u), solution(level, problem, mean), r, size, before);
-    for (const test::EngineChoice& choice : test::engines()) {
-      if (!test::has_order_of(choice.get(), level)) continue;
-      SCOPED_TRACE(choice.name);
-      const Values found = added(choice.get(), level, u, mean, r, size, before);
+    const auto expect_moments = [&](Engine& engine, FlowMoments& sums) {
+      const Values found = added(engine, sums, level, u, mean, r, size, before);
       for (int m = 0; m < moments; ++m) {
         double largest = 0.0;
         double difference = 0.0;
@@ -224,58 +220,105 @@ TEST_P(FlowsOfOrder, HaveTheMomentsOfPoints) {
         EXPECT_LE(difference, 1e-12 * largest) << "moment " << m;
       }
       // A flow that is its own mean has no stress at all.
-      const Values steady = added(choice.get(), level, u, u, 0.5, size, Values(before.size(), 0.0));
+      const Values steady = added(engine, sums, level, u, u, 0.5, size, Values(before.size(), 0.0));
       EXPECT_TRUE(std::all_of(steady.begin(), steady.end() - size, [](double value) { return value == 0.0; }));
+    };
+    for (const test::EngineChoice& choice : test::engines()) {
+      if (!test::has_order_of(choice.get(), level)) continue;
+      SCOPED_TRACE(choice.name);
+      const auto sums = choice.get().make_flow_moments(level);
+      ASSERT_NE(sums, nullptr);
+      expect_moments(choice.get(), *sums);
+    }
+    SCOPED_TRACE("host");
+    HostMoments of_host(level);
+    expect_moments(test::EngineChoice{"cpu", DeviceChoice::cpu}.get(), of_host);
+  });
+}
+
+void expect_arrays_of(const Solution& host, Integrator& device, Engine& engine, const double* x) {
+  const int points = 2;
+  const auto velocity = velocity_at(host, points);
+  Vector<double> velocities(engine, std::ssize(velocity));
+  device.velocity_at(points, x, velocities.data());
+  Values values(velocity.size());
+  velocities.download(values.data());
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    EXPECT_EQ(std::isnan(values[i]), std::isnan(velocity[i]));
+    if (std::isnan(values[i])) continue;
+    EXPECT_NEAR(values[i], velocity[i], 1e-12 * host.max_speed());
+  }
+  const int dim = host.grid().dim();
+  const auto fluxes = face_fluxes(host);
+  std::array<Vector<double>, 3> on_faces;
+  std::array<double*, 3> pointers{};
+  for (int a = 0; a < dim; ++a) {
+    on_faces[a] = {engine, std::ssize(fluxes[a])};
+    pointers[a] = on_faces[a].data();
+  }
+  device.face_fluxes(x, pointers);
+  for (int a = 0; a < dim; ++a) {
+    values.resize(fluxes[a].size());
+    on_faces[a].download(values.data());
+    for (std::size_t i = 0; i < values.size(); ++i) EXPECT_NEAR(values[i], fluxes[a][i], 1e-12);
+  }
+}
+
+TEST_P(FlowsOfOrder, HaveTheIntegralsOfTheHost) {
+  for_levels([](const Level& level, const Problem& problem) {
+    const Values u = test::random_vector(level, 5, true);
+    const Solution host = solution(level, problem, u);
+    const FlowIntegrals expected = host.integrals();
+    for (const test::EngineChoice& choice : test::engines()) {
+      Engine& engine = choice.get();
+      if (!test::has_order_of(engine, level)) continue;
+      SCOPED_TRACE(choice.name);
+      const Vector<double> x = on_device(engine, u);
+      const auto integrator = engine.make_integrator(level);
+      ASSERT_NE(integrator, nullptr);
+      const FlowIntegrals found = integrator->flow(x.data());
+      const double of_velocity = std::sqrt(expected.velocity_square);
+      for (int c = 0; c < 3; ++c) EXPECT_NEAR(found.velocity[c], expected.velocity[c], 1e-12 * (1.0 + of_velocity));
+      EXPECT_NEAR(found.velocity_square / expected.velocity_square, 1.0, 1e-12);
+      EXPECT_NEAR(found.gradient_square / expected.gradient_square, 1.0, 1e-12);
+      EXPECT_NEAR(found.vorticity_square, expected.vorticity_square, 1e-12 * expected.gradient_square);
+      EXPECT_NEAR(found.max_speed / expected.max_speed, 1.0, 1e-12);
+      EXPECT_NEAR(found.max_divergence / expected.max_divergence, 1.0, 1e-11);
+      EXPECT_NEAR(integrator->dissipation(x.data(), level.coefficients) / host.dissipation(), 1.0, 1e-12);
+      if (engine.stream() != nullptr) expect_arrays_of(host, *integrator, engine, x.data());
     }
   });
 }
 
-TEST_P(FlowsOfOrder, HaveTheIntegralsOfTheHost) {
-  if (!cuda_unavailable().empty()) GTEST_SKIP() << cuda_unavailable();
-  Engine& engine = test::EngineChoice{"cuda", DeviceChoice::cuda}.get();
-  for_levels([&engine](const Level& level, const Problem& problem) {
-    if (!test::has_order_of(engine, level)) return;
+TEST(FlowsOnThreads, HaveTheSameBits) {
+  for (const int dim : {2, 3}) {
+    const auto orders = available_orders(dim);
+    if (orders.empty()) continue;
+    const int order = orders.front();
+    const Mesh mesh = Mesh::unit(dim, dim == 2 ? 6 : 4);  // several pieces of work for each
+    const Level level({.dim = dim, .order = order}, {.viscosity = 0.7}, Grid(mesh, {}, true));
     const Values u = test::random_vector(level, 5, true);
-    const Vector<double> x = on_device(engine, u);
-    const Solution host = solution(level, problem, u);
-    const auto device = engine.make_integrator(level);
-    ASSERT_NE(device, nullptr);
-    const FlowIntegrals found = device->flow(x.data());
-    const FlowIntegrals expected = host.integrals();
-    const double of_velocity = std::sqrt(expected.velocity_square);
-    for (int c = 0; c < 3; ++c) EXPECT_NEAR(found.velocity[c], expected.velocity[c], 1e-12 * (1.0 + of_velocity));
-    EXPECT_NEAR(found.velocity_square / expected.velocity_square, 1.0, 1e-12);
-    EXPECT_NEAR(found.gradient_square / expected.gradient_square, 1.0, 1e-12);
-    EXPECT_NEAR(found.vorticity_square, expected.vorticity_square, 1e-12 * expected.gradient_square);
-    EXPECT_NEAR(found.max_speed / expected.max_speed, 1.0, 1e-12);
-    EXPECT_NEAR(found.max_divergence / expected.max_divergence, 1.0, 1e-11);
-    EXPECT_NEAR(device->dissipation(x.data(), level.coefficients) / host.dissipation(), 1.0, 1e-12);
-
-    const int points = 2;
-    const auto velocity = velocity_at(host, points);
-    Vector<double> velocities(engine, std::ssize(velocity));
-    device->velocity_at(points, x.data(), velocities.data());
-    Values values(velocity.size());
-    velocities.download(values.data());
-    for (std::size_t i = 0; i < values.size(); ++i) {
-      EXPECT_EQ(std::isnan(values[i]), std::isnan(velocity[i]));
-      if (std::isnan(values[i])) continue;
-      EXPECT_NEAR(values[i], velocity[i], 1e-12 * expected.max_speed);
+    const std::int64_t size = std::int64_t{level.grid.layout().storage()} * power(order + 1, dim);
+    std::vector<FlowIntegrals> integrals;
+    std::vector<double> dissipation;
+    std::vector<Values> moments;
+    for (const int threads : {1, 3}) {
+      const auto engine = make_cpu_engine(threads);
+      const Vector<double> x = on_device(*engine, u);
+      const auto integrator = engine->make_integrator(level);
+      integrals.push_back(integrator->flow(x.data()));
+      dissipation.push_back(integrator->dissipation(x.data(), level.coefficients));
+      const Values nothing(u.size(), 0.0);
+      moments.push_back(added(*engine, *engine->make_flow_moments(level), level, u, nothing, 0.5, size,
+                              Values(size * flow_moments(dim), 0.0)));
     }
-    const auto fluxes = face_fluxes(host);
-    std::array<Vector<double>, 3> on_faces;
-    std::array<double*, 3> pointers{};
-    for (int a = 0; a < dim(); ++a) {
-      on_faces[a] = {engine, std::ssize(fluxes[a])};
-      pointers[a] = on_faces[a].data();
-    }
-    device->face_fluxes(x.data(), pointers);
-    for (int a = 0; a < dim(); ++a) {
-      values.resize(fluxes[a].size());
-      on_faces[a].download(values.data());
-      for (std::size_t i = 0; i < values.size(); ++i) EXPECT_NEAR(values[i], fluxes[a][i], 1e-12);
-    }
-  });
+    EXPECT_EQ(integrals[0].velocity, integrals[1].velocity);
+    EXPECT_EQ(integrals[0].velocity_square, integrals[1].velocity_square);
+    EXPECT_EQ(integrals[0].gradient_square, integrals[1].gradient_square);
+    EXPECT_EQ(integrals[0].vorticity_square, integrals[1].vorticity_square);
+    EXPECT_EQ(dissipation[0], dissipation[1]);
+    EXPECT_EQ(moments[0], moments[1]);
+  }
 }
 
 std::string name_of(const testing::TestParamInfo<std::tuple<int, int>>& info) {

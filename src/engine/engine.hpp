@@ -208,7 +208,8 @@ class Kernels {
 
 class SparseAssembly;
 
-/// Integrals over the cells of a level of the fields whose coefficients are x, a vector of that level.
+/// Integrals over the cells of a level of the fields whose coefficients are x, a vector of that level. What an engine
+/// does not say otherwise is left to the host.
 class Integrator {
  public:
   virtual ~Integrator() = default;
@@ -217,19 +218,26 @@ class Integrator {
   [[nodiscard]] virtual double dissipation(const double* x, const Coefficients& coefficients) = 0;
   /// Integral of |u - exact|^2 by k + 3 Gauss points per direction; or nullopt, where `exact` is a function of the
   /// caller or not finite somewhere, or cells are sheared: that is left to the host.
-  [[nodiscard]] virtual std::optional<double> velocity_error_square(const VectorField& exact, const double* x) = 0;
+  [[nodiscard]] virtual std::optional<double> velocity_error_square(const VectorField& /*exact*/, const double* /*x*/) {
+    return {};
+  }
   /// For each part of the domain (Grid::part) how the pressure, or Poisson's u, differs from `exact`; or nullopt, for
   /// the same reasons or because there are many parts.
-  [[nodiscard]] virtual std::optional<std::vector<Variance>> scalar_errors(const ScalarField& exact,
-                                                                           const double* x) = 0;
+  [[nodiscard]] virtual std::optional<std::vector<Variance>> scalar_errors(const ScalarField& /*exact*/,
+                                                                           const double* /*x*/) {
+    return {};
+  }
   /// What Solution::forces() is made of: sums over the boundary faces of this rank's cells, of a level with the hats on
   /// all sides; or nullopt, where that is left to the host. If one rank throws, all do.
   [[nodiscard]] virtual std::optional<SumsOfBodies> forces(const FlowOfForces& /*flow*/) { return {}; }
-  /// Arrays over all cells of the mesh (solenoid/arrays.hpp) in the engine's memory: the velocity at so many points per
-  /// direction, NaN where there are no cells; and fluxes through faces, for each direction. Not of levels that ranks
-  /// share.
-  virtual void velocity_at(int points, const double* x, double* values) = 0;
-  virtual void face_fluxes(const double* x, const std::array<double*, 3>& fluxes) = 0;
+  /// Arrays over all cells of the mesh (solenoid/arrays.hpp) in the memory of a device (Engine::stream), which makes
+  /// them: the velocity at so many points per direction, NaN where there are no cells; and fluxes through faces, for
+  /// each direction. Not of levels that ranks share.
+  virtual void velocity_at(int /*points*/, const double* /*x*/, double* /*values*/) { throw no_arrays(); }
+  virtual void face_fluxes(const double* /*x*/, const std::array<double*, 3>& /*fluxes*/) { throw no_arrays(); }
+
+ private:
+  static std::logic_error no_arrays() { return std::logic_error("arrays of this level are made by the host"); }
 };
 
 /// Unknowns up to which an engine would rather solve a coarse level by a dense inverse (Kernels::dense)
@@ -289,11 +297,12 @@ class Engine {
   virtual std::unique_ptr<Kernels<float>> kernels_float(const Level& level, LocalSolverKind local) = 0;
   virtual std::unique_ptr<Kernels<double>> kernels_double(const Level& level, LocalSolverKind local) = 0;
 
-  /// Of a level, which must outlive it; nullptr where x is in the memory of the host, which integrates by itself
-  /// (solution/).
+  /// Of a level, which must outlive it; nullptr where the host integrates by itself (solution/): x is in its memory
+  /// then.
   virtual std::unique_ptr<Integrator> make_integrator(const Level& /*level*/) { return nullptr; }
 
-  /// Of a level, which must outlive it; nullptr where vectors are in the memory of the host, which has its own.
+  /// Of a level, which must outlive it; nullptr where the host's own will do (time/host_moments.hpp): vectors are in
+  /// its memory then.
   virtual std::unique_ptr<FlowMoments> make_flow_moments(const Level& /*level*/) { return nullptr; }
 
   /// Kernels for sparse matrices.

@@ -301,17 +301,18 @@ struct TimeStepper::Data {
   }
 
   [[nodiscard]] const Level& all() const { return discretisation.level_with_sides(); }
+  [[nodiscard]] bool on_gpu() const { return engine->stream() != nullptr; }
   /// To an array of others in the memory of the device.
   void copy_out(const std::vector<double>& values, double* array) const {
-    if (engine->stream() == nullptr) {
-      std::ranges::copy(values, array);
-    } else {
+    if (on_gpu()) {
       copy_to_cuda(array, values.data(), values.size() * sizeof(double));
+    } else {
+      std::ranges::copy(values, array);
     }
   }
   /// What makes arrays of the flow on the device, or nullptr where the host has to.
   [[nodiscard]] Integrator* array_maker() {
-    return all().grid.partition() == nullptr ? discretisation.integrator(*engine) : nullptr;
+    return on_gpu() && all().grid.partition() == nullptr ? discretisation.integrator(*engine) : nullptr;
   }
   [[nodiscard]] bool by_cell() const { return all().has_coefficients_by_cell(); }
   [[nodiscard]] Vector<double> vector() const { return {*engine, discretisation.room()}; }
@@ -580,7 +581,7 @@ struct TimeStepper::Data {
   /// TimeStepper::forces() where the engine sees to them.
   [[nodiscard]] std::optional<std::vector<BoundaryForce>> engine_forces(const Point& about) {
     const std::vector<double> known_times = interpolation_times();
-    if (known_times.size() == 1 || discretisation.integrator(*engine) == nullptr) return {};
+    if (known_times.size() == 1 || !on_gpu()) return {};
     const double now = known_times.front();
     const Problem problem_now = with_force(problem_at(now), gradient_at(now, known_times));
     if (pressure) interpolate(now, known_times, work(), b);
@@ -1012,7 +1013,7 @@ void TimeStepper::face_fluxes(const std::array<double*, 3>& fluxes) const {
   for (int a = 0; a < data_->problem.mesh.dim; ++a) data_->copy_out(host[a], fluxes[a]);
 }
 
-bool TimeStepper::on_gpu() const { return data_->engine->stream() != nullptr; }
+bool TimeStepper::on_gpu() const { return data_->on_gpu(); }
 
 Solution TimeStepper::solution() const { return solution(time()); }
 

@@ -6,6 +6,7 @@
 #include "engine/cpu/ceilings.hpp"
 #include "engine/cpu/convection.hpp"
 #include "engine/cpu/cpu_kernels.hpp"
+#include "engine/cpu/flow_sums.hpp"
 #include "engine/cpu/kernels/table.hpp"
 #include "engine/cpu/memory.hpp"
 #include "engine/cpu/sparse.hpp"
@@ -39,6 +40,13 @@ class CpuEngine final : public Engine {
   std::unique_ptr<SparseKernels<float>> sparse_float() override { return cpu::make_sparse_kernels<float>(team_); }
   std::unique_ptr<SparseKernels<double>> sparse_double() override { return cpu::make_sparse_kernels<double>(team_); }
   std::unique_ptr<SparseAssembly> make_assembly() override { return cpu::make_assembly(*this, team_); }
+
+  std::unique_ptr<Integrator> make_integrator(const Level& level) override {
+    return cpu::make_cpu_integrator(team_, level);
+  }
+  std::unique_ptr<FlowMoments> make_flow_moments(const Level& level) override {
+    return cpu::make_cpu_flow_moments(team_, level);
+  }
 
   std::unique_ptr<Convection> make_convection(const Level& level, ConvectiveFlux flux) override {
     return cpu::make_cpu_convection(team_, level, flux);

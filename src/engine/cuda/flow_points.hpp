@@ -4,15 +4,13 @@
 
 #include <memory>
 
-#include "engine/cuda/kernels/flow_at_points.hpp"
 #include "engine/engine.hpp"
+#include "engine/flow_data.hpp"
 #include "level/coefficients.hpp"
 
 namespace solenoid::cuda {
 
-CellMap cell_map(const Grid& grid);
-
-/// A viscosity at k + 2 Gauss points per direction (DeviceLevel::viscosity).
+/// A viscosity at flow_points(k) Gauss points per direction (DeviceLevel::viscosity).
 class DeviceViscosity {
  public:
   ViscosityOfCells of(Engine& engine, const Coefficients& coefficients);

@@ -48,12 +48,6 @@ class DistributedIntegrator final : public Integrator {
     if (!ranks_.all(sums.has_value())) return {};
     return sums;  // they are joined by body
   }
-  void velocity_at(int /*points*/, const double* /*x*/, double* /*values*/) override {
-    throw Error("velocities of levels that ranks share are not put into arrays of a device");
-  }
-  void face_fluxes(const double* /*x*/, const std::array<double*, 3>& /*fluxes*/) override {
-    throw Error("fluxes of levels that ranks share are not put into arrays of a device");
-  }
 
  private:
   std::unique_ptr<Integrator> integrator_;

@@ -2,8 +2,8 @@
 /// \file
 /// Velocities and their gradients at points of cells: in space, and what viscosity makes of them.
 
-#include "engine/cuda/kernels/flow_at_points.hpp"
 #include "engine/cuda/kernels/shape.cuh"
+#include "engine/flow_data.hpp"
 
 namespace solenoid::cuda {
 

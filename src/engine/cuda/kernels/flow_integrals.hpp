@@ -2,25 +2,11 @@
 /// \file
 /// What the kernel of a flow's integrals (flow_integrals.cuh) exchanges with the engine: plain data.
 
-#include "engine/cuda/kernels/flow_at_points.hpp"
 #include "engine/cuda/kernels/points.hpp"
+#include "engine/flow_data.hpp"
 #include "engine/point_tables.hpp"
 
 namespace solenoid::cuda {
-
-/// Gauss points per direction for products of two functions of order k: exact for them.
-constexpr int flow_points(int order) { return order + 2; }
-
-/// Sums of a thread block over its cells, for FlowIntegrals.
-struct FlowPartial {
-  double velocity[3];
-  double velocity_square;
-  double gradient_square;
-  double vorticity_square;
-  double dissipation;   ///< 0 without a viscosity
-  double speed_square;  ///< the maximum
-  double divergence;    ///< the maximum
-};
 
 /// Of a flow with the coefficients x. Sums are those of boxes: J times as large where cells are sheared. Pointers are
 /// to device memory, but for `tables`.

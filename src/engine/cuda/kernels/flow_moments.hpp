@@ -3,8 +3,8 @@
 /// What the kernel of a flow's moments (flow_moments.cuh) exchanges with the engine: plain data.
 
 #include "element/moments.hpp"
-#include "engine/cuda/kernels/flow_at_points.hpp"
 #include "engine/cuda/kernels/points.hpp"
+#include "engine/flow_data.hpp"
 #include "engine/point_tables.hpp"
 
 namespace solenoid::cuda {

@@ -5,8 +5,8 @@
 
 #include <cstdint>
 
-#include "engine/cuda/kernels/flow_at_points.hpp"
 #include "engine/cuda/kernels/points.hpp"
+#include "engine/flow_data.hpp"
 #include "mesh/record.hpp"
 #include "solution/tested_flow.hpp"
 

@@ -7,6 +7,7 @@
 #include "base/host_vector.hpp"
 #include "base/parallel.hpp"
 #include "element/basis.hpp"
+#include "engine/flow_sums.hpp"
 #include "solution/cell_rule.hpp"
 #include "solution/viscosity_of_forces.hpp"
 

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -10,12 +9,12 @@
 
 #include "base/statistics.hpp"
 #include "element/basis.hpp"
-#include "engine/cuda/flow_points.hpp"
 #include "engine/cuda/foreign_array.hpp"
 #include "engine/cuda/kernels/flow_integrals.hpp"
 #include "engine/cuda/points/device_fields.hpp"
 #include "engine/cuda/points/device_forces.hpp"
 #include "engine/cuda/points/integrals.hpp"
+#include "engine/flow_sums.hpp"
 
 namespace solenoid::cuda {
 namespace {
@@ -55,7 +54,6 @@ class DeviceIntegrator final : public Integrator {
         functions_(make_point_tables(level.equation.order, flow_points(level.equation.order))),
         flow_(shared.engine, most_flow_blocks * shared.multiprocessors),
         map_(cell_map(level.grid)),
-        jacobian_(map_.sheared ? level.grid.metric().map()->jacobian() : 1.0),
         blocks_(4 * shared.multiprocessors),
         difference_(shared.engine, blocks_),
         not_finite_(shared.engine, 1) {
@@ -65,25 +63,10 @@ class DeviceIntegrator final : public Integrator {
     }
   }
 
-  [[nodiscard]] FlowIntegrals flow(const double* x) override {
-    FlowIntegrals all;
-    double speed_square = 0.0;
-    for (const FlowPartial& partial : sums(x, {})) {
-      for (int c = 0; c < 3; ++c) all.velocity[c] += jacobian_ * partial.velocity[c];
-      all.velocity_square += jacobian_ * partial.velocity_square;
-      all.gradient_square += jacobian_ * partial.gradient_square;
-      all.vorticity_square += jacobian_ * partial.vorticity_square;
-      speed_square = max_or_nan(speed_square, partial.speed_square);
-      all.max_divergence = max_or_nan(all.max_divergence, partial.divergence);
-    }
-    all.max_speed = std::sqrt(speed_square);
-    return all;
-  }
+  [[nodiscard]] FlowIntegrals flow(const double* x) override { return integrals_of(sums(x, {}), level_.grid); }
   [[nodiscard]] double dissipation(const double* x, const Coefficients& coefficients) override {
     const auto device = shared_.level(level_);
-    double sum = 0.0;
-    for (const FlowPartial& partial : sums(x, device->viscosity(coefficients))) sum += partial.dissipation;
-    return jacobian_ * sum;
+    return dissipation_of(sums(x, device->viscosity(coefficients)), level_.grid);
   }
 
   [[nodiscard]] std::optional<double> velocity_error_square(const VectorField& exact, const double* x) override {
@@ -235,7 +218,6 @@ class DeviceIntegrator final : public Integrator {
   PointTables functions_;  // for flow()
   Vector<FlowPartial> flow_;
   CellMap map_;
-  double jacobian_;
   int blocks_;
   Vector<DifferencePartial> difference_;
   Vector<int> not_finite_;

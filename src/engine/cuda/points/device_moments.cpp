@@ -2,9 +2,9 @@
 
 #include <memory>
 
-#include "engine/cuda/flow_points.hpp"
 #include "engine/cuda/kernels/flow_moments.hpp"
 #include "engine/cuda/points/device_fields.hpp"
+#include "engine/flow_sums.hpp"
 
 namespace solenoid::cuda {
 namespace {
