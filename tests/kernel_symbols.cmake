@@ -5,7 +5,7 @@
 set(leaks "")
 foreach(target IN LISTS targets)
   string(LENGTH ${target} length)
-  file(GLOB files ${objects}/${target}_*.o)
+  file(GLOB_RECURSE files ${objects}/${target}_*.o)
   if(NOT files)
     message(FATAL_ERROR "No kernel objects ${objects}/${target}_*.o")
   endif()

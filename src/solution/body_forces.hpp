@@ -47,14 +47,24 @@ int force_points(const Problem& problem);
 
 TestedFlow tested_flow(const Problem& problem, const Grid& grid, const Point& about);
 
+/// sum_i factors[i] flows[i]
+struct SumOfFlows {
+  std::vector<double> factors;
+  std::vector<const double*> flows;
+};
+
 /// A flow in vectors of a level.
 struct FlowOfForces {
   const Problem& problem;
   const Coefficients& coefficients;
   const double* flow;
-  const double* acceleration;  ///< du/dt, or nullptr
+  SumOfFlows acceleration;  ///< du/dt, or nothing; in the memory of a device one flow, its factor 1
   Point about;
 };
+
+/// The sums over the boundary faces of this rank's cells, of a flow in the memory of the host. If one rank throws, all
+/// do.
+SumsOfBodies sums_of_forces(const Grid& grid, const FlowOfForces& flow);
 
 /// Solution::forces(), of the sums over the faces of this rank's cells. Collective.
 std::vector<BoundaryForce> forces_on_bodies(const Problem& problem, const Grid& grid, const SumsOfBodies& sums);

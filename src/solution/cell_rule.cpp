@@ -31,8 +31,13 @@ void CellRule::move_to(std::int64_t cell) {
     for (std::size_t i = 0; i < axes_[a].size(); ++i) axes_[a][i] = xi_[a][i] * widths[a] + corner[a];
   }
   const AffineMap* const map = grid_->metric().map();
-  for (std::size_t q = 0; q < mapped_.size(); ++q) {
-    mapped_[q] = map->at({axes_[0][index(0, q)], axes_[1][index(1, q)], axes_[2][index(2, q)]});
+  if (map != nullptr) {
+    auto next = mapped_.begin();
+    for (const double z : axes_[2]) {
+      for (const double y : axes_[1]) {
+        for (const double x : axes_[0]) *next++ = map->at({x, y, z});
+      }
+    }
   }
   if (widths == widths_) return;
   widths_ = widths;

@@ -1,12 +1,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <optional>
+#include <cmath>
 #include <string>
+#include <utility>
 
+#include "base/agreement.hpp"
+#include "base/parallel.hpp"
 #include "element/convection_points.hpp"
 #include "level/level.hpp"
 #include "mesh/grid.hpp"
+#include "mesh/record.hpp"
 #include "problem/names.hpp"
 #include "problem/parts.hpp"
 #include "problem/regions.hpp"
@@ -14,11 +18,9 @@
 #include "solenoid/error.hpp"
 #include "solenoid/solution.hpp"
 #include "solution/body_forces.hpp"
-#include "solution/cell_evaluator.hpp"
 #include "solution/cell_rule.hpp"
 #include "solution/cells_of.hpp"
-#include "solution/field_evaluator.hpp"
-#include "solution/joined.hpp"
+#include "solution/face_lanes.hpp"
 #include "solution/viscosity_of_forces.hpp"
 
 namespace solenoid {
@@ -27,186 +29,280 @@ namespace {
 
 constexpr int sides_of_box = 6;
 
-// u and its gradient at the points of a rule, and p where it is asked for.
-struct FlowValues {
-  std::vector<double> u;
-  std::vector<double> gradient;
-  std::vector<double> p;
+// A boundary face, and what kinds of faces its cell has: two bits for each side.
+struct FaceOfCell {
+  Record cell;
+  int side;
+  int kinds;
 
-  void evaluate(CellEvaluator& evaluator, std::int64_t cell, bool with_pressure) {
-    const std::size_t dim = evaluator.dim();
-    u.resize(evaluator.points() * dim);
-    gradient.resize(evaluator.points() * dim * dim);
-    p.assign(evaluator.points(), 0.0);
-    evaluator.velocity_and_gradient(cell, u.data(), gradient.data());
-    if (with_pressure) evaluator.pressure(cell, p.data());
-  }
-  [[nodiscard]] FlowThere at(std::size_t q, int dim) const {
-    FlowThere there{.p = p[q]};
-    for (int c = 0; c < dim; ++c) {
-      there.u[c] = u[q * dim + c];
-      for (int a = 0; a < dim; ++a) there.gradient[c][a] = gradient[(q * dim + c) * dim + a];
-    }
-    return there;
-  }
+  [[nodiscard]] auto group() const { return std::pair(side, kinds); }
 };
 
-// Forces on the boundary faces of one cell after the other (tested_flow.hpp). One object serves one thread.
+// Of the cells of this rank, by group.
+std::vector<FaceOfCell> faces_on_boundary(const Grid& grid) {
+  std::vector<FaceOfCell> faces;
+  for (const Record cell : grid.layout().owned_cells()) {
+    int kinds = 0;
+    for (int side = 0; side < 2 * grid.dim(); ++side) kinds |= static_cast<int>(grid.face(cell, side)) << 2 * side;
+    for (int side = 0; side < 2 * grid.dim(); ++side) {
+      if (grid.face(cell, side) != Face::interior) faces.push_back({cell, side, kinds});
+    }
+  }
+  std::ranges::stable_sort(faces, {}, &FaceOfCell::group);
+  return faces;
+}
+
+// Sums over boundary faces, many side by side. One object serves one thread.
 class BoundaryForces {
  public:
-  /// `acceleration`: du/dt, or nullptr.
-  BoundaryForces(const Solution& solution, const Solution* acceleration, const Point& about, const Bodies& bodies)
-      : grid_(&solution.grid()),
+  // What is handed over must outlive this.
+  BoundaryForces(const Grid& grid, const FlowOfForces& flow, const Bodies& bodies, const std::vector<double>& tables)
+      : grid_(&grid),
+        flow_(&flow),
+        velocity_of_flow_{{1.0}, {flow.flow}},
         bodies_(&bodies),
-        dim_(grid_->dim()),
-        tested_(tested_flow(solution.problem(), *grid_, about)),
-        physics_(solution),
-        force_(force_field(solution.problem())),
-        data_(data_of_conditions(solution.problem())),
-        volume_(solution, CellRule::inside) {
-    if (acceleration != nullptr) {
-      acceleration_.emplace(*acceleration);
-      acceleration_->set_points(volume_.rule.xi());
+        kernel_(&force_kernel()),
+        lanes_(kernel_->lanes),
+        dim_(grid.dim()),
+        n_(flow.problem.order + 1),
+        force_(force_field(flow.problem)),
+        data_(data_of_conditions(flow.problem)) {
+    const int points = force_points(flow.problem);
+    for (int side = CellRule::inside; side < 2 * dim_; ++side) {
+      rules_.emplace_back(grid, points, side);
+      viscosities_.emplace_back(flow.coefficients, grid, rules_.back().xi(), side);
     }
-    for (int side = 0; side < 2 * dim_; ++side) sides_.emplace_back(solution, side);
+    for (int c = 0; c < dim_; ++c) find_places(c);
+    const AffineMap map = grid.metric().map() == nullptr ? AffineMap::identity(dim_) : *grid.metric().map();
+    faces_.tested = tested_flow(flow.problem, grid, flow.about);
+    faces_.layout = {n_, points};
+    faces_.tables = tables.data();
+    faces_.measure = map.jacobian();
+    for (int a = 0; a < 3; ++a) {
+      faces_.areas[a] = map.jacobian() * std::sqrt(map.inverse_metric()[a][a]);
+      for (int i = 0; i < 3; ++i) faces_.image[i][a] = map.direction(a)[i] / map.jacobian();
+    }
   }
 
-  void add(std::int64_t cell, SumsOfBodies& bodies) {
-    const auto record = static_cast<Record>(cell);
-    const auto on_boundary = [&](int side) { return grid_->face(record, side) != Face::interior; };
-    int side = 0;
-    while (side < 2 * dim_ && !on_boundary(side)) ++side;
-    if (side == 2 * dim_) return;
-    move_to(record);
-    for (; side < 2 * dim_; ++side) {
-      if (on_boundary(side)) add_face(side, bodies.of_body[bodies_->at(record, side)]);
+  // Of one group, as many as there are lanes, or fewer.
+  void add(std::span<const FaceOfCell> faces, SumsOfBodies& bodies) {
+    Cells cells{};
+    for (int l = 0; l < lanes_; ++l) cells[l] = faces[std::min<std::size_t>(l, faces.size() - 1)].cell;
+    faces_.side = faces[0].side;
+    take(cells);
+    FaceSums found;
+    kernel_->add_up(faces_, found);
+    for (std::size_t l = 0; l < faces.size(); ++l) {
+      ForceSums sums;
+      auto from = found.sums.begin();
+      for (Point* const part : {&sums.force, &sums.torque, &sums.pressure, &sums.viscous}) {
+        for (double& value : *part) value = (*from++)[l];
+      }
+      if (has_rows()) {
+        const Rows rows{found.rows[0][l], {found.rows[1][l], found.rows[2][l], found.rows[3][l]}};
+        faces_.tested.add(sums, faces_.side, rows, grid_->corner(cells[l]), grid_->widths(cells[l]));
+      }
+      bodies.of_body[bodies_->at(cells[l], faces_.side)].merge(sums);
     }
   }
+
+  [[nodiscard]] int lanes() const { return lanes_; }
 
  private:
-  // A rule in a cell, or on a side of it, with the values at its points.
+  using Cells = std::array<Record, FaceLanes::most_lanes>;
+  using Numbers = std::vector<double>;  // [..][lane]
+
+  // Where a coefficient is.
   struct Place {
-    Place(const Solution& solution, int side)
-        : rule(solution.grid(), force_points(solution.problem()), side),
-          evaluator(solution),
-          behind(solution),
-          viscosity(solution.equation_coefficients(), solution.grid(), rule.xi(), side) {
-      evaluator.set_points(rule.xi(), CellEvaluator::Tables::values_and_derivatives);
-      if (side == CellRule::inside) return;
-      behind.set_points(ViscosityOfForces::seen_from_behind(rule.xi(), side),
-                        CellEvaluator::Tables::values_and_derivatives);
-    }
-
-    CellRule rule;
-    CellEvaluator evaluator;
-    CellEvaluator behind;  // at the same points in the cell behind the side
-    FlowValues values;
-    FlowValues values_behind;
-    // Of the force in the cell; on a side of the prescribed velocity or traction.
-    std::array<std::vector<double>, 3> data;
-    Face face = Face::interior;
-    double penalty = 0.0;
-    ViscosityOfForces viscosity;
-    const std::vector<double>* nu = nullptr;
-
-    void evaluate(const VectorField& field, int dim) {
-      for (int c = 0; c < dim; ++c) {
-        data[c].assign(rule.size(), 0.0);
-        if (!field[c].is_zero()) rule.evaluate(field[c], data[c]);
-      }
-    }
-    [[nodiscard]] Point data_at(std::size_t q, int dim) const {
-      Point result{};
-      for (int c = 0; c < dim; ++c) result[c] = data[c][q];
-      return result;
-    }
-    [[nodiscard]] Point reference(std::size_t q) const {
-      return {rule.reference(0, q), rule.reference(1, q), rule.reference(2, q)};
-    }
-    // On a side.
-    [[nodiscard]] SideThere there(std::size_t q, int dim) const {
-      SideThere there{.face = face, .penalty = penalty, .viscosity = (*nu)[q]};
-      if (face == Face::interior) {
-        there.behind = values_behind.at(q, dim);
-      } else {
-        there.data = data_at(q, dim);
-      }
-      return there;
-    }
+    std::int64_t offset;  // in the record of the cell,
+    bool is_above;        // or of that above it
+  };
+  struct Velocity {
+    Numbers widths;
+    Numbers coefficients;
   };
 
-  void move_to(Record cell) {
-    corner_ = grid_->corner(cell);
-    widths_ = grid_->widths(cell);
-    mass_ = physics_.mass(cell);
-    volume_.rule.move_to(cell);
-    volume_.values.evaluate(volume_.evaluator, cell, true);
-    volume_.nu = &volume_.viscosity.of(cell);
-    volume_.evaluate(force_, dim_);
-    changes_.assign(volume_.rule.size() * dim_, 0.0);
-    if (acceleration_) acceleration_->velocity(cell, changes_.data());
+  [[nodiscard]] bool has_rows() const { return faces_.faces[faces_.side] != Face::outflow; }
+  [[nodiscard]] std::int64_t offset(Record record) const { return record_offset(record, record_size(dim_, n_ - 1)); }
+
+  // In the order of tensors.
+  void find_places(int c) {
+    const auto count = [&](int a) { return a >= dim_ ? 1 : a == c ? n_ + 1 : n_; };
+    for (int z = 0; z < count(2); ++z) {
+      for (int y = 0; y < count(1); ++y) {
+        for (int x = 0; x < count(0); ++x) {
+          std::array<int, 3> i{x, y, z};
+          const bool is_above = i[c] == n_;
+          if (is_above) i[c] = 0;
+          std::int64_t number = c * power(n_, dim_);
+          for (int a = 0; a < dim_; ++a) number += i[a] * velocity_stride(dim_, n_ - 1, c, a);
+          places_[c].push_back({interleave * number, is_above});
+        }
+      }
+    }
+  }
+
+  void take(const Cells& cells) {
+    for (int side = 0; side < 2 * dim_; ++side) faces_.faces[side] = grid_->face(cells[0], side);
+    take_corners(cells);
+    const TestedFlow& tested = faces_.tested;
+    const int of = faces_.side;
+    faces_.cells = take_velocity(cells, velocity_of_flow_, TestedFlow::all, velocity_);
+    take_pressure(cells);
+    take_viscosity(cells);
     for (int side = 0; side < 2 * dim_; ++side) {
-      Place& place = sides_[side];
-      place.face = grid_->face(cell, side);
-      place.penalty = tested_.penalty_of(side, widths_[side / 2]);
-      place.rule.move_to(cell);
-      place.values.evaluate(place.evaluator, cell, place.face != Face::interior);
-      place.nu = &place.viscosity.of(cell);
-      if (place.face == Face::interior) {
-        place.values_behind.evaluate(place.behind, grid_->neighbour(cell, side), false);
+      if (faces_.faces[side] != Face::interior) take_data(cells, side);
+    }
+    if (!has_rows()) return;
+    if (!flow_->acceleration.flows.empty()) {
+      faces_.change = take_velocity(cells, flow_->acceleration, tested.read_of_change(of), change_).velocity;
+    }
+    take_force(cells);
+    for (int side = 0; side < 2 * dim_; ++side) {
+      if (faces_.faces[side] != Face::interior) continue;
+      Cells behind{};
+      for (int l = 0; l < lanes_; ++l) behind[l] = grid_->neighbour(cells[l], side);
+      faces_.behind[side] = take_velocity(behind, velocity_of_flow_, tested.read_behind(side, of), behind_[side]);
+    }
+  }
+
+  void take_corners(const Cells& cells) {
+    corner_.resize(3 * lanes_);
+    mass_.resize(lanes_);
+    for (int l = 0; l < lanes_; ++l) {
+      put(grid_->corner(cells[l]), l, corner_.data());
+      const auto& by_cell = flow_->coefficients.by_cell;
+      mass_[l] = by_cell == nullptr ? flow_->coefficients.reaction : by_cell->reaction[cells[l]];
+    }
+    faces_.corner = corner_.data();
+    faces_.mass = mass_.data();
+  }
+
+  // Functions are scaled by it (element/basis.hpp).
+  [[nodiscard]] double scale(Record cell) const {
+    const Point widths = grid_->widths(cell);
+    double volume = 1.0;
+    for (int a = 0; a < dim_; ++a) volume *= widths[a];
+    return 1.0 / std::sqrt(volume);
+  }
+
+  FaceLanes::Cells take_velocity(const Cells& cells, const SumOfFlows& flow, const ReadComponents& read,
+                                 Velocity& velocity) const {
+    std::array<double, FaceLanes::most_lanes> scales{};
+    velocity.widths.resize(3 * lanes_);
+    for (int l = 0; l < lanes_; ++l) {
+      scales[l] = scale(cells[l]);
+      put(grid_->widths(cells[l]), l, velocity.widths.data());
+    }
+    const std::size_t component = places_[0].size() * lanes_;
+    velocity.coefficients.resize(dim_ * component);
+    for (int c = 0; c < dim_; ++c) {
+      if (!read.has(c)) continue;
+      std::array<std::array<std::int64_t, FaceLanes::most_lanes>, 2> records{};  // of cells, above them
+      for (int l = 0; l < lanes_; ++l) {
+        records[0][l] = offset(cells[l]);
+        records[1][l] = offset(grid_->neighbour(cells[l], 2 * c + 1));
+      }
+      double* const begin = &velocity.coefficients[c * component];
+      std::fill_n(begin, component, 0.0);
+      for (std::size_t i = 0; i < flow.flows.size(); ++i) {
+        const double factor = flow.factors[i];
+        double* to = begin;
+        for (const Place& place : places_[c]) {
+          const double* const from = flow.flows[i] + place.offset;
+          const auto& of_lanes = records[place.is_above ? 1 : 0];
+          for (int l = 0; l < lanes_; ++l) *to++ += factor * scales[l] * from[of_lanes[l]];
+        }
+      }
+    }
+    return {velocity.widths.data(), velocity.coefficients.data()};
+  }
+
+  void take_pressure(const Cells& cells) {
+    const int count = power(n_, dim_);
+    pressure_.resize(count * lanes_);
+    for (int l = 0; l < lanes_; ++l) {
+      const double* const from = flow_->flow + offset(cells[l]) + std::int64_t{interleave} * dim_ * count;
+      const double factor = scale(cells[l]);
+      for (int i = 0; i < count; ++i) pressure_[i * lanes_ + l] = factor * from[interleave * i];
+    }
+    faces_.pressure = pressure_.data();
+  }
+
+  void take_viscosity(const Cells& cells) {
+    if (!viscosity_.empty() && flow_->coefficients.by_cell == nullptr) return;
+    std::size_t points = 0;
+    for (const CellRule& rule : rules_) points += rule.size();
+    viscosity_.resize(points * lanes_);
+    for (int l = 0; l < lanes_; ++l) {
+      double* to = viscosity_.data();
+      for (ViscosityOfForces& viscosity : viscosities_) to = put(viscosity.of(cells[l]), l, to);
+    }
+    faces_.viscosity = viscosity_.data();
+  }
+
+  void take_force(const Cells& cells) {
+    if (!force_values_.empty() && std::ranges::all_of(force_, is_constant)) return;
+    for (int l = 0; l < lanes_; ++l) take_field(force_, rules_[0], cells[l], l, force_values_);
+    faces_.force = force_values_.data();
+  }
+  void take_data(const Cells& cells, int side) {
+    for (int l = 0; l < lanes_; ++l) {
+      take_field(data_[condition_at(*grid_, cells[l], side)], rules_[1 + side], cells[l], l, data_values_[side]);
+    }
+    faces_.data[side] = data_values_[side].data();
+  }
+  void take_field(const VectorField& field, CellRule& rule, Record cell, int lane, Numbers& numbers) {
+    values_.resize(rule.size());
+    numbers.resize(dim_ * rule.size() * lanes_);
+    if (!std::ranges::all_of(field, is_constant)) rule.move_to(cell);
+    double* to = numbers.data();
+    for (int c = 0; c < dim_; ++c) {
+      if (is_constant(field[c])) {
+        std::ranges::fill(values_, *field[c].constant());
       } else {
-        place.evaluate(data_[condition_at(*grid_, cell, side)], dim_);
+        rule.evaluate(field[c], values_);
       }
+      to = put(values_, lane, to);
     }
   }
 
-  void add_face(int side, ForceSums& sums) const {
-    const Place& place = sides_[side];
-    for (std::size_t q = 0; q < place.rule.size(); ++q) {
-      const Point xi = place.reference(q);
-      Point box{};
-      for (int a = 0; a < dim_; ++a) box[a] = xi[a] * widths_[a] + corner_[a];
-      tested_.add(sums, side, place.values.at(q, dim_), place.there(q, dim_), place.rule.weights()[q],
-                  tested_.lever(box));
-    }
-    if (place.face != Face::outflow) tested_.add(sums, side, rows_of(side), corner_, widths_);
-  }
+  static bool is_constant(const ScalarField& field) { return field.constant().has_value(); }
 
-  [[nodiscard]] Rows rows_of(int side) const {
-    const Point& edge = tested_.edge[side / 2];
-    Rows rows;
-    for (std::size_t q = 0; q < volume_.rule.size(); ++q) {
-      InsideThere with{.force = volume_.data_at(q, dim_), .mass = mass_, .viscosity = (*volume_.nu)[q]};
-      std::copy_n(&changes_[q * dim_], dim_, with.change.begin());
-      const Tested tested = tested_.inside(edge, volume_.values.at(q, dim_), with);
-      tested_.add(rows, side, tested, volume_.rule.weights()[q], volume_.reference(q), widths_);
+  // To a lane; where the next values go.
+  double* put(std::span<const double> values, int lane, double* to) const {
+    for (const double value : values) {
+      to[lane] = value;
+      to += lanes_;
     }
-    for (int other = 0; other < 2 * dim_; ++other) {
-      const Place& place = sides_[other];
-      for (std::size_t q = 0; q < place.rule.size(); ++q) {
-        const Tested tested =
-            tested_.on(other, edge, other / 2 == side / 2, place.values.at(q, dim_), place.there(q, dim_));
-        tested_.add(rows, side, tested, place.rule.weights()[q], place.reference(q), widths_);
-      }
-    }
-    return rows;
+    return to;
   }
 
   const Grid* grid_;
+  const FlowOfForces* flow_;
+  SumOfFlows velocity_of_flow_;
   const Bodies* bodies_;
+  const ForceKernel* kernel_;
+  int lanes_;
   int dim_;
-  TestedFlow tested_;
-  CellPhysics physics_;
-  // Of the cell:
-  Point corner_{};
-  Point widths_{};
-  double mass_ = 0.0;
+  int n_;
   VectorField force_;
-  std::vector<VectorField> data_;  // of conditions
-  Place volume_;
-  std::vector<Place> sides_;
-  std::optional<CellEvaluator> acceleration_;
-  std::vector<double> changes_;  // du/dt at the points in the cell
+  std::vector<VectorField> data_;               // of conditions
+  std::vector<CellRule> rules_;                 // in cells, on their sides
+  std::vector<ViscosityOfForces> viscosities_;  // the same
+  std::array<std::vector<Place>, 3> places_;    // [c]
+  FaceLanes faces_{};
+  // Of faces_:
+  Numbers corner_;
+  Numbers mass_;
+  Numbers pressure_;
+  Numbers viscosity_;
+  Numbers force_values_;
+  std::array<Numbers, 6> data_values_;
+  Velocity velocity_;
+  Velocity change_;
+  std::array<Velocity, 6> behind_;
+  Numbers values_;  // of a field in a cell
 };
 
 }  // namespace
@@ -247,6 +343,7 @@ TestedFlow tested_flow(const Problem& problem, const Grid& grid, const Point& ab
   const int dim = grid.dim();
   const AffineMap map = grid.metric().map() != nullptr ? *grid.metric().map() : AffineMap::identity(dim);
   TestedFlow result{.dim = dim,
+                    .boxes = grid.metric().map() == nullptr,
                     .stress_form = form_of(problem) == ViscousForm::stress,
                     .convection = problem.convection,
                     .linear = problem.order > 0,
@@ -281,6 +378,28 @@ std::vector<BoundaryForce> forces_on_bodies(const Problem& problem, const Grid& 
   return result;
 }
 
+SumsOfBodies sums_of_forces(const Grid& grid, const FlowOfForces& flow) {
+  SumsOfBodies sums;
+  in_agreement(grid.communicator(), [&] {
+    const Bodies bodies(flow.problem.mesh, grid);
+    const std::vector<double> tables = make_tables({flow.problem.order + 1, force_points(flow.problem)});
+    const std::vector<FaceOfCell> all = faces_on_boundary(grid);
+    sums = reduce_cells<SumsOfBodies>(std::ssize(all), [&] {
+      return [&, forces = BoundaryForces(grid, flow, bodies, tables)](CellRange range, SumsOfBodies& mine) mutable {
+        auto faces = std::span(all).subspan(range.begin, range.end - range.begin);
+        while (!faces.empty()) {
+          std::size_t count = 1;
+          const auto goes_on = [&] { return faces[count].group() == faces[0].group(); };
+          while (count < faces.size() && std::cmp_less(count, forces.lanes()) && goes_on()) ++count;
+          forces.add(faces.first(count), mine);
+          faces = faces.subspan(count);
+        }
+      };
+    });
+  });
+  return sums;
+}
+
 std::vector<Record> cells_of_forces(const Grid& grid) {
   const int sides = 2 * grid.dim();
   std::vector<Record> cells;
@@ -306,14 +425,11 @@ std::vector<BoundaryForce> Solution::forces(const Point& about) const {
         "forces: before its first step a flow in time has neither a pressure nor an acceleration, and a mean flow has "
         "none");
   }
-  const Bodies bodies(problem_.mesh, *grid_);
-  const auto sums = reduce_owned_cells<SumsOfBodies>(*grid_, [&] {
-    return [forces = BoundaryForces(*this, acceleration_.get(), about, bodies)](CellRange range,
-                                                                                SumsOfBodies& of_bodies) mutable {
-      for (std::int64_t cell = range.begin; cell < range.end; ++cell) forces.add(cell, of_bodies);
-    };
-  });
-  return forces_on_bodies(problem_, *grid_, sums);
+  const Coefficients coefficients = equation_coefficients();
+  SumOfFlows acceleration;
+  if (acceleration_ != nullptr) acceleration = {{1.0}, {acceleration_->coefficients().data()}};
+  const FlowOfForces flow{problem_, coefficients, this->coefficients().data(), acceleration, about};
+  return forces_on_bodies(problem_, *grid_, sums_of_forces(*grid_, flow));
 }
 
 }  // namespace solenoid

@@ -17,61 +17,85 @@
 
 namespace solenoid {
 
-/// At a point.
-struct FlowThere {
-  Point u{};
-  Matrix3 gradient{};  ///< [c][a]: du_c/dx_a
-  double p = 0.0;
+/// At a point; or at one point of each of many cells, T being that many numbers.
+template <class T>
+struct FlowThereOf {
+  Vector3<T> u{};
+  Vector3<Vector3<T>> gradient{};  ///< [c][a]: du_c/dx_a
+  T p{};
 };
+using FlowThere = FlowThereOf<double>;
 
 /// What a flow has in a cell besides.
-struct InsideThere {
-  Point change{};  ///< du/dt
-  Point force{};
-  double mass = 0.0;
-  double viscosity = 0.0;
+template <class T>
+struct InsideThereOf {
+  Vector3<T> change{};  ///< du/dt
+  Vector3<T> force{};
+  T mass{};
+  T viscosity{};
 };
+using InsideThere = InsideThereOf<double>;
 
-/// The same on a side.
-struct SideThere {
+/// The same on a side, of the same kind in all cells.
+template <class T>
+struct SideThereOf {
   Face face = Face::interior;
-  double penalty = 0.0;    ///< of the equation, gamma
-  double viscosity = 0.0;  ///< nu, on an interior face nu_F
-  Point data{};            ///< of a boundary face: the velocity or traction prescribed
-  FlowThere behind{};      ///< of an interior face
+  T penalty{};              ///< of the equation, gamma
+  T viscosity{};            ///< nu, on an interior face nu_F
+  Vector3<T> data{};        ///< of a boundary face: the velocity or traction prescribed
+  FlowThereOf<T> behind{};  ///< of an interior face
 };
+using SideThere = SideThereOf<double>;
 
 /// What the equation has at a point for a velocity v along an edge: value v + slope . grad v.
-struct Tested {
-  double value = 0.0;
-  Point slope{};
+template <class T>
+struct TestedOf {
+  T value{};
+  Vector3<T> slope{};
 };
+using Tested = TestedOf<double>;
 
 /// Of the discrete equation, for the hat on a side, a velocity along the edge across it that is 1 there, and for this
 /// hat times the way from the corner of the cell along each other edge.
-struct Rows {
-  double hat = 0.0;
-  Point way{};
+template <class T>
+struct RowsOf {
+  T hat{};
+  Vector3<T> way{};
 };
+using Rows = RowsOf<double>;
 
 /// Forces on a part of the boundary.
-struct ForceSums {
-  Point force{};
-  Point torque{};
-  Point pressure{};
-  Point viscous{};
+template <class T>
+struct ForceSumsOf {
+  Vector3<T> force{};
+  Vector3<T> torque{};
+  Vector3<T> pressure{};
+  Vector3<T> viscous{};
 
-  constexpr void merge(const ForceSums& other) {
+  constexpr void merge(const ForceSumsOf& other) {
     add_times(force, 1.0, other.force);
     add_times(torque, 1.0, other.torque);
     add_times(pressure, 1.0, other.pressure);
     add_times(viscous, 1.0, other.viscous);
   }
 };
+using ForceSums = ForceSumsOf<double>;
+
+/// ReadComponents of a velocity, a bit each: of which values are read, and of which slopes.
+struct ReadComponents {
+  int values = 0;
+  int slopes = 0;
+
+  [[nodiscard]] constexpr bool has(int c) const { return ((values | slopes) >> c & 1) != 0; }
+  [[nodiscard]] constexpr bool has_slopes(int c) const { return (slopes >> c & 1) != 0; }
+};
+
+constexpr double where_positive(double number, double yes, double no) { return number > 0.0 ? yes : no; }
 
 /// An equation on the cells of a lattice.
 struct TestedFlow {
   int dim = 3;
+  bool boxes = true;  ///< cells are such
   bool stress_form = false;
   bool convection = false;
   bool linear = true;             ///< test functions vary along sides; those of lowest order are constant there
@@ -84,21 +108,51 @@ struct TestedFlow {
 
   static constexpr double outward(int side) { return side % 2 == 0 ? -1.0 : 1.0; }
 
+  static constexpr ReadComponents all{7, 7};
+
+  // What is read of a flow where the row of side `of` is tested: on boxes little more than the component across it.
+  [[nodiscard]] constexpr ReadComponents read_inside(int of) const {
+    const int across = 1 << of / 2;
+    return boxes ? ReadComponents{convection ? 7 : across, stress_form ? 7 : across} : all;
+  }
+  [[nodiscard]] constexpr ReadComponents read_of_change(int of) const { return {boxes ? 1 << of / 2 : 7, 0}; }
+  [[nodiscard]] constexpr ReadComponents read_on(int side, int of) const {
+    if (side == of) return all;  // for the force that is known point by point
+    ReadComponents read = read_behind(side, of);
+    if (convection && counts(side, of)) read.values |= 1 << side / 2;
+    return read;
+  }
+  [[nodiscard]] constexpr ReadComponents read_behind(int side, int of) const {
+    const bool has_jump = side / 2 != of / 2;
+    if (!boxes) return {7, has_jump ? 7 : 0};
+    if (!counts(side, of)) return {};
+    const int across = 1 << of / 2;
+    return {across, across | (stress_form ? 1 << side / 2 : 0)};
+  }
+  /// Whether there is anything on a side for the row of side `of`: on boxes its hat is zero on the opposite one, and so
+  /// is what its slope is tested with.
+  [[nodiscard]] constexpr bool counts(int side, int of) const { return !boxes || side / 2 != of / 2 || side == of; }
+
   /// From the point that torques are about to that with these coordinates in boxes.
-  [[nodiscard]] constexpr Point lever(const Point& box) const {
-    Point x = origin;
+  template <class T>
+  [[nodiscard]] constexpr Vector3<T> lever(const Vector3<T>& box) const {
+    Vector3<T> x{};
+    for (int i = 0; i < 3; ++i) x[i] += origin[i];
     for (int a = 0; a < dim; ++a) add_times(x, box[a], edge[a]);
     return x;
   }
   /// gamma on a side of a cell so wide across it.
-  [[nodiscard]] constexpr double penalty_of(int side, double width) const {
+  template <class T>
+  [[nodiscard]] constexpr T penalty_of(int side, const T& width) const {
     return penalty / (width * height[side / 2]);
   }
 
-  [[nodiscard]] constexpr Tested inside(const Point& along, const FlowThere& here, const InsideThere& with) const {
-    Point inertia{};
+  template <class T>
+  [[nodiscard]] constexpr TestedOf<T> inside(const Point& along, const FlowThereOf<T>& here,
+                                             const InsideThereOf<T>& with) const {
+    Vector3<T> inertia{};
     for (int c = 0; c < 3; ++c) inertia[c] = with.mass * here.u[c] + with.change[c] - with.force[c];
-    Tested result{dot_product(inertia, along)};
+    TestedOf<T> result{dot_product(inertia, along)};
     add_times(result.slope, -here.p, along);
     add_times(result.slope, with.viscosity, strain_along(here, along));
     if (convection) add_times(result.slope, -dot_product(here.u, along), here.u);
@@ -106,11 +160,12 @@ struct TestedFlow {
   }
 
   /// `no_jump`: the side is across the edge, where v has no jump, but its slope has.
-  [[nodiscard]] constexpr Tested on(int side, const Point& along, bool no_jump, const FlowThere& here,
-                                    const SideThere& with) const {
-    Tested result;
+  template <class T>
+  [[nodiscard]] constexpr TestedOf<T> on(int side, const Point& along, bool no_jump, const FlowThereOf<T>& here,
+                                         const SideThereOf<T>& with) const {
+    TestedOf<T> result;
     if (with.face == Face::interior) {
-      Point slope = strain(here, normal[side]);
+      Vector3<T> slope = strain(here, normal[side]);
       add_times(slope, 1.0, strain(with.behind, normal[side]));
       for (int i = 0; i < 3; ++i) slope[i] *= 0.5;
       add_viscous(result, side, along, no_jump, jump(side, here.u, with.behind.u), with.viscosity, with.penalty, slope,
@@ -126,12 +181,13 @@ struct TestedFlow {
   }
 
   /// A point of side `side`, tested along the edge across side `of`, its weight and its coordinates in [0, 1].
-  constexpr void add(Rows& rows, int of, const Tested& tested, double weight, const Point& xi,
-                     const Point& widths) const {
+  template <class T>
+  constexpr void add(RowsOf<T>& rows, int of, const TestedOf<T>& tested, const T& weight, const Point& xi,
+                     const Vector3<T>& widths) const {
     const int e = of / 2;
-    const double hat = weight * (of % 2 == 0 ? 1.0 - xi[e] : xi[e]);
-    const double slope = weight * outward(of) / widths[e];
-    const double sum = hat * tested.value + slope * dot_product(tested.slope, across[e]);
+    const T hat = weight * (of % 2 == 0 ? 1.0 - xi[e] : xi[e]);
+    const T slope = weight * outward(of) / widths[e];
+    const T sum = hat * tested.value + slope * dot_product(tested.slope, across[e]);
     rows.hat += sum;
     for (int b = 0; b < dim; ++b) {
       if (b == e) continue;
@@ -141,12 +197,13 @@ struct TestedFlow {
   }
 
   /// The force that is known point by point, of a point on a boundary face.
-  constexpr void add(ForceSums& sums, int side, const FlowThere& here, const SideThere& with, double weight,
-                     const Point& arm) const {
-    const Point slope = strain(here, normal[side]);
+  template <class T>
+  constexpr void add(ForceSumsOf<T>& sums, int side, const FlowThereOf<T>& here, const SideThereOf<T>& with,
+                     const T& weight, const Vector3<T>& arm) const {
+    const Vector3<T> slope = strain(here, normal[side]);
     add_times(sums.pressure, weight * here.p, normal[side]);
     add_times(sums.viscous, -with.viscosity * weight, slope);
-    Point traction{};  // on the fluid, where it is known point by point
+    Vector3<T> traction{};  // on the fluid, where it is known point by point
     if (with.face == Face::outflow) {
       traction = with.data;
     } else if (with.face == Face::velocity) {
@@ -171,47 +228,54 @@ struct TestedFlow {
 
  private:
   /// What the equation has nu times, [c][a]: du_c/dx_a, in the stress form 2 eps(u).
-  [[nodiscard]] constexpr double strain(const FlowThere& here, int c, int a) const {
-    return here.gradient[c][a] + (stress_form ? here.gradient[a][c] : 0.0);
+  template <class T>
+  [[nodiscard]] constexpr T strain(const FlowThereOf<T>& here, int c, int a) const {
+    return stress_form ? here.gradient[c][a] + here.gradient[a][c] : here.gradient[c][a];
   }
   /// Applied to a vector.
-  [[nodiscard]] constexpr Point strain(const FlowThere& here, const Point& vector) const {
-    Point result{};
+  template <class T>
+  [[nodiscard]] constexpr Vector3<T> strain(const FlowThereOf<T>& here, const Point& vector) const {
+    Vector3<T> result{};
     for (int c = 0; c < 3; ++c) {
       for (int a = 0; a < 3; ++a) result[c] += strain(here, c, a) * vector[a];
     }
     return result;
   }
   /// The same for all vectors: `along` times it is this times the vector.
-  [[nodiscard]] constexpr Point strain_along(const FlowThere& here, const Point& along) const {
-    Point result{};
+  template <class T>
+  [[nodiscard]] constexpr Vector3<T> strain_along(const FlowThereOf<T>& here, const Point& along) const {
+    Vector3<T> result{};
     for (int c = 0; c < 3; ++c) {
       for (int a = 0; a < 3; ++a) result[a] += strain(here, c, a) * along[c];
     }
     return result;
   }
   /// u - `other` without what it has along the edge across a side, in which there are no jumps.
-  [[nodiscard]] constexpr Point jump(int side, const Point& u, const Point& other) const {
-    Point result = u;
+  template <class T>
+  [[nodiscard]] constexpr Vector3<T> jump(int side, const Vector3<T>& u, const Vector3<T>& other) const {
+    Vector3<T> result = u;
     add_times(result, -1.0, other);
     add_times(result, -dot_product(across[side / 2], result), edge[side / 2]);
     return result;
   }
   /// <what v has for u - difference>, of which the equation takes a mean over the cells of the face, `part` of it.
-  constexpr void add_viscous(Tested& result, int side, const Point& along, bool no_jump, const Point& difference,
-                             double nu, double gamma, const Point& slope, double part) const {
+  template <class T>
+  constexpr void add_viscous(TestedOf<T>& result, int side, const Point& along, bool no_jump,
+                             const Vector3<T>& difference, const T& nu, const T& gamma, const Vector3<T>& slope,
+                             double part) const {
     add_times(result.slope, -nu * part * dot_product(along, difference), normal[side]);
     if (stress_form) add_times(result.slope, -nu * part * dot_product(along, normal[side]), difference);
     if (!no_jump) result.value += nu * (gamma * dot_product(along, difference) - dot_product(along, slope));
   }
   /// What of the component that a vector takes leaves through a face: upwind, with that behind where the flow comes in.
-  [[nodiscard]] constexpr double convected(int side, const Point& along, const FlowThere& here,
-                                           const SideThere& with) const {
-    const double w = dot_product(normal[side], here.u);
-    double other = 0.0;
+  template <class T>
+  [[nodiscard]] constexpr T convected(int side, const Point& along, const FlowThereOf<T>& here,
+                                      const SideThereOf<T>& with) const {
+    const T w = dot_product(normal[side], here.u);
+    T other{};
     if (with.face == Face::interior) other = dot_product(along, with.behind.u);
     if (with.face == Face::velocity) other = dot_product(along, with.data);
-    return w * (w > 0.0 ? dot_product(along, here.u) : other);
+    return w * where_positive(w, dot_product(along, here.u), other);
   }
 };
 

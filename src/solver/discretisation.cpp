@@ -309,8 +309,9 @@ double Discretisation::dissipation(Engine& engine, const Problem& problem, const
 }
 
 std::optional<std::vector<BoundaryForce>> Discretisation::engine_forces(Engine& engine, const FlowOfForces& flow) {
-  if (integrator(engine) == nullptr) return {};
-  const auto sums = integrator(engine)->forces(flow);
+  std::optional<SumsOfBodies> sums;
+  if (Integrator* const here = integrator(engine)) sums = here->forces(flow);
+  if (!sums && engine.stream() == nullptr) sums = sums_of_forces(lift_level_->grid, flow);  // its memory is the host's
   if (!sums) return {};
   return forces_on_bodies(flow.problem, lift_level_->grid, *sums);
 }

@@ -100,7 +100,7 @@ class Discretisation {
   /// Solution::dissipation() of solution_of().
   [[nodiscard]] double dissipation(Engine& engine, const Problem& problem, const Coefficients& coefficients,
                                    const Vector<double>& completed);
-  /// Solution::forces() where the engine sees to them.
+  /// Solution::forces() where the flow is in the memory of the host, or the engine sees to them.
   [[nodiscard]] std::optional<std::vector<BoundaryForce>> engine_forces(Engine& engine, const FlowOfForces& flow);
   /// Of vectors that are completed; nullptr where the host integrates.
   Integrator* integrator(Engine& engine);

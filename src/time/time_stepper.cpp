@@ -578,18 +578,23 @@ struct TimeStepper::Data {
     return solution(states.front().time, interpolation_times(), with_acceleration, make);
   }
 
-  /// TimeStepper::forces() where the engine sees to them.
+  /// TimeStepper::forces() where the flow is in the memory of the host, or the engine sees to them.
   [[nodiscard]] std::optional<std::vector<BoundaryForce>> engine_forces(const Point& about) {
     const std::vector<double> known_times = interpolation_times();
-    if (known_times.size() == 1 || !on_gpu()) return {};
+    if (known_times.size() == 1) return {};
     const double now = known_times.front();
     const Problem problem_now = with_force(problem_at(now), gradient_at(now, known_times));
     if (pressure) interpolate(now, known_times, work(), b);
     const Vector<double>& flow = pressure ? work() : states.front().flow;
-    Vector<double>& acceleration = pressure ? b : work();
-    combine(differentiation_weights(now, known_times), acceleration);
-    return discretisation.engine_forces(*engine,
-                                        {problem_now, coefficients.at(now), flow.data(), acceleration.data(), about});
+    SumOfFlows acceleration{differentiation_weights(now, known_times), {}};
+    if (engine->stream() == nullptr) {  // the host makes what it reads of it
+      acceleration.flows = flows(acceleration.factors.size(), 0);
+    } else {
+      Vector<double>& sum = pressure ? b : work();
+      combine(acceleration.factors, sum);
+      acceleration = {{1.0}, {sum.data()}};
+    }
+    return discretisation.engine_forces(*engine, {problem_now, coefficients.at(now), flow.data(), acceleration, about});
   }
 
   [[nodiscard]] std::optional<double> last_change() {

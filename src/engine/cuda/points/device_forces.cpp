@@ -6,33 +6,12 @@
 
 #include "base/host_vector.hpp"
 #include "base/parallel.hpp"
-#include "element/basis.hpp"
 #include "engine/flow_sums.hpp"
 #include "solution/cell_rule.hpp"
 #include "solution/viscosity_of_forces.hpp"
 
 namespace solenoid::cuda {
 namespace {
-
-/// As PlaceTables has them.
-std::vector<double> make_tables(const PlaceTables& layout) {
-  const int order = layout.n - 1;
-  const Quadrature rule = gauss(layout.points);
-  std::vector<double> tables(layout.size(), 0.0);
-  for (int place = 0; place < layout.beyond(); ++place) {
-    const bool is_end = place >= layout.points;
-    const double x = is_end ? place - layout.points : rule.points[place];
-    tables[place] = x;
-    tables[layout.weight_at() + place] = is_end ? 1.0 : rule.weights[place];
-    for (const bool slope : {false, true}) {
-      std::ranges::copy(continuous(order, x, slope ? 1 : 0), &tables[layout.function_at(place, true, slope)]);
-      std::ranges::copy(legendre(order, x, slope ? 1 : 0), &tables[layout.function_at(place, false, slope)]);
-    }
-  }
-  for (const bool is_continuous : {false, true})
-    tables[layout.function_at(layout.beyond(), is_continuous, false)] = 1.0;
-  return tables;
-}
 
 bool is_constant(const VectorField& field) {
   return std::ranges::all_of(field, [](const ScalarField& c) { return c.constant().has_value(); });
@@ -124,7 +103,7 @@ std::optional<SumsOfBodies> DeviceForces::operator()(const FlowOfForces& flow, c
   if (viscosity_at_.size() == 0) arguments.viscosity = device_->viscosity(coefficients);
   arguments.viscosity_at = viscosity_at_.data();
   arguments.flow = flow.flow;
-  arguments.acceleration = flow.acceleration;
+  arguments.acceleration = flow.acceleration.flows.empty() ? nullptr : flow.acceleration.flows.front();
   boundary_forces(arguments, sums_.data(), shared_.stream);
   std::vector<ForceSums> of_parts(body_.size());
   sums_.download(of_parts.data());
