@@ -587,7 +587,7 @@ struct TimeStepper::Data {
     if (pressure) interpolate(now, known_times, work(), b);
     const Vector<double>& flow = pressure ? work() : states.front().flow;
     SumOfFlows acceleration{differentiation_weights(now, known_times), {}};
-    if (engine->stream() == nullptr) {  // the host makes what it reads of it
+    if (!on_gpu()) {  // the host makes what it reads of it
       acceleration.flows = flows(acceleration.factors.size(), 0);
     } else {
       Vector<double>& sum = pressure ? b : work();
