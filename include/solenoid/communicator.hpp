@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -43,8 +44,12 @@ class Communicator {
                           std::byte* all) const = 0;
   /// The texts of all ranks, in their order.
   [[nodiscard]] virtual std::vector<std::string> texts(const std::string& mine) const = 0;
+  /// Work while messages travel, which touches none of their bytes. It gets a function to call now and then, from the
+  /// thread that it is called by: messages get on only when somebody looks after them.
+  using Work = std::function<void(const std::function<void()>& advance)>;
   /// Sends and receives all of these; not collective, but what one rank sends to another that one receives.
-  virtual void exchange(std::span<const Message> sends, std::span<const Message> receives) const = 0;
+  virtual void exchange(std::span<const Message> sends, std::span<const Message> receives,
+                        const Work& meanwhile = {}) const = 0;
   /// Waits until all ranks have called this, but no longer than so many seconds; whether they have. Once in the life of
   /// a group.
   [[nodiscard]] virtual bool all_arrive(double seconds) const = 0;

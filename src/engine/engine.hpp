@@ -178,6 +178,11 @@ class Kernels {
   /// The rest of project(), from the sums over all ranks.
   virtual void remove_constants(const double* /*sums*/, T* /*x*/) { throw whole_only(); }
 
+  /// smooth() in two steps: patches that read no ghosts, while the caller's thread calls advance() now and then; then
+  /// all else. Kernels may leave all to the second one.
+  virtual void smooth_inner(int /*colour*/, const T* /*b*/, const T* /*x*/, T* /*y*/,
+                            const std::function<void()>& /*advance*/) {}
+  virtual void smooth_outer(int colour, const T* b, const T* x, T* y) { smooth(colour, b, x, y); }
   /// Whether one kernel smooths all patches of a colour and should bring ghosts.
   [[nodiscard]] virtual bool brings_ghosts() const { return false; }
   /// smooth(), whose kernel brings ghosts of `vector`, which is b or x, while it smooths patches that read none.

@@ -123,7 +123,8 @@ class MpiCommunicator final : public Communicator {
     return result;
   }
 
-  void exchange(std::span<const Message> sends, std::span<const Message> receives) const override {
+  void exchange(std::span<const Message> sends, std::span<const Message> receives,
+                const Work& meanwhile) const override {
     // Pieces of what an int counts.
     std::vector<MPI_Request> requests;
     const auto start = [&](std::span<const Message> messages, const auto& begin) {
@@ -140,7 +141,19 @@ class MpiCommunicator final : public Communicator {
     start(sends, [&](const std::byte* data, int count, int rank, MPI_Request* request) {
       return MPI_Isend(data, count, MPI_BYTE, rank, tag, comm_, request);
     });
-    check(MPI_Waitall(count_of(requests.size()), requests.data(), MPI_STATUSES_IGNORE), "exchange");
+    const int count = count_of(requests.size());
+    const auto wait = [&] { check(MPI_Waitall(count, requests.data(), MPI_STATUSES_IGNORE), "exchange"); };
+    const auto advance = [&] {
+      int done = 0;
+      check(MPI_Testall(count, requests.data(), &done, MPI_STATUSES_IGNORE), "exchange");
+    };
+    try {
+      if (meanwhile) meanwhile(advance);
+    } catch (...) {
+      wait();  // their memory is the caller's
+      throw;
+    }
+    wait();
   }
 
   [[nodiscard]] bool all_arrive(double seconds) const override {

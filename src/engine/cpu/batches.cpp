@@ -1,6 +1,7 @@
 #include "engine/cpu/batches.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <iterator>
 #include <map>
 #include <unordered_map>
@@ -8,6 +9,7 @@
 
 #include "engine/cpu/cell_shares.hpp"
 #include "engine/tables.hpp"
+#include "mesh/shared_records.hpp"
 
 namespace solenoid::cpu {
 
@@ -76,6 +78,20 @@ std::vector<PatchLanes> deal(const Level& level, const std::vector<Patch>& patch
   return batches;
 }
 
+/// Batches that read ghosts go last; returns the first one.
+std::int64_t sort_by_ghosts(const Grid& grid, std::vector<PatchLanes>& batches) {
+  if (grid.partition() == nullptr) return std::ssize(batches);
+  const LatticeBox mine = grid.owned_box();
+  const int reach = grid.ghost_layers() - 1;  // of a patch with one layer inside
+  const auto first = std::stable_partition(batches.begin(), batches.end(), [&](const PatchLanes& batch) {
+    for (unsigned left = batch.active; left != 0; left &= left - 1) {
+      if (near_ghosts(grid, mine, grid.position(batch.lower[std::countr_zero(left)]), 2, reach)) return false;
+    }
+    return true;
+  });
+  return first - batches.begin();
+}
+
 /// Lists of places by what they are.
 class SharedPlaces {
  public:
@@ -131,8 +147,17 @@ std::vector<LanePlaces> share_places(const Level& level, HaloBatches::FindPlaces
 }  // namespace
 
 PatchBatches::PatchBatches(Team& team, const Level& level, const Number& number)
-    : colours(level.patches.colours.size()) {
-  by_colour(team, level, [&](std::int64_t c) { colours[c] = deal(level, patches_of(level, c, number)); });
+    : colours(level.patches.colours.size()), first_with_ghosts(colours.size()) {
+  by_colour(team, level, [&](std::int64_t c) {
+    colours[c] = deal(level, patches_of(level, c, number));
+    first_with_ghosts[c] = sort_by_ghosts(level.grid, colours[c]);
+  });
+}
+
+std::span<const PatchLanes> PatchBatches::of(int colour, Reads what) const {
+  const std::span<const PatchLanes> all(colours[colour]);
+  const std::int64_t first = first_with_ghosts[colour];
+  return what == Reads::anything ? all : what == Reads::ghosts ? all.subspan(first) : all.first(first);
 }
 
 std::vector<int> first_with_problem(const Level& level) {

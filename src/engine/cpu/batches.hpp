@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <span>
 #include <vector>
 
 #include "engine/cpu/kernels/table.hpp"
@@ -12,15 +13,21 @@
 
 namespace solenoid::cpu {
 
+/// Which batches: those with a patch that reads ghosts, as they are worked on once these have come, the others, or all.
+enum class Reads { ghosts, no_ghosts, anything };
+
 /// Patches in batches of one per lane, whatever their kinds: where enough lower cells of a block of records are
 /// patches, the lanes are the block, so that records are read as they lie; short rows share batches. In the order of
-/// lower cells.
+/// lower cells, those that read ghosts after all others.
 struct PatchBatches {
   /// Of patches with a number(kind, i) of at least 0, which is their PatchLanes::kind: i counts Patches::lower_cell.
   using Number = std::function<int(int kind, std::int64_t i)>;
   PatchBatches(Team& team, const Level& level, const Number& number);
 
+  [[nodiscard]] std::span<const PatchLanes> of(int colour, Reads what) const;
+
   std::vector<std::vector<PatchLanes>> colours;
+  std::vector<std::int64_t> first_with_ghosts;  ///< [colour]: of the batches that read ghosts
 };
 
 /// Of each kind the first one with the same local problem.

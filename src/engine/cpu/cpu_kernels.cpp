@@ -2,6 +2,7 @@
 
 #include <cstdlib>
 #include <cstring>
+#include <functional>
 #include <new>
 #include <numeric>
 #include <optional>
@@ -76,8 +77,20 @@ class CpuKernels final : public VectorOperations<T> {
   void smooth(int colour, const T* b, const T* x, T* y) override {
     prepare_smoother(false);
     team_.run([&](int t) {
-      smoother_.smooth(tables_->local_problems, cell_, colour, t, b, x, y);
+      smoother_.smooth(tables_->local_problems, cell_, {colour, Reads::anything, b, x, y}, t);
       copy_uncovered(colour, t, x, y);
+    });
+  }
+  void smooth_inner(int colour, const T* b, const T* x, T* y, const std::function<void()>& advance) override {
+    prepare_smoother(false);
+    team_.run([&](int t) {
+      smoother_.smooth(tables_->local_problems, cell_, {colour, Reads::no_ghosts, b, x, y, &advance}, t);
+    });
+  }
+  void smooth_outer(int colour, const T* b, const T* x, T* y) override {
+    team_.run([&](int t) {
+      smoother_.smooth(tables_->local_problems, cell_, {colour, Reads::ghosts, b, x, y}, t);
+      copy_uncovered(colour, t, x, y);  // ghosts among them
     });
   }
   void smooth_add(int colour, const T* b, const T* x, T* y, T damping) override {

@@ -5,6 +5,7 @@
 #include <limits>
 #include <map>
 #include <new>
+#include <span>
 
 #include "base/interrupt.hpp"
 #include "base/parallel.hpp"
@@ -153,33 +154,33 @@ bool Smoother<T>::complete(const Tables& tables) const {
 }
 
 template <class T>
-SmoothArguments<T> Smoother<T>::arguments(const CellData<T>& cell, int t, const T* b, const T* x, T* y) const {
+SmoothArguments<T> Smoother<T>::arguments(const CellData<T>& cell, const Step& step, int t) const {
   Arguments arguments{};
   arguments.cell = &cell;
   arguments.topology = topology_;
   arguments.local = local_;
   std::copy_n(table_.solve, 2, arguments.solve);
-  arguments.b = b;
-  arguments.x = x;
-  arguments.y = y;
+  arguments.b = step.b;
+  arguments.x = step.x;
+  arguments.y = step.y;
   arguments.workspace = workspace_[t].get();
   return arguments;
 }
 
 template <class T>
-void Smoother<T>::smooth(const Tables& tables, const CellData<T>& cell, int colour, int t, const T* b, const T* x,
-                         T* y) {
-  smooth_halo(tables, cell, colour, t, b, x, y);
-  smooth_with_residual(tables, *others_, colour, t, arguments(cell, t, b, x, y));
+void Smoother<T>::smooth(const Tables& tables, const CellData<T>& cell, const Step& step, int t) {
+  smooth_halo(tables, cell, step, t);
+  smooth_with_residual(tables, *others_, step, t, arguments(cell, step, t));
 }
 
 template <class T>
 void Smoother<T>::smooth_add(const Tables& tables, const CellData<T>& cell, int colour, int t, const T* b, const T* x,
                              T* y, T damping) {
-  Arguments of_all = arguments(cell, t, b, x, y);
+  const Step step{colour, Reads::anything, b, x, y};
+  Arguments of_all = arguments(cell, step, t);
   of_all.add = true;
   of_all.damping = damping;
-  smooth_with_residual(tables, *all_, colour, t, of_all);
+  smooth_with_residual(tables, *all_, step, t, of_all);
 }
 
 template <class T>
@@ -205,9 +206,8 @@ void Smoother<T>::smooth_small(const Tables& tables, int group, int t, const T* 
 }
 
 template <class T>
-void Smoother<T>::smooth_halo(const Tables& tables, const CellData<T>& cell, int colour, int t, const T* b, const T* x,
-                              T* y) {
-  const std::vector<PatchLanes>& batches = halo_->colours[colour];
+void Smoother<T>::smooth_halo(const Tables& tables, const CellData<T>& cell, const Step& step, int t) {
+  const std::span<const PatchLanes> batches = halo_->of(step.colour, step.what);
   const auto range = team_.range(std::ssize(batches), t);
   if (range.begin == range.end) return;
   HaloArguments<T> arguments{&cell,
@@ -217,17 +217,18 @@ void Smoother<T>::smooth_halo(const Tables& tables, const CellData<T>& cell, int
                              halo_->splits.data(),
                              static_cast<int>(halo_->problems.size()),
                              batches.data(),
-                             halo_->places[colour].data(),
+                             halo_->places[step.colour].data(),
                              range.begin,
                              range.end,
                              range.begin,
                              range.begin,
-                             b,
-                             x,
-                             y,
+                             step.b,
+                             step.x,
+                             step.y,
                              workspace_[t].get()};
   while (arguments.begin < arguments.last) {
     check_interrupt();
+    advance(step, t);
     arguments.end = std::min(arguments.last, arguments.begin + between_looks_of_halo);
     table_.smooth_halo(arguments);
     arguments.begin = arguments.end;
@@ -235,11 +236,12 @@ void Smoother<T>::smooth_halo(const Tables& tables, const CellData<T>& cell, int
 }
 
 template <class T>
-void Smoother<T>::smooth_with_residual(const Tables& tables, const PatchBatches& batches, int colour, int t,
+void Smoother<T>::smooth_with_residual(const Tables& tables, const PatchBatches& batches, const Step& step, int t,
                                        Arguments arguments) {
   const bool by_cell = varying_ != nullptr;
   const VaryingData<T> coefficients = by_cell ? varying(tables) : VaryingData<T>{};
-  const std::vector<PatchLanes>& of_colour = (by_cell ? tables.problems_->batches : batches).colours[colour];
+  const std::span<const PatchLanes> of_colour =
+      (by_cell ? tables.problems_->batches : batches).of(step.colour, step.what);
   const auto& problems = by_cell ? tables.problems_->of_numbers : tables.of_kinds_;
   arguments.problems = problems.data();
   arguments.problem_count = static_cast<int>(problems.size());
@@ -249,6 +251,7 @@ void Smoother<T>::smooth_with_residual(const Tables& tables, const PatchBatches&
   arguments.first = range.begin;
   arguments.last = range.end;
   Team::in_pieces(range, between_looks, [&](Team::Range piece) {
+    advance(step, t);
     arguments.begin = piece.begin;
     arguments.end = piece.end;
     if (sheared_ != nullptr) {

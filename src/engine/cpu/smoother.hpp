@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdlib>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -75,8 +76,17 @@ class Smoother {
   /// Of tables on a level of parallelepipeds.
   [[nodiscard]] static const ShearedData<T>& sheared(const Tables& tables) { return *tables.sheared_; }
 
+  /// Of a colour, by some of its patches.
+  struct Step {
+    int colour;
+    Reads what;
+    const T* b;
+    const T* x;
+    T* y;
+    const std::function<void()>* advance = nullptr;  ///< called by thread 0 now and then
+  };
   /// Kernels::smooth, but for records that no patch of the colour covers, by thread t of the team.
-  void smooth(const Tables& tables, const CellData<T>& cell, int colour, int t, const T* b, const T* x, T* y);
+  void smooth(const Tables& tables, const CellData<T>& cell, const Step& step, int t);
   /// Kernels::smooth_add, by thread t of the team.
   void smooth_add(const Tables& tables, const CellData<T>& cell, int colour, int t, const T* b, const T* x, T* y,
                   T damping);
@@ -85,12 +95,16 @@ class Smoother {
 
  private:
   using Arguments = SmoothArguments<T>;
-  void smooth_with_residual(const Tables& tables, const PatchBatches& batches, int colour, int t, Arguments arguments);
-  void smooth_halo(const Tables& tables, const CellData<T>& cell, int colour, int t, const T* b, const T* x, T* y);
+  void smooth_with_residual(const Tables& tables, const PatchBatches& batches, const Step& step, int t,
+                            Arguments arguments);
+  void smooth_halo(const Tables& tables, const CellData<T>& cell, const Step& step, int t);
   [[nodiscard]] std::shared_ptr<const VaryingProblems<T>> make_problems(
       const std::shared_ptr<const VaryingProblems<T>>& before) const;
-  [[nodiscard]] Arguments arguments(const CellData<T>& cell, int t, const T* b, const T* x, T* y) const;
+  [[nodiscard]] Arguments arguments(const CellData<T>& cell, const Step& step, int t) const;
   void reserve_workspace(std::int64_t bytes);
+  static void advance(const Step& step, int t) {
+    if (t == 0 && step.advance != nullptr) (*step.advance)();
+  }
 
   struct Free {
     void operator()(std::byte* p) const { std::free(p); }

@@ -134,13 +134,16 @@ class DistributedKernels final : public Kernels<T> {
     } else {
       bring(b);
     }
-    // They travel while the kernel smooths, where it can see to that.
+    // They travel while patches are smoothed that read none.
     T* const of = const_cast<T*>(needed.of);
     KernelMessages* const within = of != nullptr && brings_ ? exchange_->in_kernel(needed.what) : nullptr;
     if (within != nullptr) {
       kernels_->smooth_bringing(colour, b, x, y, *within, of);
+    } else if (of != nullptr) {
+      (*exchange_)(*kernels_, needed.what, of,
+                   [&](const auto& advance) { kernels_->smooth_inner(colour, b, x, y, advance); });
+      kernels_->smooth_outer(colour, b, x, y);
     } else {
-      if (of != nullptr) (*exchange_)(*kernels_, needed.what, of);
       kernels_->smooth(colour, b, x, y);
     }
     if (of != nullptr && !needed.what) ghosts_.set(of, Ghosts::fresh);

@@ -183,7 +183,11 @@ class Exchange {
   using What = std::optional<int>;
   /// Brings them.
   void operator()(Kernels<T>& kernels, What what, T* x) {
-    bring(kernels, both(what), x);
+    (*this)(kernels, what, x, [](const auto&) {});
+  }
+  /// The same, and work that needs none of them: while they travel, if the transport can do that.
+  void operator()(Kernels<T>& kernels, What what, T* x, const Transport::Work& work) {
+    bring(kernels, both(what), x, work);
     if (what && shared_.poisons) lose(kernels, both(what).receives.parts(), x);
   }
   /// Kernels bring them; nullptr if they cannot, or if nothing is to be brought.
@@ -217,12 +221,14 @@ class Exchange {
     both.sends.finish(shared_.engine, send_.data());
     both.receives.finish(shared_.engine, receive_.data());
   }
-  void bring(Kernels<T>& kernels, const Both& both, T* x) {
-    if (both.is_empty()) return;
+  void bring(Kernels<T>& kernels, const Both& both, T* x, const Transport::Work& work) {
+    if (both.is_empty()) return work([] {});
     const int record = level_.equation.record();
-    if (shared_.transport.bring(both.sends.parts_of_messages(), both.receives.parts_of_messages(), record, x)) return;
+    if (shared_.transport.bring(both.sends.parts_of_messages(), both.receives.parts_of_messages(), record, x)) {
+      return work([] {});
+    }
     kernels.pack(both.sends.parts(), x, send_.data());
-    shared_.transport.exchange(both.sends.messages(), both.receives.messages());
+    shared_.transport.exchange_while(both.sends.messages(), both.receives.messages(), work);
     kernels.unpack(both.receives.parts(), receive_.data(), x);
   }
   [[nodiscard]] std::vector<Record> cells_among_ghosts() const {

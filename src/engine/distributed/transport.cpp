@@ -16,6 +16,9 @@ class HostTransport final : public Transport {
   void exchange(std::span<const Message> sends, std::span<const Message> receives) override {
     ranks_->exchange(sends, receives);
   }
+  void exchange_while(std::span<const Message> sends, std::span<const Message> receives, const Work& work) override {
+    ranks_->exchange(sends, receives, work);
+  }
   void gather_all(const std::byte* mine, std::span<const std::size_t> bytes, std::byte* all) override {
     ranks_->gather_all({mine, bytes[ranks_->rank()]}, bytes, all);
   }

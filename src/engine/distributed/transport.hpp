@@ -18,6 +18,7 @@ namespace solenoid::distributed {
 class Transport {
  public:
   using Message = Communicator::Message;
+  using Work = Communicator::Work;
   /// The parts of the message for, or from, a rank, which begins at 0.
   struct PartsOfMessage {
     int rank;
@@ -34,6 +35,11 @@ class Transport {
   /// ever.
   virtual void reserve(std::span<const std::size_t> /*bytes_from*/) {}
   virtual void exchange(std::span<const Message> sends, std::span<const Message> receives) = 0;
+  /// The same, with work that touches none of those bytes while they travel; or after that.
+  virtual void exchange_while(std::span<const Message> sends, std::span<const Message> receives, const Work& work) {
+    exchange(sends, receives);
+    work([] {});
+  }
   /// Packs messages of these parts out of x, exchanges them, and brings them into the ghosts of x; false if it does
   /// not, so that kernels pack and unpack.
   virtual bool bring(const Parts& /*sends*/, const Parts& /*receives*/, int /*record_size*/, float* /*x*/) {
