@@ -546,9 +546,14 @@ struct TimeStepper::Data {
   }
   /// sum = the flow of the polynomials through the last states, whose times are these. Overwrites `spare`.
   void interpolate(double now, const std::vector<double>& times, Vector<double>& sum, Vector<double>& spare) {
-    combine(interpolation_weights(now, times), sum);
-    if (!pressure) return;
-    combine(pressure_weights(now, times.front()), spare);
+    std::vector<double> of_flow = interpolation_weights(now, times);
+    if (!pressure) return combine(of_flow, sum);
+    std::vector<double> of_pressure = pressure_weights(now, times.front());
+    const std::size_t count = std::max(of_flow.size(), of_pressure.size());
+    of_flow.resize(count);
+    of_pressure.resize(count);
+    with_sides->two_sums(static_cast<int>(count), flows(count).data(), of_flow.data(), sum.data(), of_pressure.data(),
+                         spare.data());
     pressure->copy(*with_sides, spare.data(), sum.data());
   }
 
