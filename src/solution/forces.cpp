@@ -211,8 +211,11 @@ class BoundaryForces {
         for (const Place& place : places_[c]) {
           const double* const from = flow.flows[i] + place.offset;
           const auto& of_lanes = records[place.is_above ? 1 : 0];
-          for (int l = 0; l < lanes_; ++l) *to++ += factor * scales[l] * from[of_lanes[l]];
+          for (int l = 0; l < lanes_; ++l) *to++ += factor * from[of_lanes[l]];
         }
+      }
+      for (double* to = begin; to < begin + component; to += lanes_) {
+        for (int l = 0; l < lanes_; ++l) to[l] *= scales[l];
       }
     }
     return {velocity.widths.data(), velocity.coefficients.data()};

@@ -38,6 +38,14 @@ TEST_P(RanksShearedKernels, EqualThoseOfOne) {
 }
 INSTANTIATE_TEST_SUITE_P(Order, RanksShearedKernels, testing::Values(1, 2));
 
+// Of so many cells that some batches of patches read no ghosts, and are smoothed before these come.
+TEST(RanksManyShearedCells, EqualThoseOfOne) {
+  if (!test::has_order(2, 1)) GTEST_SKIP() << "the order is not in this build";
+  const test::MeshCase what = test::sheared({"many_cells", test::box({40, 36})}, 1);
+  const Levels levels(what, 1, {}, false, cut(what.mesh, extent_of(what.mesh), 2));
+  compare_kernels<double>(levels, LocalSolverKind::direct);
+}
+
 const char* const cases[] = {
     "[mesh]\nedges = [[1, 0], [0.5, 0.9]]\ncells = [2, 2]\nrefine = 4\nholes = [{lower = [1, 1], upper = [2, 2]}]\n"
     "[element]\norder = 2\n[physics]\nmass = 3\nforce = [\"y\", \"sin(5*x)\"]\n[boundary]\nxmin = {velocity = [\"y\", "
