@@ -245,6 +245,15 @@ class KernelsTest : public testing::TestWithParam<KernelCase> {
       store();
       bench->axpys(1, factors.data(), three.data(), -0.75, w.data());
       store();
+      // More than go through memory side by side.
+      std::vector<const T*> many;
+      std::vector<double> of_many;
+      for (int i = 0; i < 11; ++i) {
+        many.push_back(three[i % 3]);
+        of_many.push_back(0.1 * (i - 4));
+      }
+      bench->axpys(11, of_many.data(), many.data(), 0.5, w.data());
+      store();
       const std::vector<double> others{-1.0, 0.25, 3.0};
       auto sum = bench.output();
       auto other_sum = bench.output();

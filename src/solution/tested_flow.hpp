@@ -81,7 +81,7 @@ struct ForceSumsOf {
 };
 using ForceSums = ForceSumsOf<double>;
 
-/// ReadComponents of a velocity, a bit each: of which values are read, and of which slopes.
+/// Components of a velocity, a bit each: of which values are read, and of which slopes.
 struct ReadComponents {
   int values = 0;
   int slopes = 0;

@@ -24,9 +24,9 @@ constexpr int streams = 8;               // of memory that are read at once
 template <class Visit>
 void with_count(int count, const Visit& visit) {
   const auto one_of = [&]<int... i>(std::integer_sequence<int, i...>) {
-    ((count == i + 1 ? visit(std::integral_constant<int, i + 1>()) : void()), ...);
+    ((count == i ? visit(std::integral_constant<int, i>()) : void()), ...);
   };
-  one_of(std::make_integer_sequence<int, streams>());
+  one_of(std::make_integer_sequence<int, streams + 1>());
 }
 
 /// sum + sum_i factors[i] v[i][j]
@@ -34,7 +34,7 @@ template <class T, class S, std::size_t count>
 [[gnu::always_inline]] inline T add_terms(T sum, const std::array<T, count>& factors,
                                           const std::array<const S*, count>& v, std::int64_t j) {
 #pragma GCC unroll 8
-  for (std::size_t i = 0; i < count; ++i) sum += factors[i] * static_cast<T>(v[i][j]);
+  for (int i = 0; i < static_cast<int>(count); ++i) sum += factors[i] * static_cast<T>(v[i][j]);
   return sum;
 }
 template <class T, int count>
@@ -56,7 +56,8 @@ void VectorOperations<T>::for_range(F&& f) {
 template <class T>
 template <class S>
 void VectorOperations<T>::add_all(int count, const double* a, const S* const* v, T scale, T* w) {
-  for (int first = 0; first < count; first += streams) {
+  if (count == 0 && scale == T(1)) return;
+  for (int first = 0; first == 0 || first < count; first += streams) {
     const T last_scale = first + streams < count ? T(1) : scale;
     with_count(std::min(streams, count - first), [&](auto number) {
       const auto factors = factors_of<T, number>(a + first);
